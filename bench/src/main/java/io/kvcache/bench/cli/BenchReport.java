@@ -1,8 +1,8 @@
 package io.kvcache.bench.cli;
 
 import com.fasterxml.jackson.annotation.JsonInclude;
-import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.MachineInfo;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -90,7 +90,8 @@ record BenchReport(BenchmarkSuite suite, List<BenchResult> answers) {
 
     /// A table for a document, with the questions in full.
     String toMarkdown() {
-        StringBuilder text = new StringBuilder("| question | value | against | ratio | budget | |\n|---|---|---|---|---|---|\n");
+        StringBuilder text =
+                new StringBuilder("| question | value | against | ratio | budget | |\n|---|---|---|---|---|---|\n");
         for (BenchResult answer : answers) {
             text.append(format(
                     "| **%s** %s | %s %s | %s: %s | %s | %s | %s |%n",

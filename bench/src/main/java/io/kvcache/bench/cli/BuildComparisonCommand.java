@@ -1,13 +1,12 @@
 package io.kvcache.bench.cli;
 
-import picocli.CommandLine.Mixin;
 import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.Build;
-import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison;
+import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
+import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import io.kvcache.bench.suite.CoreBuildBenchmark;
 import io.kvcache.bench.suite.MachineInfo;
-import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -25,6 +24,7 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import tools.jackson.databind.json.JsonMapper;

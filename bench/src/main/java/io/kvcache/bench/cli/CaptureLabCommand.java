@@ -1,6 +1,5 @@
 package io.kvcache.bench.cli;
 
-import picocli.CommandLine.Mixin;
 import io.kvcache.bench.capture.CaptureReplay;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
@@ -12,6 +11,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
@@ -79,5 +79,4 @@ final class CaptureLabCommand implements Callable<Integer> {
         }
         return bytes;
     }
-
 }

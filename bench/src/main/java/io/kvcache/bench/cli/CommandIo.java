@@ -77,7 +77,6 @@ final class CommandIo {
     }
 
     ParameterException usageError(Exception cause) {
-        return new ParameterException(
-                spec.commandLine(), spec.qualifiedName() + ": " + cause.getMessage(), cause);
+        return new ParameterException(spec.commandLine(), spec.qualifiedName() + ": " + cause.getMessage(), cause);
     }
 }

@@ -1,14 +1,13 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.stats.Median;
-import picocli.CommandLine.Mixin;
 import io.kvcache.bench.crash.CrashCost;
-import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.bench.crash.CrashTestRunner;
+import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
@@ -20,6 +19,7 @@ import java.util.Locale;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /// `kvcache crash`: kills processes that write to a disk tier, and looks at what the next opening finds.
@@ -123,5 +123,4 @@ final class CrashCommand implements Callable<Integer> {
                 found.interrupted().check().wrongBlocks()));
         return found.passed();
     }
-
 }

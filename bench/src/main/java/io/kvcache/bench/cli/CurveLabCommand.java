@@ -1,13 +1,10 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.HitCountingOptions;
-
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
-
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-
-import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
 import io.kvcache.bench.lab.HitRatioCurves;
+import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
@@ -76,8 +73,7 @@ final class CurveLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         CurveOptions curveOptions = curveOptions();
-        Trace read =
-                TraceOption.loadTrace(curveOptions.source, io.err());
+        Trace read = TraceOption.loadTrace(curveOptions.source, io.err());
         try {
             PlanningOptions.checkWarmup(curveOptions.warmup, read);
             HitRatioCurves laboratory =

@@ -1,17 +1,15 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.gpu.GpuDemo;
-import picocli.CommandLine.Mixin;
-import io.kvcache.bench.demo.DemoReport.DemoJson;
-
 import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.demo.Demo;
 import io.kvcache.bench.demo.DemoReport;
+import io.kvcache.bench.demo.DemoReport.DemoJson;
 import io.kvcache.bench.demo.DemoReport.DemoResult;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
@@ -22,6 +20,7 @@ import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /// `kvcache demo`: the main job on one screen.
@@ -90,11 +89,9 @@ final class DemoCommand implements Callable<Integer> {
         }
         TraceReader reader = new TraceReader(
                 MalformedLine.Handling.SKIP,
-                line -> io.err()
-                        .println("kvcache: skipped line " + line.number() + ": " + line.reason()));
+                line -> io.err().println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         Trace read = TraceSource.parse(source()).load(reader);
-        read.partialBlockRemark()
-                .ifPresent(remark -> io.err().println("kvcache: " + remark));
+        read.partialBlockRemark().ifPresent(remark -> io.err().println("kvcache: " + remark));
         DemoResult result;
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             result = new Demo(read, settings, progressLine::update).run();

@@ -1,7 +1,6 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
-
 import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
@@ -214,7 +213,9 @@ final class DiskReplayRunner {
         }
         JsonLine first = lines.getFirst();
         for (JsonLine other : lines.subList(1, lines.size())) {
-            output.io().println(String.format(Locale.ROOT,
+            output.io()
+                    .println(String.format(
+                            Locale.ROOT,
                             "%s saves %.1f %% of the bytes that %s writes, and costs %.2f points of hits",
                             other.admission,
                             100 * (1 - (double) other.diskBytes / Math.max(1, first.diskBytes)),

@@ -1,10 +1,10 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.gpu.BenchDevice;
-import io.kvcache.bench.gpu.GpuBandwidth.BandwidthResult;
 import io.kvcache.bench.gpu.GpuBandwidth;
-import io.kvcache.bench.gpu.GpuComparison.GpuCopyResult;
+import io.kvcache.bench.gpu.GpuBandwidth.BandwidthResult;
 import io.kvcache.bench.gpu.GpuComparison;
+import io.kvcache.bench.gpu.GpuComparison.GpuCopyResult;
 import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceException;
 import java.io.IOException;

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.gpu.BenchDevice;
+import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.gpu.GpuLoadGenerator;
 import io.kvcache.gpu.GpuProbe;
 import java.util.concurrent.TimeUnit;

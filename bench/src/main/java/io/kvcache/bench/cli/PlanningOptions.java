@@ -1,8 +1,5 @@
 package io.kvcache.bench.cli;
 
-import java.util.Arrays;
-import java.util.Optional;
-import java.util.stream.Collectors;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.replay.BlockCountingRule;
@@ -11,8 +8,8 @@ import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.HtmlReport;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.EvictionPolicies;
@@ -22,9 +19,12 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.function.Supplier;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -266,8 +266,7 @@ final class PlanningOptions {
             if (gpus < 1 || gpus > 1000) {
                 throw invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
-            GpuPreset preset =
-                    GpuPreset.named(gpu).orElseThrow(() -> invalidOption("--gpu", gpu, GpuPreset.names()));
+            GpuPreset preset = GpuPreset.named(gpu).orElseThrow(() -> invalidOption("--gpu", gpu, GpuPreset.names()));
             return EngineHardware.of(preset, preset(), gpus);
         }
 
@@ -284,15 +283,17 @@ final class PlanningOptions {
                 names = "--policy",
                 paramLabel = "NAME",
                 split = ",",
-                description = "Policies, separated by commas. Default: all that there are, unless --policy-class is given.")
+                description =
+                        "Policies, separated by commas. Default: all that there are, unless --policy-class is given.")
         private List<String> names = new ArrayList<>();
 
         @Option(
                 names = "--policy-class",
                 paramLabel = "CLASS",
                 split = ",",
-                description = "Also policies of your own, by class: an EvictionPolicy or EvictionPolicyFactory on the class"
-                        + " path (KVCACHE_CLASSPATH adds to it). docs/embedding.md shows one.")
+                description =
+                        "Also policies of your own, by class: an EvictionPolicy or EvictionPolicyFactory on the class"
+                                + " path (KVCACHE_CLASSPATH adds to it). docs/embedding.md shows one.")
         private List<String> classes = new ArrayList<>();
 
         /// Policies by name, then those by class.
@@ -348,8 +349,7 @@ final class PlanningOptions {
             if (file != null) {
                 Path folder = file.toAbsolutePath().getParent();
                 if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
-                    throw invalidOption(
-                            "--html", file.toString(), "a file in a folder that can be written to");
+                    throw invalidOption("--html", file.toString(), "a file in a folder that can be written to");
                 }
             }
         }
@@ -360,6 +360,5 @@ final class PlanningOptions {
                 page.get().write(file);
             }
         }
-
     }
 }

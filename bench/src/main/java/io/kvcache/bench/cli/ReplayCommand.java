@@ -1,15 +1,9 @@
 package io.kvcache.bench.cli;
 
-
-
-import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
-
-import io.kvcache.bench.cli.ReplayOptions.ReplayCapacities;
-
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
-
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-
+import io.kvcache.bench.cli.ReplayOptions.ReplayCapacities;
+import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayComparison;
@@ -146,8 +140,7 @@ final class ReplayCommand implements Callable<Integer> {
             return true;
         }
         PrefixForest forest = new PrefixForest(read, each);
-        StoreReplayRunner.Output output =
-                new StoreReplayRunner.Output(io, json, progressLine);
+        StoreReplayRunner.Output output = new StoreReplayRunner.Output(io, json, progressLine);
         int blockBytes = (int) blockBytes().bytes();
         return disk.isEmpty()
                 ? new StoreReplayRunner(choices, blockBytes, output).run(forest, warmup)

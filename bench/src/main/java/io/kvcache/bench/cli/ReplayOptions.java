@@ -82,7 +82,8 @@ record ReplayOptions(
     /// @param size a number of blocks that may be alive, as `20000 blocks`, or of bytes of the file
     record ReplayDiskOption(Path directory, String size, List<AdmissionKind> admissions) {
 
-        private static final String USAGE = "DIR:20000blocks (alive, the reserve comes on top) or DIR:SIZE (of the file)";
+        private static final String USAGE =
+                "DIR:20000blocks (alive, the reserve comes on top) or DIR:SIZE (of the file)";
         private static final Pattern BLOCKS = Pattern.compile("([1-9]\\d{0,8}) ?blocks");
 
         /// Blocks that are small enough to replay quickly, and not so small that tables count.

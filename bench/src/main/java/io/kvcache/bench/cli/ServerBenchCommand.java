@@ -44,9 +44,8 @@ final class ServerBenchCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException, InterruptedException {
         CommandIo io = options.io();
-        BenchmarkOptions benchmarkOptions = options.isQuick()
-                ? BenchmarkOptions.quick(io::printError)
-                : BenchmarkOptions.full(io::printError);
+        BenchmarkOptions benchmarkOptions =
+                options.isQuick() ? BenchmarkOptions.quick(io::printError) : BenchmarkOptions.full(io::printError);
         List<BenchResult> answers = new ArrayList<>();
         for (ServerBenchmark part : chosen()) {
             io.printError(part.title() + ", load " + MachineInfo.current().load());

@@ -1,6 +1,5 @@
 package io.kvcache.bench.cli;
 
-import picocli.CommandLine.Mixin;
 import io.kvcache.bench.sim.CoverageCounters;
 import io.kvcache.bench.sim.SimSuite;
 import io.kvcache.server.cli.ProgressLine;
@@ -9,6 +8,7 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
 /// `kvcache sim`: the store over disks that fail, in virtual time, seed by seed.

@@ -2,8 +2,8 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.bench.lab.CapacityPlanner;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
 import io.kvcache.bench.trace.TraceSource;
@@ -96,8 +96,8 @@ final class SizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         SizeOptions sizeOptions = sizeOptions();
-        CapacityPlanner capacityPlanner = new CapacityPlanner(
-                TraceOption.loadTrace(sizeOptions.source, io.err()), sizeOptions.engine);
+        CapacityPlanner capacityPlanner =
+                new CapacityPlanner(TraceOption.loadTrace(sizeOptions.source, io.err()), sizeOptions.engine);
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();
         if (json) {

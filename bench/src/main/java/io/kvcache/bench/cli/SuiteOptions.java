@@ -1,10 +1,10 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-import io.kvcache.bench.suite.SuiteRunner.RunLength;
 import io.kvcache.bench.suite.SuiteRunner;
+import io.kvcache.bench.suite.SuiteRunner.RunLength;
 import java.io.IOException;
 import java.util.List;
 import java.util.Locale;

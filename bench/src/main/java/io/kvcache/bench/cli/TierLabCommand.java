@@ -112,9 +112,7 @@ final class TierLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         TierLabOptions tierLabOptions = tierLabOptions();
-        Trace read = TraceOption.loadTrace(
-                        tierLabOptions.source, io.err())
-                .firstRequests(first);
+        Trace read = TraceOption.loadTrace(tierLabOptions.source, io.err()).firstRequests(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierHtmlReport page = new TierHtmlReport("./kvcache " + io.arguments(), read);

@@ -1,9 +1,8 @@
 package io.kvcache.bench.cli;
 
-import picocli.CommandLine.Mixin;
 import io.kvcache.bench.log.LogImporter;
-import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
 import io.kvcache.bench.log.TokenizerLoader;
+import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
 import io.kvcache.bench.log.TraceWriter;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
@@ -17,6 +16,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Parameters;
 
@@ -39,9 +39,10 @@ final class TraceCommand implements Runnable {
     /// `kvcache trace import`: logs of requests by OpenAI's protocol become a trace of salted hashes.
     @Command(
             name = "import",
-            description = "Make a trace of logs with one request by OpenAI's protocol a line: chats, prompts or token ids."
-                    + " Tokens are counted by a model's own tokenizer; only salted hashes of them are written, and the salt"
-                    + " is not kept. Nothing is fetched.",
+            description =
+                    "Make a trace of logs with one request by OpenAI's protocol a line: chats, prompts or token ids."
+                            + " Tokens are counted by a model's own tokenizer; only salted hashes of them are written, and the salt"
+                            + " is not kept. Nothing is fetched.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class TraceImportCommand implements Callable<Integer> {
@@ -129,10 +130,12 @@ final class TraceCommand implements Runnable {
             Path file = out.toAbsolutePath().normalize();
             Path folder = file.getParent();
             if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
-                throw PlanningOptions.invalidOption("--out", out.toString(), "a file in a folder that can be written to");
+                throw PlanningOptions.invalidOption(
+                        "--out", out.toString(), "a file in a folder that can be written to");
             }
             if (logs.stream().anyMatch(log -> log.toAbsolutePath().normalize().equals(file))) {
-                throw PlanningOptions.invalidOption("--out", out.toString(), "another file than the logs that are read");
+                throw PlanningOptions.invalidOption(
+                        "--out", out.toString(), "another file than the logs that are read");
             }
         }
 

@@ -1,19 +1,18 @@
 package io.kvcache.bench.cli;
 
-
 import io.kvcache.bench.server.ServerProcess;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
-import io.kvcache.bench.transport.HeapComparison.HeapResult;
 import io.kvcache.bench.transport.HeapComparison;
-import io.kvcache.bench.transport.MatchComparison.MatchResult;
+import io.kvcache.bench.transport.HeapComparison.HeapResult;
 import io.kvcache.bench.transport.MatchComparison;
-import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
+import io.kvcache.bench.transport.MatchComparison.MatchResult;
 import io.kvcache.bench.transport.SharedMemoryComparison;
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
 import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
 import io.kvcache.bench.transport.TransferMeter.TransferStats;
-import io.kvcache.bench.transport.TransportComparison.TransportResult;
 import io.kvcache.bench.transport.TransportComparison;
+import io.kvcache.bench.transport.TransportComparison.TransportResult;
 import io.kvcache.bench.transport.TransportResults;
 import io.kvcache.bench.transport.TransportThresholds;
 import io.kvcache.transport.ucx.UcxMemory;
@@ -192,12 +191,10 @@ final class TransportBenchCommand implements Callable<Integer> {
             options.io().printError("no /dev/shm here, so no shared memory");
             return;
         }
-        List<SharedMemoryResult> cells =
-                new SharedMemoryComparison(rounds, time, options.io()::printError).run();
+        List<SharedMemoryResult> cells = new SharedMemoryComparison(rounds, time, options.io()::printError).run();
         answers.addAll(new TransportResults("shared", "bare copy", rounds).sharedMemoryResults(cells));
         table.printShared(cells);
     }
-
 
     /// What the comparisons of transports found, in lines.
     private record TransportTextReport(PrintWriter out) {
@@ -235,7 +232,8 @@ final class TransportBenchCommand implements Callable<Integer> {
         void printShared(List<SharedMemoryResult> cells) {
             say("");
             say("                         |       shared memory       |         bare copy         |        | server");
-            say("              KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio | µs a block");
+            say(
+                    "              KiB flight |   GB/s   p50 µs   p99 µs  |   GB/s   p50 µs   p99 µs  |  ratio | µs a block");
             for (SharedMemoryResult cell : cells) {
                 say(String.format(
                         Locale.ROOT,

@@ -1,9 +1,7 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.crash.StepCrashProcess.TestContent;
-
 import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
-
+import io.kvcache.bench.crash.StepCrashProcess.TestContent;
 import io.kvcache.bench.store.DeviceLogSilencer;
 import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.core.tier.AdmissionKind;

@@ -1,9 +1,7 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.crash.StepCrashProcess.TestContent;
-
 import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
-
+import io.kvcache.bench.crash.StepCrashProcess.TestContent;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;

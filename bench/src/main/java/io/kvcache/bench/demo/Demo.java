@@ -1,8 +1,7 @@
 package io.kvcache.bench.demo;
 
-import io.kvcache.bench.demo.DemoReport.DemoResult;
-
 import io.kvcache.bench.crash.CrashReplay;
+import io.kvcache.bench.demo.DemoReport.DemoResult;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.HitTotals;

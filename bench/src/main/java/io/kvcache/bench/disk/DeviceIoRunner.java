@@ -1,18 +1,17 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DiskRun.IoWorkload;
-
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static java.lang.foreign.ValueLayout.JAVA_SHORT;
 
 import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.IoWorkload;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
-import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.device.FileDeviceOptions;
+import io.kvcache.tiers.device.FileDeviceOptions.IoBackendType;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
@@ -92,7 +91,8 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
         private IoOutcome outcome = IoOutcome.DONE;
         private long queued;
 
-        private DeviceLoadGenerator(IoWorkload work, BlockDevice device, MemorySegment pool, long slots, long nowNanos) {
+        private DeviceLoadGenerator(
+                IoWorkload work, BlockDevice device, MemorySegment pool, long slots, long nowNanos) {
             this.work = work;
             this.device = device;
             this.pool = pool;
@@ -105,7 +105,8 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
         ///
         /// @param slots pieces of the pool that are used in turns, at least as many as the queue is deep
         /// @throws IOException when the device could not
-        static TransferResult run(IoWorkload work, BlockDevice device, MemorySegment pool, long slots) throws IOException {
+        static TransferResult run(IoWorkload work, BlockDevice device, MemorySegment pool, long slots)
+                throws IOException {
             ThreadCpuTimes before = ThreadCpuTimes.atStart();
             long start = System.nanoTime();
             DeviceLoadGenerator load = new DeviceLoadGenerator(work, device, pool, slots, start);

@@ -1,11 +1,8 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.FioRunner.MissingToolException;
-
 import io.kvcache.bench.disk.DiskBenchFixture.TestFile;
-
 import io.kvcache.bench.disk.DiskRun.StorageMedium;
-
+import io.kvcache.bench.disk.FioRunner.MissingToolException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

@@ -1,8 +1,7 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DiskRun.IoWorkload;
-
 import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.IoWorkload;
 import io.kvcache.bench.disk.DiskRun.StorageMedium;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
 import io.kvcache.tiers.device.FileDevice;

@@ -1,8 +1,7 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DiskRun.IoWorkload;
-
 import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.IoWorkload;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
 import io.kvcache.server.program.ProcessRunner;
 import java.io.IOException;
@@ -140,13 +139,15 @@ public final class FioRunner {
             JsonNode read = job.path("read");
             JsonNode write = job.path("write");
             if (job.path("error").asInt(0) != 0) {
-                throw new IOException("fio failed with error " + job.path("error").asInt(0));
+                throw new IOException(
+                        "fio failed with error " + job.path("error").asInt(0));
             }
             FioReport report = new FioReport(
                     number(read, "io_bytes") + number(write, "io_bytes"),
                     number(read, "runtime") + number(write, "runtime"),
                     number(job, "job_runtime"),
-                    required(job, "usr_cpu").asDouble() + required(job, "sys_cpu").asDouble());
+                    required(job, "usr_cpu").asDouble()
+                            + required(job, "sys_cpu").asDouble());
             if (report.bytes == 0 || report.runMillis == 0) {
                 throw new IOException("fio moved nothing: " + report);
             }

@@ -1,7 +1,6 @@
 package io.kvcache.bench.disk;
 
 import io.kvcache.bench.disk.DiskRun.TransferResult;
-
 import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;

@@ -1,7 +1,7 @@
 package io.kvcache.bench.gpu;
 
-import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
+import io.kvcache.bench.stats.Median;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.util.ArrayList;
 import java.util.List;
@@ -73,7 +73,12 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
     /// @param minRatio ratio that is asked for; 0 when none is
     /// @param registered whether the driver let host memory be registered
     public record GpuCopyResult(
-            String name, double gigabytes, double baselineGigabytes, double ratio, double minRatio, boolean registered) {
+            String name,
+            double gigabytes,
+            double baselineGigabytes,
+            double ratio,
+            double minRatio,
+            boolean registered) {
 
         /// Whether it is as fast as is asked for.
         public boolean meetsMinRatio() {

@@ -53,9 +53,7 @@ public final class GpuDemo {
                     Locale.ROOT,
                     "%s%n%d blocks of 1 MiB were put through 64 MiB of host memory; %d lie on the device, where an engine"
                             + " could read them;%n%d came back with every byte: %s",
-                    noGpu.isEmpty()
-                            ? "The GPU is " + device
-                            : "No GPU is used: " + noGpu + "\nInstead: " + device,
+                    noGpu.isEmpty() ? "The GPU is " + device : "No GPU is used: " + noGpu + "\nInstead: " + device,
                     put,
                     onDevice,
                     back,

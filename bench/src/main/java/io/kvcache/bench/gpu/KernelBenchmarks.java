@@ -1,9 +1,8 @@
 package io.kvcache.bench.gpu;
 
-import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
-
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.kernel.GpuKernels;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.bench.jmh.BenchChains.RandomIndexes;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;

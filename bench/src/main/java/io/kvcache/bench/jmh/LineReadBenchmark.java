@@ -1,7 +1,6 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.bench.jmh.BenchChains.RandomIndexes;
-
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;

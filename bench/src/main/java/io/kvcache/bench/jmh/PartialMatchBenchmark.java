@@ -1,7 +1,6 @@
 package io.kvcache.bench.jmh;
 
 import io.kvcache.bench.jmh.BenchChains.RandomIndexes;
-
 import io.kvcache.core.identity.BlockChain;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;

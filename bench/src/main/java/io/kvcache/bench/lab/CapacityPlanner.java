@@ -1,7 +1,6 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.lab.EngineHardware.GpuPreset;
-
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;

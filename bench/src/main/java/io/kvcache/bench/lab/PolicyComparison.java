@@ -1,7 +1,6 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
-
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.ReplayListener;
 import io.kvcache.bench.replay.PrefixForest;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.lab.LruCurve.StackDistances;
-
 import io.kvcache.bench.replay.PrefixForest;
 import java.util.Arrays;
 

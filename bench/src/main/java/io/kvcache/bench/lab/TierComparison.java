@@ -1,11 +1,8 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.lab.TwoTierCacheModel.TierOptimalityGap;
-
 import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
-
 import io.kvcache.bench.lab.PolicyComparison.Occupancy;
-
+import io.kvcache.bench.lab.TwoTierCacheModel.TierOptimalityGap;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SimulatedCache;

@@ -173,8 +173,8 @@ public final class LogImporter {
             byte[] before = {};
             for (int i = 0; i < ids.length; i++) {
                 int end = Math.min(tokens.length, (i + 1) * blockTokens);
-                ByteBuffer bytes =
-                        ByteBuffer.allocate((end - i * blockTokens) * Integer.BYTES).order(ByteOrder.LITTLE_ENDIAN);
+                ByteBuffer bytes = ByteBuffer.allocate((end - i * blockTokens) * Integer.BYTES)
+                        .order(ByteOrder.LITTLE_ENDIAN);
                 for (int token = i * blockTokens; token < end; token++) {
                     bytes.putInt(tokens[token]);
                 }

@@ -129,7 +129,8 @@ public record LoggedRequest(
         }
 
         private static LoggedPrompt completion(JsonNode prompt) {
-            JsonNode one = prompt.isArray() && prompt.size() == 1 && !prompt.get(0).isNumber() ? prompt.get(0) : prompt;
+            JsonNode one =
+                    prompt.isArray() && prompt.size() == 1 && !prompt.get(0).isNumber() ? prompt.get(0) : prompt;
             if (one.isString()) {
                 return new LoggedPrompt.Text(one.stringValue());
             }

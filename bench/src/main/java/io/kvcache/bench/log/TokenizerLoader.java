@@ -1,7 +1,6 @@
 package io.kvcache.bench.log;
 
 import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
-
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Optional;

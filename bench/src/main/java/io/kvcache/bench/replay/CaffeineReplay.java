@@ -1,9 +1,8 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 
 /// Replays against W-TinyLFU as Caffeine implements it, a base line from the world of independent keys.
 ///

@@ -1,6 +1,5 @@
 package io.kvcache.bench.replay;
 
-
 /// Counts the hits of a replay's requests after the first few.
 public final class HitCounter {
 
@@ -91,7 +90,8 @@ public final class HitCounter {
     /// @param inputTokens tokens of all prompts
     /// @param tokenHits of those, in hit blocks; a partial last block has fewer than a block's
     /// @param squaredTokenHits sum over the requests of the square of their hit tokens, for the work of attention
-    public record HitTotals(long blockAccesses, long blockHits, long inputTokens, long tokenHits, double squaredTokenHits) {
+    public record HitTotals(
+            long blockAccesses, long blockHits, long inputTokens, long tokenHits, double squaredTokenHits) {
 
         /// Hits over accesses; 0 when there were none.
         public double blockHitRatio() {

@@ -1,9 +1,7 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.replay.PolicyReplay.PolicyRun;
-
 import io.kvcache.bench.replay.HitCounter.HitTotals;
-
+import io.kvcache.bench.replay.PolicyReplay.PolicyRun;
 import io.kvcache.core.policy.ImportanceConfig;
 import io.kvcache.core.policy.ImportancePolicy;
 import io.kvcache.core.policy.PolicyState;

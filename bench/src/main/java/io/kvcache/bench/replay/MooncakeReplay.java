@@ -1,7 +1,6 @@
 package io.kvcache.bench.replay;
 
 import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import java.util.Comparator;
 import java.util.stream.IntStream;
 

@@ -1,7 +1,6 @@
 package io.kvcache.bench.replay;
 
 import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.ModelPreset;
 

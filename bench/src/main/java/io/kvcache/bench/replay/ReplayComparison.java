@@ -1,9 +1,7 @@
 package io.kvcache.bench.replay;
 
 import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import io.kvcache.bench.replay.HitCounter.ReplayListener;
-
 import io.kvcache.core.policy.PolicyKind;
 import java.util.HashMap;
 import java.util.Map;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.replay;
 
 import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import java.util.Arrays;
 
 /// Replays against vLLM's queue of free blocks.

@@ -178,7 +178,8 @@ public final class HtmlReport {
             if (!chart.note().isEmpty()) {
                 element("span", chart.note());
             }
-            int rows = chart.form() == Chart.ChartType.LINES ? 0 : chart.labels().size();
+            int rows =
+                    chart.form() == Chart.ChartType.LINES ? 0 : chart.labels().size();
             return raw("</figcaption><div class=plot")
                     .raw(rows == 0 ? "" : " style=\"--rows:" + rows + "\"")
                     .raw("><canvas data-figure=" + index + " role=img aria-label=\"")
@@ -189,8 +190,8 @@ public final class HtmlReport {
         HtmlWriter table(HtmlTable table) {
             raw("<div class=scroll><table>").element("caption", table.caption()).raw("<thead><tr>");
             for (int i = 0; i < table.heads().size(); i++) {
-                boolean number =
-                        !table.rows().isEmpty() && table.rows().getFirst().get(i).number();
+                boolean number = !table.rows().isEmpty()
+                        && table.rows().getFirst().get(i).number();
                 raw(number ? "<th scope=col class=n>" : "<th scope=col>")
                         .raw(escape(table.heads().get(i)))
                         .raw("</th>");

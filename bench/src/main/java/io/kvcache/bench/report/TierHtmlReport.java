@@ -1,10 +1,9 @@
 package io.kvcache.bench.report;
 
-import io.kvcache.bench.report.HtmlReport.HtmlTable;
-
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.report.Chart.Series;
 import io.kvcache.bench.report.Chart.SeriesRole;
+import io.kvcache.bench.report.HtmlReport.HtmlTable;
 import io.kvcache.bench.report.HtmlReport.HtmlTable.Cell;
 import io.kvcache.bench.trace.Trace;
 import java.util.ArrayList;

@@ -1,11 +1,9 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
-
-import io.kvcache.bench.server.PairedSamples.MetricSpec;
-
 import com.sun.tools.attach.AttachNotSupportedException;
 import com.sun.tools.attach.VirtualMachine;
+import io.kvcache.bench.server.PairedSamples.MetricSpec;
+import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;

@@ -1,13 +1,9 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
-
-import io.kvcache.bench.server.PairedSamples.MetricSpec;
-
-import io.kvcache.bench.server.LoadGenerator.LoadResult;
-
 import io.kvcache.bench.server.BaselineServer.BaselineClient;
-
+import io.kvcache.bench.server.LoadGenerator.LoadResult;
+import io.kvcache.bench.server.PairedSamples.MetricSpec;
+import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;

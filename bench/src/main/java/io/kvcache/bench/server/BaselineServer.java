@@ -1,7 +1,6 @@
 package io.kvcache.bench.server;
 
 import io.kvcache.bench.server.LoadGenerator.BenchClient;
-
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;

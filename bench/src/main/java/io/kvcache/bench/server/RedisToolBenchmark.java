@@ -1,16 +1,14 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
-
 import io.kvcache.bench.server.PairedSamples.MetricSpec;
-
+import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
-import java.io.IOException;
-import java.util.ArrayList;
 import io.kvcache.server.program.ProcessRunner;
 import io.kvcache.server.program.ProcessRunner.ProcessOutput;
+import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
@@ -93,20 +91,20 @@ final class RedisToolBenchmark implements ServerBenchmark {
         static double requestsPerSecond(ServerLoadSpec load, int port) throws IOException {
             String test = load.write() ? "set" : "get";
             List<String> command = List.of(
-                            "redis-benchmark",
-                            "-p",
-                            Integer.toString(port),
-                            "-t",
-                            test,
-                            "-d",
-                            Integer.toString(load.bytes()),
-                            "-r",
-                            Integer.toString(load.keyCount()),
-                            "-c",
-                            Integer.toString(load.connections()),
-                            "-n",
-                            Long.toString(Math.max(MIN_REQUESTS, RUN_BYTES / load.bytes())),
-                            "--csv");
+                    "redis-benchmark",
+                    "-p",
+                    Integer.toString(port),
+                    "-t",
+                    test,
+                    "-d",
+                    Integer.toString(load.bytes()),
+                    "-r",
+                    Integer.toString(load.keyCount()),
+                    "-c",
+                    Integer.toString(load.connections()),
+                    "-n",
+                    Long.toString(Math.max(MIN_REQUESTS, RUN_BYTES / load.bytes())),
+                    "--csv");
             ProcessOutput output = ProcessRunner.run(TIMEOUT, command);
             if (!output.isFinished()) {
                 throw new IOException("redis-benchmark did not end within " + TIMEOUT.toSeconds() + " s");

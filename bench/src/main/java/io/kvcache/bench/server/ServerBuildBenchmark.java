@@ -1,7 +1,6 @@
 package io.kvcache.bench.server;
 
 import io.kvcache.bench.server.PipelineBenchmark.PipelinedClient;
-
 import io.kvcache.bench.suite.Build;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import java.io.IOException;

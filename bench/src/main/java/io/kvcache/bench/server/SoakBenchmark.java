@@ -1,9 +1,7 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
-
 import io.kvcache.bench.server.PairedSamples.MetricSpec;
-
+import io.kvcache.bench.server.ServerBenchmark.BenchmarkOptions;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.io.IOException;

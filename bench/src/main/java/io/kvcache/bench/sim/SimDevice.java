@@ -1,7 +1,6 @@
 package io.kvcache.bench.sim;
 
 import io.kvcache.bench.sim.SimConfig.SimContext;
-
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.simulation.FaultRates;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.sim;
 
 import io.kvcache.bench.sim.SimConfig.SimContext;
-
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.tier.ForwardingListener;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -9,8 +8,8 @@ import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.disk.DiskGeometry;
-import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
@@ -173,7 +172,8 @@ final class SimDisk implements TierOpener {
         }
 
         Tier open(TierListener listener) {
-            HostMemory memory = context.memory().reserve("front", config.geometry().deviceBytes());
+            HostMemory memory =
+                    context.memory().reserve("front", config.geometry().deviceBytes());
             DiskTier.Resources resources = device.open(memory.segment(), memory::close);
             Tier opened = new DiskTier(
                     "in front", resources, config.withDeviceId(context.random().nextLong()), listener);

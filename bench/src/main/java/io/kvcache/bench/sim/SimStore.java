@@ -1,9 +1,8 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.bench.sim.SimConfig.SimContext;
-
 import static io.kvcache.bench.sim.SimAssertions.require;
 
+import io.kvcache.bench.sim.SimConfig.SimContext;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tree.ControlWord;

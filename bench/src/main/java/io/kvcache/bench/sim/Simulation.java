@@ -1,9 +1,8 @@
 package io.kvcache.bench.sim;
 
-import io.kvcache.bench.sim.SimMemory.SlotPoisoner;
-
 import static io.kvcache.bench.sim.SimAssertions.require;
 
+import io.kvcache.bench.sim.SimMemory.SlotPoisoner;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.tier.AdmissionKind;

@@ -1,7 +1,7 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.disk.DiskRun.StorageMedium;
 import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.LinkedHashSet;

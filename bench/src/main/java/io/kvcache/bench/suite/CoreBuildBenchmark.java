@@ -1,16 +1,13 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.JmhRunner.JmhRun;
-
-import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
-
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-
+import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
+import io.kvcache.server.program.ProcessRunner;
+import io.kvcache.server.program.ProcessRunner.ProcessOutput;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import io.kvcache.server.program.ProcessRunner;
-import io.kvcache.server.program.ProcessRunner.ProcessOutput;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
@@ -90,7 +87,9 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
             }
             if (!output.isSuccessful() || Files.size(result) == 0) {
                 throw new IOException(jmhRun.describe() + " of " + build.name()
-                        + (output.isFinished() ? " failed:\n" : " did not end within " + TIMEOUT.toMinutes() + " min:\n")
+                        + (output.isFinished()
+                                ? " failed:\n"
+                                : " did not end within " + TIMEOUT.toMinutes() + " min:\n")
                         + output.text().strip());
             }
             JsonNode metric = JSON.readTree(Files.readString(result)).path(0).path("primaryMetric");

@@ -1,9 +1,5 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.JmhRunner.JmhRun;
-
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-
 import io.kvcache.bench.jmh.AcquireBenchmark;
 import io.kvcache.bench.jmh.EvictBenchmark;
 import io.kvcache.bench.jmh.GetBenchmark;
@@ -13,6 +9,8 @@ import io.kvcache.bench.jmh.MatchBenchmark;
 import io.kvcache.bench.jmh.MetadataFootprint;
 import io.kvcache.bench.jmh.PutBenchmark;
 import io.kvcache.bench.jmh.WalkBenchmark;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.List;
 import java.util.stream.Stream;
 

@@ -1,7 +1,5 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-
 import static io.kvcache.bench.disk.DiskRun.AccessPattern.RANDOM_READ;
 import static io.kvcache.bench.disk.DiskRun.AccessPattern.REGION_WRITE;
 import static io.kvcache.bench.disk.DiskRun.IoEngine.DEVICE;
@@ -13,12 +11,13 @@ import static io.kvcache.bench.disk.DiskRun.IoEngine.STORE;
 import static io.kvcache.bench.disk.DiskRun.StorageMedium.DISK;
 import static io.kvcache.bench.disk.DiskRun.StorageMedium.MEMORY;
 
-import io.kvcache.bench.disk.DiskRun.AccessPattern;
 import io.kvcache.bench.disk.DiskBenchFixture;
 import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
 import io.kvcache.bench.disk.DiskRun.IoEngine;
 import io.kvcache.bench.disk.DiskRun.StorageMedium;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.function.ToDoubleFunction;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.suite.SuiteRunner.RunLength;
-
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;

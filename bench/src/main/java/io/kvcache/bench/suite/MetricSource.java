@@ -1,13 +1,10 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.SuiteRunner.RunLength;
-
-import io.kvcache.bench.suite.JmhRunner.JmhSample;
-
-import io.kvcache.bench.suite.JmhRunner.JmhRun;
-
 import io.kvcache.bench.disk.DiskRun;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
+import io.kvcache.bench.suite.JmhRunner.JmhSample;
+import io.kvcache.bench.suite.SuiteRunner.RunLength;
 import java.util.function.DoubleSupplier;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;

@@ -1,16 +1,14 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.JmhRunner.JmhRun;
-
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-
 import io.kvcache.bench.baseline.Baselines;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;

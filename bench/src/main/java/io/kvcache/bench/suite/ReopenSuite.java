@@ -1,8 +1,7 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-
 import io.kvcache.bench.disk.TierOpenTiming;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;

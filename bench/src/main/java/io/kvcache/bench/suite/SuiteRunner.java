@@ -1,10 +1,10 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.disk.DiskBenchDirs;
-import io.kvcache.bench.disk.DiskBenchFixture.DiskRunLength;
 import io.kvcache.bench.disk.DiskBenchFixture;
-import io.kvcache.bench.disk.DiskRun.TransferResult;
+import io.kvcache.bench.disk.DiskBenchFixture.DiskRunLength;
 import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
@@ -129,7 +129,12 @@ public final class SuiteRunner {
                     .mapToDouble(round -> ratio(of(values, round), of(against, round)))
                     .toArray();
             return new BenchResult(
-                    benchmarkSpec, Median.of(values), Median.of(against), Median.of(ratios), rounds, path(benchmarkSpec.source()));
+                    benchmarkSpec,
+                    Median.of(values),
+                    Median.of(against),
+                    Median.of(ratios),
+                    rounds,
+                    path(benchmarkSpec.source()));
         }
 
         private static double ratio(double value, double against) {

@@ -1,7 +1,6 @@
 package io.kvcache.bench.trace;
 
 import io.kvcache.bench.trace.ZipfTrace.ZipfSampler;
-
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;

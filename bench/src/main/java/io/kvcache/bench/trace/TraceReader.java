@@ -1,7 +1,6 @@
 package io.kvcache.bench.trace;
 
 import io.kvcache.bench.trace.TraceFormat.JsonLineFields;
-
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;

@@ -1,12 +1,11 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
-
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.FragmentHandler;
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

@@ -74,7 +74,8 @@ final class BaselineTcp {
         BaselineTcpClient(int port, int connections, int maxBytes) throws IOException {
             idle = new ArrayBlockingQueue<>(connections);
             for (int i = 0; i < connections; i++) {
-                SocketChannel channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
+                SocketChannel channel =
+                        SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
                 channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
                 MemorySegment block = Arena.ofAuto().allocate(maxBytes, 4096);
                 idle.add(new Connection(channel, ByteBuffer.allocateDirect(BaselineTcp.HEAD_BYTES), block));

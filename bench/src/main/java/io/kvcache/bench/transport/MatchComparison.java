@@ -1,13 +1,9 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
-
 import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
-
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 import io.kvcache.bench.transport.TransferMeter.TransferStats;
-
 import io.kvcache.bench.transport.TransferSpec.TransferOperation;
-
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.transport;
 
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
-
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.transport;
 
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;

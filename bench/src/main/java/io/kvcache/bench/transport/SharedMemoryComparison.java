@@ -1,15 +1,12 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.stats.Median;
-import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
-
-import io.kvcache.bench.transport.TransferMeter.TransferStats;
-
-import io.kvcache.bench.transport.TransferSpec.TransferOperation;
-
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
+import io.kvcache.bench.stats.Median;
 import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+import io.kvcache.bench.transport.TransferSpec.TransferOperation;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.remote.RemoteKvCache;

@@ -1,6 +1,5 @@
 package io.kvcache.bench.transport;
 
-
 /// What is moved.
 ///
 /// @param operation there or here, and how

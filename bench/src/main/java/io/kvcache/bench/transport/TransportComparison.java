@@ -1,21 +1,14 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.transport.BaselineTcp.BaselineTcpClient;
-
-import io.kvcache.bench.stats.Median;
-import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
-
-import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
-
-import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
-
-import io.kvcache.bench.transport.TransferMeter.TransferStats;
-
-import io.kvcache.bench.transport.TransferSpec.TransferOperation;
-
-import io.kvcache.bench.transport.BaselineAeron.BaselineAeronClient;
-
 import io.kvcache.bench.server.ServerProcess;
+import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.transport.BaselineAeron.BaselineAeronClient;
+import io.kvcache.bench.transport.BaselineTcp.BaselineTcpClient;
+import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+import io.kvcache.bench.transport.TransferSpec.TransferOperation;
 import io.kvcache.transport.remote.SharedMemoryMode;
 import java.io.IOException;
 import java.net.DatagramSocket;
@@ -252,12 +245,7 @@ public final class TransportComparison {
                     own.getLast().moves().gigabytes() / other.getLast().moves().gigabytes());
         }
         return new TransportResult(
-                transferSpec,
-                moves(own),
-                moves(other),
-                Median.of(ratios, ratio -> ratio),
-                costs(own),
-                costs(other));
+                transferSpec, moves(own), moves(other), Median.of(ratios, ratio -> ratio), costs(own), costs(other));
     }
 
     private static TransferStats moves(List<TransferEndpoint.RoundResult> rounds) {

@@ -1,21 +1,15 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
-
-import io.kvcache.bench.transport.TransferMeter.TransferStats;
-
-import io.kvcache.bench.transport.TransportComparison.TransportResult;
-
-import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
-
-import io.kvcache.bench.transport.MatchComparison.MatchResult;
-
-import io.kvcache.bench.transport.HeapComparison.HeapResult;
-
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.Threshold;
+import io.kvcache.bench.transport.HeapComparison.HeapResult;
+import io.kvcache.bench.transport.MatchComparison.MatchResult;
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+import io.kvcache.bench.transport.TransportComparison.TransportResult;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

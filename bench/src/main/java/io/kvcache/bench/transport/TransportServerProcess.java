@@ -1,12 +1,9 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.transport.BaselineTcp.BaselineTcpServer;
-
-import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
-
-import io.kvcache.bench.transport.BaselineAeron.BaselineAeronServer;
-
 import com.sun.management.ThreadMXBean;
+import io.kvcache.bench.transport.BaselineAeron.BaselineAeronServer;
+import io.kvcache.bench.transport.BaselineTcp.BaselineTcpServer;
+import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.aeron.AeronConnector;

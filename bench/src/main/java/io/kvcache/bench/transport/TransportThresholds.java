@@ -1,10 +1,8 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.transport.TransferSpec.TransferOperation;
-
-import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
-
 import io.kvcache.bench.suite.Threshold;
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
+import io.kvcache.bench.transport.TransferSpec.TransferOperation;
 
 /// What the remote cache has to reach, beside what was measured in the same run. What has no budget is shown only.
 public final class TransportThresholds {

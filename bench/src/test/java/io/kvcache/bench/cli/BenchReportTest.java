@@ -25,8 +25,7 @@ final class BenchReportTest {
 
     @Test
     void givenAnswers_whenTabled_thenRatioBudgetAndVerdictStandInALine() {
-        assertThat(report(answer("one", 0.5, 15, "")).toTable()
-                        .lines())
+        assertThat(report(answer("one", 0.5, 15, "")).toTable().lines())
                 .anyMatch(line -> line.matches("one +3.50 GB/s +fio io_uring +7.00 +0.50 +ratio >= 0.80 +MISSED"))
                 .contains("Medians of rounds: 15. A ratio is the median of the rounds' own.")
                 .noneMatch(line -> line.startsWith("By "));
@@ -34,9 +33,11 @@ final class BenchReportTest {
 
     @Test
     void givenSomeMeasuredLessOftenByAnotherPath_whenTabled_thenTheLegendSaysSo() {
-        String table = report(answer("one", 1, 15, "io_uring"),
-                answer("two", 1, 7, "8 threads"),
-                answer("three", 1, 15, "io_uring")).toTable();
+        String table = report(
+                        answer("one", 1, 15, "io_uring"),
+                        answer("two", 1, 7, "8 threads"),
+                        answer("three", 1, 15, "io_uring"))
+                .toTable();
         assertThat(table.lines().toList())
                 .anyMatch(line -> line.startsWith("Medians of rounds: 7 to 15."))
                 .contains("By io_uring: one, three.", "By 8 threads: two.");
@@ -44,8 +45,8 @@ final class BenchReportTest {
 
     @Test
     void givenPath_whenWrittenAsJson_thenItHasAFieldWhereThereIsOne() {
-        String lines =
-                report(answer("one", 1, 15, "io_uring"), answer("two", 1, 15, "")).toJsonLines();
+        String lines = report(answer("one", 1, 15, "io_uring"), answer("two", 1, 15, ""))
+                .toJsonLines();
         assertThat(lines.lines())
                 .satisfiesExactly(
                         first -> assertThat(first).contains("\"path\":\"io_uring\""),

@@ -1,11 +1,9 @@
 package io.kvcache.bench.crash;
 
-import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
-
-import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
+import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;

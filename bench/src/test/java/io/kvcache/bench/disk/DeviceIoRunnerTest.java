@@ -1,18 +1,13 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DiskRun.IoWorkload;
-
-import io.kvcache.bench.disk.DiskBenchFixture.TestFile;
-
-import io.kvcache.bench.disk.DiskRun.TransferResult;
-
-import io.kvcache.bench.disk.DiskRun.AccessPattern;
-
-import io.kvcache.bench.disk.DiskRun.StorageMedium;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
 
+import io.kvcache.bench.disk.DiskBenchFixture.TestFile;
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.IoWorkload;
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.nio.file.Files;

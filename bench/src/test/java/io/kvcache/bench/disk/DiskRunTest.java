@@ -1,18 +1,13 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DeviceIoRunner.ThreadCpuTimes;
-
-import io.kvcache.bench.disk.DiskRun.TransferResult;
-
-import io.kvcache.bench.disk.DiskRun.AccessPattern;
-
-import io.kvcache.bench.disk.DiskRun.IoEngine;
-
-import io.kvcache.bench.disk.DiskRun.StorageMedium;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.disk.DeviceIoRunner.ThreadCpuTimes;
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.IoEngine;
+import io.kvcache.bench.disk.DiskRun.StorageMedium;
+import io.kvcache.bench.disk.DiskRun.TransferResult;
 import java.util.Map;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;

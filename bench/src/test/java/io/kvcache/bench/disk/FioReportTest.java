@@ -1,13 +1,11 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.FioRunner.FioReport;
-
-import io.kvcache.bench.disk.DiskRun.TransferResult;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIOException;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.disk.DiskRun.TransferResult;
+import io.kvcache.bench.disk.FioRunner.FioReport;
 import java.io.IOException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;

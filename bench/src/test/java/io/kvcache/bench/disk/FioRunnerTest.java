@@ -1,11 +1,9 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DiskRun.IoWorkload;
-
-import io.kvcache.bench.disk.DiskRun.AccessPattern;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
+import io.kvcache.bench.disk.DiskRun.IoWorkload;
 import java.nio.file.Path;
 import org.junit.jupiter.api.Test;
 

@@ -1,9 +1,8 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DeviceIoRunner.QueueDepthMeter;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.disk.DeviceIoRunner.QueueDepthMeter;
 import org.junit.jupiter.api.Test;
 
 final class QueueDepthMeterTest {

@@ -1,10 +1,9 @@
 package io.kvcache.bench.gpu;
 
-import io.kvcache.bench.gpu.GpuComparison.GpuCopyResult;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.bench.gpu.GpuComparison.GpuCopyResult;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
 import io.kvcache.gpu.driver.DeviceError;

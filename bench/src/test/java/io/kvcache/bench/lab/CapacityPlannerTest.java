@@ -1,17 +1,13 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
-
-import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
-
-import io.kvcache.bench.lab.RequestRouter.SessionInference;
-
-import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
+import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.lab.RequestRouter.SessionInference;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;

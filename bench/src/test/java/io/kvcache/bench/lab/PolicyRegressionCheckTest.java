@@ -8,11 +8,11 @@ import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayComparison;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.bench.trace.ZipfTrace;
 import io.kvcache.core.policy.PolicyKind;
@@ -105,6 +105,7 @@ final class PolicyRegressionCheckTest {
     @ValueSource(longs = {1, 2, 3})
     void givenAGeneratedTrace_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
         Trace trace = new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, 10_000);
-        assertThat(margins(trace)).allSatisfy(margin -> assertThat(margin.gapClosed).isLessThanOrEqualTo(1));
+        assertThat(margins(trace))
+                .allSatisfy(margin -> assertThat(margin.gapClosed).isLessThanOrEqualTo(1));
     }
 }

@@ -1,12 +1,10 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.lab.TwoTierCacheModel.TierOptimalityGap;
-
-import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
+import io.kvcache.bench.lab.TwoTierCacheModel.TierOptimalityGap;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.MooncakeReplay;

@@ -1,14 +1,13 @@
 package io.kvcache.bench.log;
 
-import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceReader.TraceFormatException;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.trace.TraceReader.TraceFormatException;
 import io.kvcache.bench.trace.TraceRequest;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,7 +1,6 @@
 package io.kvcache.bench.replay;
 
 import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.ArrayList;

@@ -1,16 +1,14 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.replay.HitCounter.HitTotals;
-
-import io.kvcache.bench.replay.HitCounter.ReplayListener;
-
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
+import io.kvcache.bench.replay.HitCounter.ReplayListener;
 import io.kvcache.bench.store.StoreReplay;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.baseline.Baseline;
 import io.kvcache.core.policy.EvictionPolicies;

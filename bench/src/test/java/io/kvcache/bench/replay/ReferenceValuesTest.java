@@ -1,15 +1,14 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.baseline.Baselines;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.io.UncheckedIOException;

@@ -1,10 +1,9 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.replay.HitCounter.HitTotals;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;

@@ -1,9 +1,8 @@
 package io.kvcache.bench.report;
 
-import io.kvcache.bench.report.HtmlReport.ChartLibrary;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.report.HtmlReport.ChartLibrary;
 import java.io.IOException;
 import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;

@@ -1,9 +1,8 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.server.BaselineServer.BaselineClient;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.server.BaselineServer.BaselineClient;
 import java.io.IOException;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;

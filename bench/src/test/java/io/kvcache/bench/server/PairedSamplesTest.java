@@ -1,10 +1,9 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.server.PairedSamples.MetricSpec;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.bench.server.PairedSamples.MetricSpec;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
 import java.util.List;

@@ -1,8 +1,7 @@
 package io.kvcache.bench.store;
 
-import io.kvcache.bench.store.TierReplay.LiveBlockCapacity;
-
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.store.TierReplay.LiveBlockCapacity;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;

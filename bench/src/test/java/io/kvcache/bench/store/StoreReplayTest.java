@@ -1,7 +1,5 @@
 package io.kvcache.bench.store;
 
-import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
@@ -9,6 +7,7 @@ import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;

@@ -1,7 +1,5 @@
 package io.kvcache.bench.store;
 
-import io.kvcache.bench.store.TierReplay.TierReplayResult;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
@@ -9,11 +7,12 @@ import static org.junit.jupiter.api.Assumptions.assumeTrue;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.store.TierReplay.TierReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;

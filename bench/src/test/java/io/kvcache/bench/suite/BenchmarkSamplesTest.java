@@ -1,19 +1,16 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.SuiteRunner.BenchmarkSamples;
-
-import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
-
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.bench.disk.DiskRun.AccessPattern;
 import io.kvcache.bench.disk.DiskRun;
+import io.kvcache.bench.disk.DiskRun.AccessPattern;
 import io.kvcache.bench.disk.DiskRun.IoEngine;
 import io.kvcache.bench.disk.DiskRun.StorageMedium;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
+import io.kvcache.bench.suite.SuiteRunner.BenchmarkSamples;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;

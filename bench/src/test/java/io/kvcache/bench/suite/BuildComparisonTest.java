@@ -1,14 +1,12 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
-
-import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.cli.Kvcache;
+import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
+import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;

@@ -1,12 +1,11 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.disk.DiskRun;
 import io.kvcache.bench.disk.DiskRun.IoEngine;
 import io.kvcache.bench.disk.DiskRun.StorageMedium;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.Test;

@@ -1,12 +1,10 @@
 package io.kvcache.bench.trace;
 
-import io.kvcache.bench.trace.TraceReader.TraceFormatException;
-
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.trace.TraceReader.TraceFormatException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

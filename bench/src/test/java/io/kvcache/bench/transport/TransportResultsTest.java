@@ -1,23 +1,16 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
-
-import io.kvcache.bench.transport.TransferMeter.TransferStats;
-
-import io.kvcache.bench.transport.TransferSpec.TransferOperation;
-
-import io.kvcache.bench.transport.TransportComparison.TransportResult;
-
-import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
-
-import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
-
-import io.kvcache.bench.transport.MatchComparison.MatchResult;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.Threshold;
+import io.kvcache.bench.transport.MatchComparison.MatchResult;
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
+import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryResult;
+import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
+import io.kvcache.bench.transport.TransferMeter.TransferStats;
+import io.kvcache.bench.transport.TransferSpec.TransferOperation;
+import io.kvcache.bench.transport.TransportComparison.TransportResult;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
