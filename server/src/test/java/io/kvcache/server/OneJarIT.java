@@ -56,17 +56,22 @@ final class OneJarIT {
         try (JarFile all = new JarFile(JAR.toFile())) {
             for (JarFile part : parts()) {
                 try (part) {
-                    assertThat(part.stream()
-                                    .map(JarEntry::getName)
-                                    .filter(name -> !name.endsWith("/"))
-                                    .filter(name -> !name.matches("META-INF/(MANIFEST\\.MF|INDEX\\.LIST|SIG-.*"
-                                            + "|[^/]+\\.(SF|RSA|DSA|EC))|(META-INF/versions/\\d+/)?module-info\\.class")))
+                    assertThat(
+                                    part.stream()
+                                            .map(JarEntry::getName)
+                                            .filter(name -> !name.endsWith("/"))
+                                            .filter(
+                                                    name -> !name.matches(
+                                                            "META-INF/(MANIFEST\\.MF|INDEX\\.LIST|SIG-.*"
+                                                                    + "|[^/]+\\.(SF|RSA|DSA|EC))|(META-INF/versions/\\d+/)?module-info\\.class")))
                             .as(part.getName())
                             .allSatisfy(name -> assertThat(all.getEntry(name)).isNotNull());
                     for (JarEntry list : part.stream()
                             .filter(entry -> entry.getName().matches("META-INF/(services/.+|LICENSE|NOTICE)"))
                             .toList()) {
-                        assertThat(lines(all, list.getName())).as(part.getName()).containsAll(lines(part, list.getName()));
+                        assertThat(lines(all, list.getName()))
+                                .as(part.getName())
+                                .containsAll(lines(part, list.getName()));
                     }
                 }
             }

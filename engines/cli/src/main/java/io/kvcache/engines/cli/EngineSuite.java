@@ -1,7 +1,7 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.MetricSource;
 import io.kvcache.bench.suite.SuiteRunner.RunLength;
 import io.kvcache.bench.suite.Threshold;

@@ -1,8 +1,8 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
 import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
 import io.kvcache.bench.log.TokenizerLoader;
+import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
 import io.kvcache.engines.jlama.ChatMessage;
 import io.kvcache.engines.jlama.TextEncoder;
 import java.io.IOException;
