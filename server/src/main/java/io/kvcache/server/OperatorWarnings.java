@@ -4,7 +4,7 @@ import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockQuotaTracker;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;

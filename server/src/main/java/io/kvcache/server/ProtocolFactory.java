@@ -28,7 +28,7 @@ import io.kvcache.server.net.Protocol;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespProtocol;
-import io.kvcache.server.resp.ServerInfo;
+import io.kvcache.server.resp.RespContext.ServerInfo;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.HintMetrics;

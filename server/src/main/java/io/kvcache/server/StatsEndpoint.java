@@ -10,7 +10,7 @@ import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.RequestLatencies;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.use.TraceCapture;
 import io.kvcache.tiers.HintStats;

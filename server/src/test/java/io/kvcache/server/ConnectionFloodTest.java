@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import com.sun.management.UnixOperatingSystemMXBean;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;

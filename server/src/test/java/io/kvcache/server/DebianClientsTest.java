@@ -4,7 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

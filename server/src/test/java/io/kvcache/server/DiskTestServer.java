@@ -9,7 +9,7 @@ import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import java.io.IOException;
 import java.io.OutputStream;

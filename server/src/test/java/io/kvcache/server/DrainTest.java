@@ -8,7 +8,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import java.io.DataInputStream;
 import java.io.IOException;

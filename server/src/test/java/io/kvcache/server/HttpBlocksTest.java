@@ -11,7 +11,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
 import java.io.OutputStream;

@@ -8,7 +8,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;

@@ -3,7 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import org.junit.jupiter.api.AfterAll;

@@ -24,7 +24,7 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.net.http.HttpResponse;

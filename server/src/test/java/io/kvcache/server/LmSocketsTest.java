@@ -11,7 +11,7 @@ import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.lm.LmTestClient;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.InetAddress;

@@ -3,7 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.OutputStream;

@@ -4,11 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.http.HttpRequestGenerator;
 import io.kvcache.server.lm.LmRequestGenerator;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.FuzzRunner;
 import io.kvcache.server.net.NettyLeakCheck;
-import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.resp.RespRequestGenerator;
 import java.time.Duration;
 import java.util.Arrays;

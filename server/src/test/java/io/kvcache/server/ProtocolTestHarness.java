@@ -10,7 +10,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
-import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.resp.EmbeddedRespServer;
 import io.kvcache.server.resp.RespProtocol;
 import java.util.List;

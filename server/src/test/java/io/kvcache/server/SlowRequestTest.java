@@ -3,7 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;

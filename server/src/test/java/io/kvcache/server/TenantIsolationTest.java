@@ -10,7 +10,7 @@ import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.TenantConfig;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.Socket;

@@ -2,7 +2,7 @@ package io.kvcache.server;
 
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.netty.channel.epoll.Epoll;
 import io.netty.channel.uring.IoUring;
 import java.io.IOException;

@@ -17,7 +17,7 @@ import io.kvcache.server.config.ShutdownConfig;
 import io.kvcache.server.config.TraceConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;

@@ -15,7 +15,7 @@ import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.UcxConfig;
 import io.kvcache.server.metrics.MetricLint;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;

@@ -4,8 +4,12 @@ import com.github.benmanes.caffeine.cache.Cache;
 import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.log.LogRateLimiter;
 import io.kvcache.server.net.ClientAddress;
 import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
+import java.net.InetSocketAddress;
 import java.net.SocketAddress;
 import java.security.SecureRandom;
 import java.time.Duration;
@@ -290,6 +294,71 @@ public final class PasswordAuthenticator implements AutoCloseable {
     public void close() {
         if (ownedExecutor != null) {
             ownedExecutor.shutdownNow();
+        }
+    }
+
+    /// What came of a log-in.
+    ///
+    /// @param tenant who it is; null unless the outcome is [Outcome#OK]
+    public record AuthResult(Outcome outcome, @Nullable String tenant) {
+
+        /// Of a client that did not say who it is.
+        public static final AuthResult MISSING = new AuthResult(Outcome.MISSING, null);
+
+        static final AuthResult DENIED = new AuthResult(Outcome.DENIED, null);
+        static final AuthResult THROTTLED = new AuthResult(Outcome.THROTTLED, null);
+
+        /// The kinds of it.
+        public enum Outcome {
+            /// It is somebody.
+            OK,
+            /// It was not said, or not so that it can be understood.
+            MISSING,
+            /// There is no such user, or it is not his password, or he may not come in here.
+            DENIED,
+            /// There were too many wrong ones lately: nothing was looked at.
+            THROTTLED
+        }
+    }
+
+    /// Logs who was not let in, and from where: no more than some lines a minute, as who guesses passwords must not fill
+    /// the log.
+    ///
+    /// **Threads.** Any.
+    static final class FailedLoginLog {
+
+        private static final Logger LOG = System.getLogger(FailedLoginLog.class.getName());
+
+        private static final int MAX_LINES = 20;
+        private static final Duration WINDOW = Duration.ofMinutes(1);
+
+        /// Of a user's name, which is whatever the client sent.
+        private static final int MAX_NAME_LENGTH = 64;
+
+        private final LogRateLimiter limit;
+
+        FailedLoginLog(Clock clock) {
+            limit = new LogRateLimiter(clock, MAX_LINES, WINDOW);
+        }
+
+        /// Logs one, if the log has room. Never shows what was given for a password.
+        ///
+        /// @param why `wrong user or password`
+        void log(SocketAddress from, String user, String why) {
+            long unsaid = limit.tryAcquire();
+            if (unsaid != LogRateLimiter.SUPPRESSED) {
+                String name = user.length() <= MAX_NAME_LENGTH ? user : user.substring(0, MAX_NAME_LENGTH) + "...";
+                LOG.log(
+                        Level.WARNING,
+                        "Log-in refused: " + why + ", user '" + name + "', from " + text(from)
+                                + LogRateLimiter.suppressedNote(unsaid));
+            }
+        }
+
+        private static String text(SocketAddress from) {
+            return from instanceof InetSocketAddress inet && inet.getAddress() != null
+                    ? inet.getAddress().getHostAddress() + ":" + inet.getPort()
+                    : String.valueOf(from);
         }
     }
 }

@@ -1,7 +1,7 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.quota.EvictableStock;
+import io.kvcache.server.quota.Quota.EvictableStock;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.BlockCatalog;
 import java.util.ArrayList;

@@ -2,7 +2,7 @@ package io.kvcache.server.config;
 
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -1,6 +1,6 @@
 package io.kvcache.server.config;
 
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 
 /// How sockets are driven.
 ///

@@ -2,7 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.ReadResult;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import org.jspecify.annotations.Nullable;
 

@@ -1,6 +1,6 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.AuthResult;
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.access.ListenerAuth;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaders;

@@ -1,7 +1,7 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.AuthResult;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;

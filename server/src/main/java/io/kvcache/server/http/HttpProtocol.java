@@ -2,7 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
-import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.channel.ChannelPipeline;
 import io.netty.handler.codec.http.HttpDecoderConfig;
 

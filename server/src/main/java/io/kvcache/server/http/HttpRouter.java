@@ -1,6 +1,6 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.AuthResult;
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;

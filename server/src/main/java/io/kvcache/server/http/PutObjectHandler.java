@@ -2,7 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.TensorMetadata;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;

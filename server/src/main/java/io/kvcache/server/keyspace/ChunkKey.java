@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// The digest is the longest field of hexadecimal digits, 8 to 128, the last of equals; there may
-/// be a sign before it, and behind the key what makes it a half ([LmcacheKeyPair]). All but digest and half
+/// be a sign before it, and behind the key what makes it a half ([ObjectKey]). All but digest and half
 /// is the **stem**: model, worker and the like.
 ///
 /// @param key not to be changed
@@ -31,7 +31,7 @@ record ChunkKey(byte[] key, int from, int to, int end, String digest) {
 
     /// The parts of a key, or null when it does not look like one of LMCache's.
     static @Nullable ChunkKey of(byte[] key) {
-        int end = LmcacheKeyPair.baseLength(key);
+        int end = ObjectKey.baseLength(key);
         int fields = 1;
         int from = -1;
         int to = -1;

@@ -53,7 +53,7 @@ final class ChunkPrefetcher {
         for (int i = 0; i < PREFETCH_CHUNKS && digest != null; i++) {
             byte[] key = chunk.withDigest(digest);
             prefetchSink.prefetch(key);
-            byte @Nullable [] half = LmcacheKeyPair.otherKey(key);
+            byte @Nullable [] half = ObjectKey.otherHalf(key);
             if (half != null) {
                 prefetchSink.prefetch(half);
             }

@@ -1,5 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
+
 import org.jspecify.annotations.Nullable;
 
 /// The order in which one connection asks for keys, from which the chunks of a sequence are told.
@@ -111,7 +113,7 @@ public final class ChunkSequenceTracker {
 
     /// With the other half, as who asks for one reads both.
     private long onDiskBytes(byte[] key) {
-        byte[] half = LmcacheKeyPair.otherKey(key);
+        byte[] half = ObjectKey.otherHalf(key);
         return keyspace.onDiskBytes(key) + (half == null ? 0 : keyspace.onDiskBytes(half));
     }
 
@@ -196,7 +198,7 @@ public final class ChunkSequenceTracker {
     private void reportPredecessor(ChunkKey chunk) {
         String before = chunkOrder.predecessorOf(chunk.digest());
         sendPredecessor(chunk, before);
-        byte[] half = LmcacheKeyPair.otherKey(chunk.key());
+        byte[] half = ObjectKey.otherHalf(chunk.key());
         ChunkKey other = half == null ? null : ChunkKey.of(half);
         if (other != null) {
             sendPredecessor(other, before);

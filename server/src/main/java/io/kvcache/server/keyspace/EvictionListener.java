@@ -1,12 +1,13 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.server.miss.MissCauses;
-import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store's events, so that the index loses the keys of values that were evicted.
 ///
@@ -21,22 +22,14 @@ final class EvictionListener {
     private static final int BATCH = 4096;
 
     private final EventStream events;
-    private final KeyIndex index;
-    private final KeyRemover keyRemover;
-    private final UnindexedKeys unindexedKeys;
-    private final LongAdder evicted;
+    private final KeyspaceWrites writes;
     private long nextSequence;
     private long recheckFrom;
     private boolean rechecking;
 
-    /// @param evicted counts the keys that the store took the room of
-    EvictionListener(
-            EventStream events, KeyIndex index, KeyRemover keyRemover, UnindexedKeys unindexedKeys, LongAdder evicted) {
-        this.evicted = evicted;
+    EvictionListener(EventStream events, KeyspaceWrites writes) {
         this.events = events;
-        this.index = index;
-        this.keyRemover = keyRemover;
-        this.unindexedKeys = unindexedKeys;
+        this.writes = writes;
         nextSequence = events.nextSequence();
     }
 
@@ -83,25 +76,25 @@ final class EvictionListener {
     }
 
     private void removeIfGone(BlockKey digest, MissCauses.Cause cause) {
-        KeyEntry entry = index.find(digest);
+        KeyEntry entry = writes.index().find(digest);
         if (entry == null) {
-            unindexedKeys.removeIfGone(digest);
+            writes.quotaEnforcer().removeUnindexedIfGone(digest);
         } else {
             removeIfGone(entry, cause);
         }
     }
 
     private void removeIfGone(KeyEntry entry, MissCauses.Cause cause) {
-        if (keyRemover.removeIfGone(entry, cause) && cause == MissCauses.Cause.EVICTED) {
-            evicted.increment();
+        if (writes.removeIfGone(entry, cause) && cause == MissCauses.Cause.EVICTED) {
+            writes.counters().evicted.increment();
         }
     }
 
     private void recheckIndex() {
         if (recheckFrom == 0) {
-            unindexedKeys.removeAllGone();
+            writes.quotaEnforcer().removeAllUnindexedGone();
         }
-        KeyIndex.IndexPage indexPage = index.page(recheckFrom, BATCH);
+        KeyIndex.IndexPage indexPage = writes.index().page(recheckFrom, BATCH);
         indexPage.entries().forEach(entry -> removeIfGone(entry, MissCauses.Cause.EVICTED));
         recheckFrom = indexPage.next();
         rechecking = recheckFrom != 0;

@@ -36,7 +36,7 @@ final class ExistsPins {
 
     private final long pinNanos;
     private final long quotaBytes;
-    private final ConcurrentHashMap<Key, ExistsPin> promises = new ConcurrentHashMap<>();
+    private final ConcurrentHashMap<ObjectKey, ExistsPin> promises = new ConcurrentHashMap<>();
     private final Queue<ExistsPin> byTime = new ConcurrentLinkedQueue<>();
     private final Queue<ExistsPin> fetched = new ConcurrentLinkedQueue<>();
     private final AtomicLong heldBytes = new AtomicLong();
@@ -65,7 +65,7 @@ final class ExistsPins {
     }
 
     /// Whether the key is pinned by a promise.
-    boolean isPinned(Key key) {
+    boolean isPinned(ObjectKey key) {
         ExistsPin existsPin = promises.get(key);
         return existsPin != null && existsPin.isHeld();
     }
@@ -73,7 +73,7 @@ final class ExistsPins {
     /// Prolongs the promise of a key that is pinned already.
     ///
     /// @return whether it is
-    boolean renew(Key key, long now) {
+    boolean renew(ObjectKey key, long now) {
         ExistsPin existsPin = promises.get(key);
         return existsPin != null && existsPin.recordExists(now + pinNanos);
     }
@@ -81,7 +81,7 @@ final class ExistsPins {
     /// Promises a key that [#renew] did not.
     ///
     /// @return whether it may be said to be here
-    boolean grant(Key key, LocalKvCache cache, Namespace namespace, long now) {
+    boolean grant(ObjectKey key, LocalKvCache cache, Namespace namespace, long now) {
         ObjectView view = pinNanos == 0 ? null : cache.holdObject(namespace, key.bytes());
         if (view == null) {
             boolean onDisk = cache.containsObject(namespace, key.bytes()); // on disk alone, or gone this moment
@@ -103,7 +103,7 @@ final class ExistsPins {
     /// Takes over a view and keeps it open as long as a promise lasts; closes it when there is no room for one.
     ///
     /// @return whether the key is pinned
-    private boolean holdView(Key key, ObjectView view, long untilNanos) {
+    private boolean holdView(ObjectKey key, ObjectView view, long untilNanos) {
         long bytes = view.bytes();
         if (promises.size() >= MAX_PINS || timed.get() >= 2 * MAX_PINS || !reserveBytes(bytes)) {
             view.close();
@@ -138,7 +138,7 @@ final class ExistsPins {
         return true;
     }
 
-    private boolean isUnpinnedKnown(Key key, long now) {
+    private boolean isUnpinnedKnown(ObjectKey key, long now) {
         if (evicts && quotaBytes > 0) {
             declined.increment();
             return false;
@@ -149,7 +149,7 @@ final class ExistsPins {
     }
 
     /// Remembers that a key was asked for which is not pinned.
-    private void recordUnpinned(Key key, long now, boolean onDisk) {
+    private void recordUnpinned(ObjectKey key, long now, boolean onDisk) {
         if (pinNanos > 0 && promises.size() < MAX_PINS && timed.get() < 2 * MAX_PINS) {
             ExistsPin unpinned = new ExistsPin(key, null, 0, now + pinNanos, onDisk);
             if (promises.putIfAbsent(key, unpinned) == null) {
@@ -166,7 +166,7 @@ final class ExistsPins {
     /// The key was fetched.
     ///
     /// @return whether that follows an answer that no other fetch has followed yet
-    boolean fulfilled(Key key) {
+    boolean fulfilled(ObjectKey key) {
         ExistsPin existsPin = promises.get(key);
         if (existsPin == null || !existsPin.recordFetch()) {
             return false;
@@ -179,7 +179,7 @@ final class ExistsPins {
     }
 
     /// The key was asked for and not found.
-    void onMiss(Key key, long now) {
+    void onMiss(ObjectKey key, long now) {
         ExistsPin existsPin = promises.get(key);
         if (existsPin != null && !existsPin.onDisk && now < existsPin.untilNanos() && promises.remove(key, existsPin)) {
             violated.increment();
@@ -188,7 +188,7 @@ final class ExistsPins {
     }
 
     /// The value was replaced by its owner: the promise holds for the new one.
-    void onReplaced(Key key, LocalKvCache cache, Namespace namespace, long now) {
+    void onReplaced(ObjectKey key, LocalKvCache cache, Namespace namespace, long now) {
         ExistsPin existsPin = promises.get(key);
         if (existsPin == null || !promises.remove(key, existsPin)) {
             return;
@@ -202,7 +202,7 @@ final class ExistsPins {
     }
 
     /// The value was deleted by its owner: nothing is promised any more.
-    void revoke(Key key) {
+    void revoke(ObjectKey key) {
         ExistsPin existsPin = promises.remove(key);
         if (existsPin != null) {
             release(existsPin);
@@ -281,7 +281,7 @@ final class ExistsPins {
 
     private static final class ExistsPin {
 
-        private final Key key;
+        private final ObjectKey key;
         private final long bytes;
 
         /// The value was on disk alone: nothing is promised.
@@ -299,7 +299,7 @@ final class ExistsPins {
         /// When it is looked at; of the sweep.
         private long dueNanos;
 
-        ExistsPin(Key key, @Nullable ObjectView view, long bytes, long untilNanos, boolean onDisk) {
+        ExistsPin(ObjectKey key, @Nullable ObjectView view, long bytes, long untilNanos, boolean onDisk) {
             this.key = key;
             this.onDisk = onDisk;
             this.view = view;

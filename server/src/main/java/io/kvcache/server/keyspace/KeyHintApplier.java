@@ -1,5 +1,10 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+
+import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.time.Timeouts;
@@ -14,14 +19,16 @@ import java.util.Set;
 /// **Threads.** Any.
 final class KeyHintApplier {
 
-    private final KeyspaceContext keyspaceContext;
-    private final QuotaEnforcer quotaEnforcer;
-    private final IndexBackfill indexBackfill;
+    private final LocalKvCache cache;
+    private final Namespace namespace;
+    private final Clock clock;
+    private final KeyspaceWrites writes;
 
-    KeyHintApplier(KeyspaceContext keyspaceContext, QuotaEnforcer quotaEnforcer, IndexBackfill indexBackfill) {
-        this.indexBackfill = indexBackfill;
-        this.keyspaceContext = keyspaceContext;
-        this.quotaEnforcer = quotaEnforcer;
+    KeyHintApplier(LocalKvCache cache, Namespace namespace, Clock clock, KeyspaceWrites writes) {
+        this.cache = cache;
+        this.namespace = namespace;
+        this.clock = clock;
+        this.writes = writes;
     }
 
     /// The other halves of keys, where these are halves, go with them.
@@ -33,7 +40,7 @@ final class KeyHintApplier {
         }
         List<byte[]> others = new ArrayList<>();
         for (byte[] key : keys) {
-            byte[] other = LmcacheKeyPair.otherKey(key);
+            byte[] other = ObjectKey.otherHalf(key);
             if (other != null) {
                 others.add(other);
             }
@@ -48,22 +55,22 @@ final class KeyHintApplier {
     /// Each key once, with its other half before it: a turn is told of once, with all that it has,
     /// and of many the last are kept.
     private static List<byte[]> withOtherHalves(List<byte[]> keys) {
-        Set<Key> all = new LinkedHashSet<>();
+        Set<ObjectKey> all = new LinkedHashSet<>();
         for (byte[] key : keys) {
-            byte[] other = LmcacheKeyPair.otherKey(key);
+            byte[] other = ObjectKey.otherHalf(key);
             if (other != null) {
-                all.add(new Key(other));
+                all.add(new ObjectKey(other));
             }
-            all.add(new Key(key));
+            all.add(new ObjectKey(key));
         }
-        return all.stream().map(Key::bytes).toList();
+        return all.stream().map(ObjectKey::bytes).toList();
     }
 
     private int dispatch(List<byte[]> keys, ObjectHint hint) {
         return switch (hint) {
             case ObjectHint.Pin pin -> pin(keys, pin);
             case ObjectHint.Expect _ -> {
-                keys.forEach(key -> quotaEnforcer.recordUse(new Key(key), keyspaceContext.namespace()));
+                keys.forEach(key -> writes.recordUse(new ObjectKey(key)));
                 yield sendToStore(keys, hint);
             }
             case ObjectHint.Forget _, ObjectHint.Label _, ObjectHint.Weigh _, ObjectHint.Expire _ ->
@@ -72,7 +79,7 @@ final class KeyHintApplier {
     }
 
     private int sendToStore(List<byte[]> keys, ObjectHint hint) {
-        return keyspaceContext.cache().hintObjects(keyspaceContext.namespace(), keys, hint);
+        return cache.hintObjects(namespace, keys, hint);
     }
 
     private int pin(List<byte[]> keys, ObjectHint.Pin pin) {
@@ -80,17 +87,17 @@ final class KeyHintApplier {
         for (byte[] key : keys) {
             if (sendToStore(List.of(key), pin) > 0) {
                 taken++;
-                protect(new Key(key), Math.min(Timeouts.toNanos(pin.time()), Hint.Pin.MAX_TIME.toNanos()));
+                protect(new ObjectKey(key), Math.min(Timeouts.toNanos(pin.time()), Hint.Pin.MAX_TIME.toNanos()));
             }
         }
         return taken;
     }
 
-    private void protect(Key key, long forNanos) {
-        KeyEntry known = keyspaceContext.index().find(keyspaceContext.digestOf(key));
-        KeyEntry entry = known == null ? indexBackfill.backfill(key) : known; // else the quota takes it first
+    private void protect(ObjectKey key, long forNanos) {
+        KeyEntry known = writes.index().find(key.digest(namespace));
+        KeyEntry entry = known == null ? writes.backfill(key) : known; // else the quota takes it first
         if (entry != null) {
-            entry.protectUntil(keyspaceContext.clock().nanos() + forNanos);
+            entry.protectUntil(clock.nanos() + forNanos);
         }
     }
 }

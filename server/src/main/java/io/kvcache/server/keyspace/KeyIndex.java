@@ -2,10 +2,13 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.NavigableMap;
 import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /// The keys of a keyspace in the order of their digests, and which of them expire when.
@@ -21,11 +24,14 @@ import org.jspecify.annotations.Nullable;
 /// **Bound.** It holds what the store holds, at most as many entries as the store has records, plus what left since
 /// the store was last asked ([EvictionListener]). An entry is about 200 bytes of heap.
 ///
-/// **Threads.** Any. Writers of one key hold its lock ([KeyLocks]).
+/// **Threads.** Any. Writers of one key hold its lock ([#lockOf]).
 final class KeyIndex {
 
     /// Parts of the index with a lock each, by the first bits of a digest: many more than threads.
     private static final int SHARD_BITS = 8;
+
+    /// Event loops are few; a thousand locks make meeting by chance rare, and cost 50 KB.
+    private static final int LOCKS = 1024;
 
     private record ExpiryKey(long atMillis, BlockKey hash) implements Comparable<ExpiryKey> {
         @Override
@@ -39,11 +45,10 @@ final class KeyIndex {
     private final NavigableMap<ExpiryKey, KeyEntry> expiries = new ConcurrentSkipListMap<>();
     private final AtomicInteger count = new AtomicInteger();
     private final AtomicInteger expiringCount = new AtomicInteger();
-    private final QuotaLru quotaLru;
+    private final ReentrantLock[] locks = new ReentrantLock[LOCKS];
 
-    /// @param quotaLru told what enters and leaves
-    KeyIndex(QuotaLru quotaLru) {
-        this.quotaLru = quotaLru;
+    KeyIndex() {
+        Arrays.setAll(locks, _ -> new ReentrantLock());
         for (int i = 0; i < shards.length; i++) {
             shards[i] = new KeyShard(SHARD_BITS);
         }
@@ -62,27 +67,32 @@ final class KeyIndex {
         return (int) (hi >>> (Long.SIZE - SHARD_BITS));
     }
 
-    /// Puts an entry in place of the one that has its key.
-    void put(KeyEntry entry) {
+    /// The lock of a key, one of a fixed number, which is held while store and index change together.
+    ReentrantLock lockOf(BlockKey hash) {
+        return locks[(int) hash.lo() & LOCKS - 1];
+    }
+
+    /// Puts an entry in place of the one that has its key; returns that one.
+    @Nullable
+    KeyEntry put(KeyEntry entry) {
         KeyEntry older = shard(entry.hash().hi()).put(entry);
         if (older == null) {
             count.incrementAndGet();
-            quotaLru.removeUnindexed(entry.hash());
-            quotaLru.add(entry);
         } else {
             removeExpiry(older);
-            quotaLru.replace(older, entry);
         }
         addExpiry(entry);
+        return older;
     }
 
-    /// Takes an entry away, unless another one has its place by now.
-    void remove(KeyEntry entry) {
-        if (shard(entry.hash().hi()).remove(entry)) {
+    /// Takes an entry away, unless another one has its place by now; returns whether it was here.
+    boolean remove(KeyEntry entry) {
+        boolean removed = shard(entry.hash().hi()).remove(entry);
+        if (removed) {
             count.decrementAndGet();
             removeExpiry(entry);
-            quotaLru.remove(entry);
         }
+        return removed;
     }
 
     /// Lets an entry expire at another time; 0 for never.
@@ -145,5 +155,240 @@ final class KeyIndex {
     /// How many of them will expire.
     int expiringCount() {
         return expiringCount.get();
+    }
+
+    /// The keys whose digests begin with the same bits, in a table by the bits after those: in order
+    /// from bucket to bucket, in any order within one.
+    ///
+    /// The entries of a bucket are linked by themselves, so that one that comes or goes makes nothing
+    /// else. The table doubles when it has as many entries as buckets, and halves when it has an
+    /// eighth of that, so that what walks through it meets few empty ones.
+    ///
+    /// **Threads.** Any; each call holds the shard's lock for a moment.
+    static final class KeyShard {
+
+        static final Comparator<BlockKey> ORDER =
+                (a, b) -> a.hi() == b.hi() ? Long.compareUnsigned(a.lo(), b.lo()) : Long.compareUnsigned(a.hi(), b.hi());
+
+        private static final Comparator<KeyEntry> BY_HASH = Comparator.comparing(KeyEntry::hash, ORDER);
+        private static final int FIRST_BITS = 2;
+        private static final int MAX_BITS = 24;
+        /// The table halves below one entry in so many buckets.
+        private static final int SHRINK_RATIO = 8;
+
+        private final int bitsBefore;
+        private int bits = FIRST_BITS;
+        private @Nullable KeyEntry[] table = new KeyEntry[1 << FIRST_BITS];
+        private int count;
+
+        /// @param bitsBefore that are the same in all its digests
+        KeyShard(int bitsBefore) {
+            this.bitsBefore = bitsBefore;
+        }
+
+        private int bucketOf(BlockKey hash) {
+            return (int) (hash.hi() << bitsBefore >>> (Long.SIZE - bits));
+        }
+
+        private static boolean isSame(BlockKey a, BlockKey b) {
+            return a.lo() == b.lo() && a.hi() == b.hi();
+        }
+
+        synchronized int bucketCount() {
+            return table.length;
+        }
+
+        synchronized @Nullable KeyEntry find(BlockKey hash) {
+            KeyEntry at = table[bucketOf(hash)];
+            while (at != null && !isSame(at.hash(), hash)) {
+                at = at.next();
+            }
+            return at;
+        }
+
+        /// Puts an entry in place of the one that has its key, and answers that one.
+        synchronized @Nullable KeyEntry put(KeyEntry entry) {
+            int bucket = bucketOf(entry.hash());
+            KeyEntry before = null;
+            for (KeyEntry at = table[bucket]; at != null; before = at, at = at.next()) {
+                if (isSame(at.hash(), entry.hash())) {
+                    entry.next(at.next());
+                    link(bucket, before, entry);
+                    at.next(null); // or one that is gone would keep others from being collected
+                    return at;
+                }
+            }
+            entry.next(table[bucket]);
+            table[bucket] = entry;
+            count++;
+            if (count > table.length && bits < MAX_BITS) {
+                resize(bits + 1);
+            }
+            return null;
+        }
+
+        /// Takes this very entry away; answers whether it was here.
+        @SuppressWarnings("ReferenceEquality")
+        synchronized boolean remove(KeyEntry entry) {
+            int bucket = bucketOf(entry.hash());
+            KeyEntry before = null;
+            for (KeyEntry at = table[bucket]; at != null; before = at, at = at.next()) {
+                if (at == entry) {
+                    link(bucket, before, at.next());
+                    at.next(null);
+                    count--;
+                    if (count < table.length / SHRINK_RATIO && bits > FIRST_BITS) {
+                        resize(bits - 1);
+                    }
+                    return true;
+                }
+            }
+            return false;
+        }
+
+        private void link(int bucket, @Nullable KeyEntry before, @Nullable KeyEntry after) {
+            if (before == null) {
+                table[bucket] = after;
+            } else {
+                before.next(after);
+            }
+        }
+
+        /// Of one bucket come two neighbours, and of two neighbours one, so the order stays.
+        private void resize(int newBits) {
+            @Nullable KeyEntry[] before = table;
+            bits = newBits;
+            table = new KeyEntry[1 << bits];
+            for (KeyEntry first : before) {
+                KeyEntry at = first;
+                while (at != null) {
+                    KeyEntry next = at.next();
+                    int bucket = bucketOf(at.hash());
+                    at.next(table[bucket]);
+                    table[bucket] = at;
+                    at = next;
+                }
+            }
+        }
+
+        /// Adds the entries from a digest of this shard on, in order, at most `max`; answers the one
+        /// after those, or null when the shard has no more.
+        synchronized @Nullable KeyEntry scan(BlockKey from, int max, List<KeyEntry> found) {
+            int end = found.size() + max;
+            for (int bucket = bucketOf(from); bucket < table.length; bucket++) {
+                int start = found.size();
+                for (KeyEntry at = table[bucket]; at != null; at = at.next()) {
+                    if (ORDER.compare(at.hash(), from) >= 0) {
+                        found.add(at);
+                    }
+                }
+                found.subList(start, found.size()).sort(BY_HASH);
+                if (found.size() > end) {
+                    KeyEntry next = found.get(end);
+                    found.subList(end, found.size()).clear();
+                    return next;
+                }
+            }
+            return null;
+        }
+    }
+
+    /// What the index knows of one key.
+    static final class KeyEntry {
+
+        private final ObjectKey key;
+        private final BlockKey hash;
+        private final long bytes;
+        private volatile long expiresAtMillis;
+        private volatile boolean paired;
+        private volatile long lastUse;
+        private long orderedBy;
+        private volatile long protectedUntil;
+        private volatile boolean isProtected;
+        private @Nullable KeyEntry next;
+
+        KeyEntry(ObjectKey key, BlockKey hash, long bytes, long expiresAtMillis) {
+            this.key = key;
+            this.hash = hash;
+            this.bytes = bytes;
+            this.expiresAtMillis = expiresAtMillis;
+        }
+
+        ObjectKey key() {
+            return key;
+        }
+
+        /// The name that the store knows it by.
+        BlockKey hash() {
+            return hash;
+        }
+
+        /// The entry after it in its bucket; guarded by its shard of the index.
+        @Nullable
+        KeyEntry next() {
+            return next;
+        }
+
+        void next(@Nullable KeyEntry after) {
+            next = after;
+        }
+
+        /// Size of the value.
+        long bytes() {
+            return bytes;
+        }
+
+        /// Milliseconds since the epoch, or 0 for never.
+        long expiresAtMillis() {
+            return expiresAtMillis;
+        }
+
+        void expiresAtMillis(long at) {
+            expiresAtMillis = at;
+        }
+
+        boolean isExpired(long nowMillis) {
+            long at = expiresAtMillis;
+            return at != 0 && at <= nowMillis;
+        }
+
+        /// The number of its last use, as the quota counts them.
+        long lastUse() {
+            return lastUse;
+        }
+
+        void lastUse(long number) {
+            lastUse = number;
+        }
+
+        /// The use by which it stands in the quota's order; guarded by the quota.
+        long orderedBy() {
+            return orderedBy;
+        }
+
+        void orderedBy(long number) {
+            orderedBy = number;
+        }
+
+        /// The quota takes others before it for a while.
+        ///
+        /// @param nanos of the store's clock
+        void protectUntil(long nanos) {
+            protectedUntil = nanos;
+            isProtected = true;
+        }
+
+        boolean isProtected(long nanos) {
+            return isProtected && protectedUntil - nanos > 0;
+        }
+
+        /// Whether it was seen together with its other half.
+        boolean isPaired() {
+            return paired;
+        }
+
+        void markPaired() {
+            paired = true;
+        }
     }
 }

@@ -57,7 +57,7 @@ public final class KeyOwnershipRules {
 
     /// The tenant that a key names, or null when it names none.
     public @Nullable String ownerOf(byte[] key) {
-        String bySalt = salts.isEmpty() ? null : ownerBySalt(key, LmcacheKeyPair.baseLength(key));
+        String bySalt = salts.isEmpty() ? null : ownerBySalt(key, ObjectKey.baseLength(key));
         return bySalt == null ? ownerByPrefix(key, key.length) : bySalt;
     }
 
@@ -73,7 +73,7 @@ public final class KeyOwnershipRules {
             tail--;
         }
         byte[] end = Arrays.copyOfRange(pattern, tail, pattern.length);
-        String bySalt = salts.isEmpty() ? null : ownerBySalt(end, LmcacheKeyPair.baseLength(end));
+        String bySalt = salts.isEmpty() ? null : ownerBySalt(end, ObjectKey.baseLength(end));
         return bySalt == null ? ownerByPrefix(pattern, head) : bySalt;
     }
 

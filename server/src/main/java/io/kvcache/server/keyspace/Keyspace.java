@@ -1,8 +1,23 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
+
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
+
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectStore;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.quota.ByteBudget;
+import java.time.Duration;
+import java.util.concurrent.RejectedExecutionException;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.miss.MissCauses;
@@ -17,8 +32,8 @@ import org.jspecify.annotations.Nullable;
 /// Values by key, in one namespace of a store.
 ///
 /// The store holds the bytes and decides what to evict. What it does not know is kept here: which keys there are
-/// ([KeyIndex]), when they expire, which two belong together ([LmcacheKeyPair]), who is writing ([InFlightWrites]), and
-/// what was said to exist ([ExistsPins]). [KeyspaceReads] finds values, [KeyspaceWrites] puts and removes them.
+/// ([KeyIndex]), when they expire, which two belong together ([ObjectKey]), who is writing ([KeyspaceWrites]), and
+/// what was said to exist ([ExistsPins]). It finds values; [KeyspaceWrites] puts and removes them.
 ///
 /// **Time.** Expiry goes by the wall clock, as clients give it; everything else by the store's clock. [#tick] does
 /// what time brings; a value whose time is up is not found from that moment on, ticked or not.
@@ -35,14 +50,18 @@ public final class Keyspace {
     /// Expired keys that one tick drops: some milliseconds.
     private static final int MAX_EXPIRIES_PER_TICK = 1000;
 
-    private final KeyspaceContext keyspaceContext;
+    private final LocalKvCache cache;
+    private final Namespace namespace;
+    private final Clock clock;
+    private final InstantSource wallClock;
     private final KeyspaceLimits keyspaceLimits;
-    private final Quota quota;
-    private final KeyspaceReads keyspaceReads;
-    private final KeyspaceWrites keyspaceWrites;
-    private final KeyRemover keyRemover;
-    private final UnindexedKeys unindexedKeys;
-    private final QuotaEnforcer quotaEnforcer;
+    private final ByteBudget outgoing;
+    private final long fetchNanos;
+    private final boolean hasQuota;
+    private final KeyspaceWrites writes;
+    private final KeyIndex index;
+    private final ExistsPins existsPins;
+    private final KeyspaceCounters counters;
     private final KeyHintApplier hints;
     private final EvictionListener follower;
     private final ChunkOrder chunkOrder = new ChunkOrder();
@@ -51,37 +70,27 @@ public final class Keyspace {
 
     /// Registers the namespace.
     public Keyspace(LocalKvCache cache, Namespace namespace, Clock clock, InstantSource wall, KeyspaceOptions options) {
+        this.cache = cache;
+        this.namespace = namespace;
+        this.clock = clock;
+        wallClock = wall;
         keyspaceLimits = options.keyspaceLimits();
-        quota = new Quota(options.quotaBytes());
-        QuotaLru quotaLru = new QuotaLru(quota);
-        KeyIndex index = new KeyIndex(quotaLru);
-        KeyLocks locks = new KeyLocks();
-        ExistsPins existsPins = new ExistsPins(options.existsPin().toNanos(), options.maxPinnedBytes());
-        KeyspaceCounters counters = new KeyspaceCounters();
-        keyspaceContext = new KeyspaceContext(
-                cache, namespace, clock, wall, index, locks, existsPins, new MissCauses(), counters);
-        cache.register(namespace);
-        InFlightWrites inFlightWrites = new InFlightWrites();
-        keyRemover = new KeyRemover(keyspaceContext, inFlightWrites);
-        IndexBackfill indexBackfill = new IndexBackfill(keyspaceContext);
-        StaleValueChecker staleValueChecker = new StaleValueChecker(keyspaceContext, keyRemover, indexBackfill);
-        unindexedKeys = new UnindexedKeys(cache.objects(namespace), index, locks, quotaLru);
-        quotaEnforcer = new QuotaEnforcer(quota, quotaLru, keyspaceLimits, index, keyRemover, unindexedKeys, clock);
-        hints = new KeyHintApplier(keyspaceContext, quotaEnforcer, indexBackfill);
-        follower = new EvictionListener(
-                cache.events().withoutObjectPuts(), index, keyRemover, unindexedKeys, counters.evicted);
-        DiskFetcher diskFetcher = new DiskFetcher(keyspaceContext, options.fetchTimeout());
-        keyspaceReads = new KeyspaceReads(
-                keyspaceContext, keyspaceLimits, diskFetcher, staleValueChecker, indexBackfill, quotaEnforcer);
-        keyspaceWrites = new KeyspaceWrites(
-                keyspaceContext, inFlightWrites, quotaEnforcer, staleValueChecker, keyRemover, indexBackfill);
+        outgoing = keyspaceLimits.outgoing();
+        fetchNanos = options.fetchTimeout().toNanos();
+        writes = new KeyspaceWrites(cache, namespace, clock, wall, options);
+        hasQuota = quota().isLimited();
+        index = writes.index();
+        existsPins = writes.existsPins();
+        counters = writes.counters();
+        hints = new KeyHintApplier(cache, namespace, clock, writes);
+        follower = new EvictionListener(cache.events().withoutObjectPuts(), writes);
         terms = options.recompute();
         chunkPrefetcher = options.prefetch() ? new ChunkPrefetcher(key -> cache.prefetchObject(namespace, key)) : null;
     }
 
     /// What all that the tenant has may take together.
     public Quota quota() {
-        return quota;
+        return writes.quotaEnforcer().quota();
     }
 
     /// How large keys and values may be.
@@ -91,7 +100,7 @@ public final class Keyspace {
 
     /// Milliseconds since the epoch, by the clock that values expire by.
     public long nowMillis() {
-        return keyspaceContext.wallClock().millis();
+        return wallClock.millis();
     }
 
     /// Holds a value, or answers null: when there is none, when it [#isOnDisk], when too much is on its way out.
@@ -101,30 +110,40 @@ public final class Keyspace {
 
     /// As [#get], for who has to know why there is no value. One that is away is counted when it is fetched.
     public ReadResult read(byte[] key) {
-        return keyspaceReads.read(new Key(key));
+        ObjectKey asked = new ObjectKey(key);
+        if (isStale(asked)) {
+            return ReadResult.MISS;
+        }
+        ObjectView view = cache.getObject(namespace, key);
+        return view == null && isOnDisk(key) ? ReadResult.ON_DISK : onOpened(asked, view);
     }
 
     /// Whether a value is here, but not in host memory: [#fetch] brings it.
     public boolean isOnDisk(byte[] key) {
-        return keyspaceReads.isOnDisk(new Key(key));
+        return fetchNanos > 0 && isStored(key);
     }
 
     /// Whether a key is here of which nothing is known but that: [#fetch] brings its value, and what is known with
     /// it.
     public boolean isUnindexed(byte[] key) {
-        Key asked = new Key(key);
-        return keyspaceReads.isOnDisk(asked) && keyspaceContext.index().find(keyspaceContext.digestOf(asked)) == null;
+        return isOnDisk(key) && index.find(BlockKey.ofObject(namespace, key)) == null;
     }
 
     /// Bytes of a value that is on disk alone; 0 when it is in host memory, or nobody knows how
     /// large it is.
     long onDiskBytes(byte[] key) {
-        return keyspaceReads.onDiskBytes(new Key(key));
+        KeyEntry entry = index.find(BlockKey.ofObject(namespace, key));
+        if (entry == null || !isOnDisk(key)) {
+            return 0;
+        }
+        try (ObjectView resident = cache.holdObject(namespace, key)) {
+            return resident == null ? entry.bytes() : 0;
+        }
     }
 
     /// A client was told that a value is not here, as computing it takes less time than reading it: a miss.
     void countRecomputed() {
-        keyspaceContext.counters().cheaperComputed.increment();
+        counters.cheaperComputed.increment();
     }
 
     /// Brings a value into host memory and holds it.
@@ -140,7 +159,92 @@ public final class Keyspace {
     ///
     /// @param maxNanos how long it may take; what [KeyspaceOptions#fetchTimeout] is, is the most
     public void fetch(byte[] key, long maxNanos, Executor executor, Consumer<ReadResult> callback) {
-        keyspaceReads.fetch(new Key(key), maxNanos, executor, callback);
+        ObjectKey asked = new ObjectKey(key);
+        Consumer<@Nullable ObjectView> onView =
+                view -> callback.accept(isStale(asked, view) ? ReadResult.MISS : onFetched(asked, view));
+        // The store completes on its own thread, which must never be one that a loop refuses to run: the view would be
+        // lost, and its pin with it. So the hop to the executor is made here, where it can be given back.
+        cache.fetchObject(namespace, key, Duration.ofNanos(Math.min(maxNanos, fetchNanos)), Runnable::run)
+                .whenComplete((view, _) -> deliver(view, executor, onView));
+    }
+
+    private static void deliver(@Nullable ObjectView view, Executor executor, Consumer<@Nullable ObjectView> callback) {
+        try {
+            executor.execute(() -> callback.accept(view));
+        } catch (RejectedExecutionException ended) {
+            if (view != null) {
+                view.close();
+            }
+        }
+    }
+
+    private ReadResult onFetched(ObjectKey key, @Nullable ObjectView view) {
+        if (view == null && isOnDisk(key.bytes())) {
+            counters.late.increment();
+            existsPins.onMiss(key, clock.nanos());
+            return ReadResult.TIMED_OUT;
+        }
+        ReadResult readResult = onOpened(key, view);
+        PinnedValue value = readResult.value();
+        if (value != null) {
+            counters.fromDisk.increment();
+            if (index.find(key.digest(namespace)) == null) {
+                writes.backfill(key, value);
+            }
+        }
+        return readResult;
+    }
+
+    private ReadResult onOpened(ObjectKey key, @Nullable ObjectView view) {
+        PinnedValue value = view == null ? null : PinnedValue.of(view);
+        if (value == null) {
+            counters.recordMiss(missCause(key));
+            existsPins.onMiss(key, clock.nanos());
+            return ReadResult.MISS;
+        }
+        if (value.expiresAtMillis() != 0 && writes.isExpiredUnindexed(key, value)) {
+            value.close();
+            return ReadResult.MISS;
+        }
+        if (!value.startSending(outgoing)) {
+            value.close();
+            counters.busy.increment();
+            existsPins.onMiss(key, clock.nanos());
+            return ReadResult.THROTTLED;
+        }
+        if (!existsPins.fulfilled(key)) {
+            counters.hits.increment();
+        }
+        counters.sentBytes.add(value.bytes());
+        if (hasQuota) {
+            writes.recordUse(key);
+        }
+        return ReadResult.of(value);
+    }
+
+    /// One that is still listed was evicted a moment ago.
+    private MissCauses.Cause missCause(ObjectKey key) {
+        BlockKey hash = key.digest(namespace);
+        return index.find(hash) == null ? writes.missCauses().causeOf(hash) : MissCauses.Cause.EVICTED;
+    }
+
+    /// Whether the store has a key, in memory or on disk.
+    private boolean isStored(byte[] key) {
+        return cache.containsObject(namespace, key);
+    }
+
+    /// Most keys can be told at once not to be stale: they are no half, and nothing has an expiry.
+    private boolean isStale(ObjectKey key) {
+        return (index.expiringCount() != 0 || ObjectKey.isHalf(key.bytes())) && writes.isStale(key);
+    }
+
+    /// As [#isStale(ObjectKey)]; gives the view back when it is.
+    private boolean isStale(ObjectKey key, @Nullable ObjectView view) {
+        boolean stale = isStale(key);
+        if (stale && view != null) {
+            view.close();
+        }
+        return stale;
     }
 
     /// Whether a key is here and may be said to be; if so, it is kept here for a moment, with its other half. One
@@ -156,12 +260,32 @@ public final class Keyspace {
 
     /// As [#exists] for a caller who may not tell of it: counts a miss, but no hit.
     boolean existsWithoutHit(byte[] key) {
-        return keyspaceReads.exists(new Key(key));
+        ObjectKey asked = new ObjectKey(key);
+        if (isStale(asked)) {
+            return false;
+        }
+        boolean here = existsPins.renew(asked, clock.nanos()) || (isStored(key) && grantPin(asked));
+        ObjectKey half = here ? asked.otherHalf() : null;
+        if (half != null) {
+            here = announceExists(half) || !isStored(half.bytes());
+        }
+        if (!here) { // One that cannot be kept counts as evicted too: there is too little memory for it.
+            counters.recordMiss(missCause(asked));
+        }
+        return here;
+    }
+
+    private boolean announceExists(ObjectKey key) {
+        return existsPins.renew(key, clock.nanos()) || grantPin(key);
+    }
+
+    private boolean grantPin(ObjectKey key) {
+        return existsPins.grant(key, cache, namespace, clock.nanos());
     }
 
     /// A client was told of what [#existsWithoutHit] has found.
     void countHit() {
-        keyspaceContext.counters().hits.increment();
+        counters.hits.increment();
     }
 
     /// A client is about to be told that a key is here, and not given its value: that and the read that follows are
@@ -169,14 +293,20 @@ public final class Keyspace {
     ///
     /// @return whether it may be told, as by [#exists]
     public boolean announceExists(byte[] key) {
-        return keyspaceReads.announceExists(new Key(key));
+        return announceExists(new ObjectKey(key));
     }
 
     /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.
     ///
     /// Where a key is a digest of content, that is the same value.
     public boolean hasSameValue(byte[] key, long bytes, TensorMetadata note) {
-        return keyspaceReads.hasSameValue(new Key(key), bytes, note);
+        ObjectView view = isStale(new ObjectKey(key)) ? null : cache.getObject(namespace, key);
+        try (PinnedValue value = view == null ? null : PinnedValue.of(view)) {
+            return value != null
+                    && value.bytes() == bytes
+                    && value.expiresAtMillis() == 0
+                    && value.tensorMetadata().isSameTensor(note);
+        }
     }
 
     /// Whether a key is here; if so, it counts as used now. Promises nothing.
@@ -199,14 +329,20 @@ public final class Keyspace {
         return new ChunkSequenceTracker(
                 this,
                 chunkOrder,
-                (key, predecessor) -> keyspaceContext.cache().linkObject(keyspaceContext.namespace(), key, predecessor),
+                (key, predecessor) -> cache.linkObject(namespace, key, predecessor),
                 chunkPrefetcher,
                 terms);
     }
 
     /// Size and expiry of a key, or null when it is not here.
     public @Nullable KeyInfo info(byte[] key) {
-        return keyspaceReads.info(new Key(key));
+        ObjectKey asked = new ObjectKey(key);
+        if (isStale(asked) || !isStored(key)) {
+            return null;
+        }
+        KeyEntry known = index.find(asked.digest(namespace));
+        KeyEntry entry = known == null ? writes.backfill(asked) : known;
+        return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
     }
 
     /// Begins to write a value that nobody is known to read after another.
@@ -220,49 +356,49 @@ public final class Keyspace {
     /// @param bytes 0 to [#MAX_VALUE_BYTES]
     /// @param predecessor the key that readers take before this one, which is not evicted earlier; null for none
     public PendingPut put(byte[] key, long bytes, byte @Nullable [] predecessor) {
-        return keyspaceWrites.put(new Key(key), bytes, predecessor);
+        return writes.put(new ObjectKey(key), bytes, predecessor);
     }
 
     /// Forgets a key; answers whether it was here.
     public boolean delete(byte[] key) {
-        return keyspaceWrites.delete(new Key(key));
+        return writes.delete(new ObjectKey(key));
     }
 
     /// Whether a key counts as gone although the store may have it. To delete several keys together, ask this of
     /// all of them first, and then [#deleteUnchecked] those that do not: half of a value counts as gone once the
     /// other half is deleted.
     public boolean isStale(byte[] key) {
-        return keyspaceWrites.isStale(new Key(key));
+        return isStale(new ObjectKey(key));
     }
 
     /// Forgets a key of which [#isStale] said no; answers whether it was here.
     public boolean deleteUnchecked(byte[] key) {
-        return keyspaceWrites.deleteUnchecked(new Key(key));
+        return writes.deleteUnchecked(new ObjectKey(key));
     }
 
     /// Forgets a key if a value that is held is still its own; answers whether it was.
     public boolean delete(byte[] key, PinnedValue held) {
-        return keyspaceWrites.delete(new Key(key), held);
+        return writes.delete(new ObjectKey(key), held);
     }
 
     /// Lets a key expire at a time if a value that is held is still its own; answers whether it is.
     ///
     /// @param atMillis milliseconds since the epoch, or 0 for never
     public boolean expireAt(byte[] key, long atMillis, PinnedValue held) {
-        return keyspaceWrites.expireAt(new Key(key), atMillis, held);
+        return writes.expireAt(new ObjectKey(key), atMillis, held);
     }
 
     /// Lets a key expire at a time; answers whether the key is here.
     ///
     /// @param atMillis milliseconds since the epoch, or 0 for never
     public boolean expireAt(byte[] key, long atMillis) {
-        return info(key) != null && keyspaceWrites.expireAt(new Key(key), atMillis);
+        return info(key) != null && writes.expireAt(new ObjectKey(key), atMillis);
     }
 
     /// Keys here now.
     public long count() {
         tick();
-        return keyspaceContext.index().count();
+        return index.count();
     }
 
     /// A run of the listing of keys. A key that is there from the first run to the last is listed at least once.
@@ -273,7 +409,7 @@ public final class Keyspace {
             tick();
         }
         long now = nowMillis();
-        KeyIndex.IndexPage indexPage = keyspaceContext.index().page(cursor, max);
+        KeyIndex.IndexPage indexPage = index.page(cursor, max);
         List<byte[]> keys = new ArrayList<>(indexPage.entries().size());
         for (KeyEntry entry : indexPage.entries()) {
             if (!entry.isExpired(now)) {
@@ -285,8 +421,8 @@ public final class Keyspace {
 
     /// Forgets all keys; answers how many.
     public long clear() {
-        keyspaceContext.existsPins().revokeAll();
-        long dropped = keyspaceContext.cache().drop(keyspaceContext.namespace());
+        existsPins.revokeAll();
+        long dropped = cache.drop(namespace);
         follower.processEvents(Integer.MAX_VALUE);
         return dropped;
     }
@@ -295,31 +431,84 @@ public final class Keyspace {
     /// promises.
     public void tick() {
         follower.processEvents(16);
-        keyspaceContext
-                .existsPins()
+        existsPins
                 .sweep(
-                        keyspaceContext.clock().nanos(),
-                        keyspaceContext.counters().evictionPressure());
+                        clock.nanos(),
+                        counters.evictionPressure());
         long now = nowMillis();
-        for (KeyEntry entry : keyspaceContext.index().findExpired(now, MAX_EXPIRIES_PER_TICK)) {
-            keyRemover.expire(entry, now);
+        for (KeyEntry entry : index.findExpired(now, MAX_EXPIRIES_PER_TICK)) {
+            writes.expire(entry, now);
         }
     }
 
     /// The store has told all that it had on disk: that counts for the quota from now on.
     public void onRecovered() {
-        unindexedKeys.scan();
+        writes.quotaEnforcer().scanUnindexed();
     }
 
     /// Ends all promises, so that the store can be closed.
     public void releasePins() {
-        keyspaceContext.existsPins().revokeAll();
+        existsPins.revokeAll();
     }
 
     /// What is here and what was done.
     public KeyspaceStats stats() {
-        return keyspaceContext
-                .counters()
-                .stats(keyspaceContext.index(), keyspaceContext.existsPins(), keyspaceLimits, quotaEnforcer.usage());
+        return counters
+                .stats(index, existsPins, keyspaceLimits, writes.quotaEnforcer().usage());
+    }
+
+    /// What can be said of a key without fetching its value.
+    ///
+    /// @param bytes size of the value
+    /// @param expiresAtMillis milliseconds since the epoch, or 0 for never
+    public record KeyInfo(long bytes, long expiresAtMillis) {
+
+        /// Host memory that it takes, in slots of `page` bytes at the least.
+        public long storedBytes(int keyBytes, long page) {
+            return ValueTrailer.storedBytes(keyBytes, bytes, page);
+        }
+    }
+
+    /// A run of a listing.
+    ///
+    /// @param next where to go on; 0 when there is nothing more
+    public record KeyPage(List<byte[]> keys, long next) {
+        public KeyPage {
+            keys = List.copyOf(keys);
+        }
+    }
+
+    /// What came of a read.
+    ///
+    /// **Ownership.** Whoever is given it closes the value, if there is one.
+    ///
+    /// @param value held in place, or null
+    /// @param outcome why there is a value, or none
+    public record ReadResult(@Nullable PinnedValue value, Outcome outcome) {
+
+        /// What was found.
+        public enum Outcome {
+            /// The value.
+            HIT,
+            /// None.
+            MISS,
+            /// One that is on disk alone: [Keyspace#fetch] brings it.
+            ON_DISK,
+            /// One that is not held because too much is on its way out.
+            THROTTLED,
+            /// One that was to be brought from disk and did not come in time, or found no room in memory. It may come when
+            /// it is asked for again.
+            TIMED_OUT
+        }
+
+        /// Of a key that cannot be.
+        public static final ReadResult MISS = new ReadResult(null, Outcome.MISS);
+        static final ReadResult ON_DISK = new ReadResult(null, Outcome.ON_DISK);
+        static final ReadResult THROTTLED = new ReadResult(null, Outcome.THROTTLED);
+        static final ReadResult TIMED_OUT = new ReadResult(null, Outcome.TIMED_OUT);
+
+        static ReadResult of(PinnedValue value) {
+            return new ReadResult(value, Outcome.HIT);
+        }
     }
 }

@@ -1,6 +1,9 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.server.quota.ByteBudget;
 import java.time.Duration;
+import java.util.function.LongToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /// How a keyspace behaves where there is a choice.
@@ -54,5 +57,40 @@ public record KeyspaceOptions(
     public static KeyspaceOptions defaults(long hostBytes) {
         return new KeyspaceOptions(
                 Duration.ofSeconds(2), hostBytes / PIN_FRACTION, Duration.ZERO, 0, KeyspaceLimits.unlimited());
+    }
+
+    /// What it takes to compute the chunks of a sequence, and to read them from disk.
+    ///
+    /// @param cost of computing tokens
+    /// @param chunkTokens tokens of a chunk
+    /// @param deadline longest that reading may take
+    /// @param readNanos by now, for so many bytes; 0 while nothing is known
+    public record RecomputeEstimator(PrefillCost cost, int chunkTokens, Duration deadline, LongToDoubleFunction readNanos) {
+
+        /// Whether chunks take less time to compute than to read, or would come too late.
+        ///
+        /// @param bytes of all of them
+        /// @param from place of the first in its sequence, by number of chunks
+        /// @param to that of the last, and one
+        boolean isRecomputeFaster(long bytes, int from, int to) {
+            double reading = readNanos.applyAsDouble(bytes);
+            double computing = 1e9 * cost.seconds((long) from * chunkTokens, (long) to * chunkTokens);
+            return reading > 0 && (reading >= computing || reading > deadline.toNanos());
+        }
+    }
+
+    /// How large keys and values may be, and how many bytes of values may be on their way in and out at one time.
+    ///
+    /// @param keyBytes longest key, 1 to [Keyspace#MAX_KEY_BYTES]
+    /// @param valueBytes largest value, 1 to [Keyspace#MAX_VALUE_BYTES]
+    /// @param incoming values that are being written
+    /// @param outgoing values that are being read, and hold their memory until they are sent
+    public record KeyspaceLimits(int keyBytes, long valueBytes, ByteBudget incoming, ByteBudget outgoing) {
+
+        /// As large as the store takes them.
+        public static KeyspaceLimits unlimited() {
+            return new KeyspaceLimits(
+                    Keyspace.MAX_KEY_BYTES, Keyspace.MAX_VALUE_BYTES, ByteBudget.unlimited(), ByteBudget.unlimited());
+        }
     }
 }

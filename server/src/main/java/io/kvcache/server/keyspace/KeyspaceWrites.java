@@ -1,182 +1,453 @@
 package io.kvcache.server.keyspace;
 
+import com.github.benmanes.caffeine.cache.Cache;
+import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Clock;
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
+import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
 import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.quota.Quota;
+import java.time.Duration;
+import java.time.InstantSource;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.BooleanSupplier;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// What clients change: values that they put, delete, and give another end. Store and index change together.
+/// What changes the values of a keyspace: puts, removals, and times of expiry. Store and index change together, under
+/// the key's lock ([KeyIndex#lockOf]).
+///
+/// So an expiry that was found on the old value cannot take away the new one, and an index entry always is of the value
+/// that is in the store. Readers take no lock, and no thread holds two.
+///
+/// **Several writers of one key.** Each fills room of its own, and its value replaces the older one when it is complete.
+/// So the last writer to finish wins, as with Redis. A writer that disconnects, is too slow or finds its condition
+/// refused takes nothing from the others.
 ///
 /// **Threads.** Any.
 final class KeyspaceWrites {
 
-    private final KeyspaceContext keyspaceContext;
-    private final InFlightWrites inFlightWrites;
-    private final QuotaEnforcer quotaEnforcer;
-    private final StaleValueChecker staleValueChecker;
-    private final KeyRemover keyRemover;
-    private final IndexBackfill indexBackfill;
-    private final PutConditionChecker putConditionChecker;
-    private final RejectedKeyPairs rejectedKeyPairs;
+    /// Longer than a client takes from the first half of a value to the second.
+    private static final Duration REJECTION_RETENTION = Duration.ofSeconds(10);
 
+    private static final int MAX_REJECTED_HALVES = 10_000;
+
+    private final LocalKvCache cache;
+    private final Namespace namespace;
+    private final Clock clock;
+    private final InstantSource wallClock;
+    private final KeyIndex index = new KeyIndex();
+    private final ExistsPins existsPins;
+    private final MissCauses missCauses = new MissCauses();
+    private final KeyspaceCounters counters = new KeyspaceCounters();
+    private final QuotaEnforcer quotaEnforcer;
+
+    /// How many writers are at each key at this moment.
+    private final ConcurrentHashMap<ObjectKey, Integer> writers = new ConcurrentHashMap<>();
+
+    /// Halves for which there was no room a moment ago, so that the other one need not come either.
+    private final Cache<ObjectKey, Boolean> rejectedHalves;
+
+    /// Registers the namespace.
+    ///
+    /// @param clock of the store
+    /// @param wallClock that values expire by
     KeyspaceWrites(
-            KeyspaceContext keyspaceContext,
-            InFlightWrites inFlightWrites,
-            QuotaEnforcer quotaEnforcer,
-            StaleValueChecker staleValueChecker,
-            KeyRemover keyRemover,
-            IndexBackfill indexBackfill) {
-        this.keyspaceContext = keyspaceContext;
-        this.inFlightWrites = inFlightWrites;
-        this.quotaEnforcer = quotaEnforcer;
-        this.staleValueChecker = staleValueChecker;
-        this.keyRemover = keyRemover;
-        this.indexBackfill = indexBackfill;
-        putConditionChecker = new PutConditionChecker(keyspaceContext);
-        rejectedKeyPairs = new RejectedKeyPairs(keyspaceContext.clock());
+            LocalKvCache cache, Namespace namespace, Clock clock, InstantSource wallClock, KeyspaceOptions options) {
+        this.cache = cache;
+        this.namespace = namespace;
+        this.clock = clock;
+        this.wallClock = wallClock;
+        existsPins = new ExistsPins(options.existsPin().toNanos(), options.maxPinnedBytes());
+        cache.register(namespace);
+        quotaEnforcer = new QuotaEnforcer(
+                new Quota(options.quotaBytes()),
+                options.keyspaceLimits().incoming(),
+                cache.objects(namespace),
+                index,
+                this::evict,
+                clock);
+        rejectedHalves = Caffeine.newBuilder()
+                .maximumSize(MAX_REJECTED_HALVES)
+                .expireAfterWrite(REJECTION_RETENTION)
+                .ticker(clock::nanos)
+                .executor(Runnable::run)
+                .build();
+    }
+
+    KeyIndex index() {
+        return index;
+    }
+
+    ExistsPins existsPins() {
+        return existsPins;
+    }
+
+    MissCauses missCauses() {
+        return missCauses;
+    }
+
+    KeyspaceCounters counters() {
+        return counters;
+    }
+
+    QuotaEnforcer quotaEnforcer() {
+        return quotaEnforcer;
+    }
+
+    /// Whether the store has a key, in memory or on disk.
+    private boolean isStored(ObjectKey key) {
+        return cache.containsObject(namespace, key.bytes());
     }
 
     /// Begins to write a value.
     ///
     /// @param predecessor the key that readers take before this one; null for none
-    PendingPut put(Key key, long bytes, byte @Nullable [] predecessor) {
-        byte[] other = LmcacheKeyPair.otherKey(key.bytes());
-        if (other != null && rejectedKeyPairs.contains(new Key(other))) {
+    PendingPut put(ObjectKey key, long bytes, byte @Nullable [] predecessor) {
+        ObjectKey other = key.otherHalf();
+        if (other != null && rejectedHalves.getIfPresent(other) != null) {
             return rejected(key, bytes);
         }
-        inFlightWrites.begin(key);
-        InFlightWrites.WriteReservation writeReservation = quotaEnforcer.reserve(inFlightWrites, key, bytes);
-        if (writeReservation != null) {
-            ObjectWriter writer = keyspaceContext
-                    .cache()
-                    .putObject(
-                            keyspaceContext.namespace(),
-                            key.bytes(),
-                            predecessor,
-                            bytes + ValueTrailer.BYTES,
-                            KvCache.NO_WAIT);
+        writers.merge(key, 1, Integer::sum);
+        Quota.QuotaReservation reservation = quotaEnforcer.reserve(key, bytes);
+        if (reservation != null) {
+            ObjectWriter writer = cache.putObject(
+                    namespace, key.bytes(), predecessor, bytes + ValueTrailer.BYTES, KvCache.NO_WAIT);
             if (writer.outcome() == PutOutcome.RESERVED) {
-                return PendingPut.writing(this, key, bytes, writeReservation, writer);
+                return new PendingPut(this, key, bytes, reservation, writer);
             }
             writer.close();
-            writeReservation.release();
+            quotaEnforcer.onReceived(reservation, bytes);
         }
-        inFlightWrites.end(key);
+        endWrite(key);
         if (other != null) {
-            rejectedKeyPairs.add(key);
-            delete(new Key(other));
+            rejectedHalves.put(key, true);
+            delete(other);
         }
         return rejected(key, bytes);
     }
 
-    private PendingPut rejected(Key key, long bytes) {
-        keyspaceContext.counters().refused.increment();
-        return PendingPut.rejected(this, key, bytes);
+    private PendingPut rejected(ObjectKey key, long bytes) {
+        counters.refused.increment();
+        return new PendingPut(this, key, bytes, null, null);
     }
 
-    /// Makes a value findable that is complete; answers whether the condition held.
-    boolean commit(Key key, ObjectWriter writer, KeyInfo info, PendingPut.Condition condition) {
-        BlockKey hash = keyspaceContext.digestOf(key);
-        ReentrantLock lock = keyspaceContext.locks().of(hash);
+    /// The bytes of a value are there, or will not come.
+    void onReceived(Quota.QuotaReservation reservation, long bytes) {
+        quotaEnforcer.onReceived(reservation, bytes);
+    }
+
+    /// A writer's value is stored or given up.
+    void endWrite(ObjectKey key) {
+        writers.computeIfPresent(key, (_, count) -> count == 1 ? null : count - 1);
+    }
+
+    /// Makes a value findable that is complete; returns whether the condition held.
+    boolean commit(ObjectKey key, ObjectWriter writer, KeyInfo info, PendingPut.Condition condition) {
+        BlockKey hash = key.digest(namespace);
+        ReentrantLock lock = index.lockOf(hash);
         lock.lock();
         try {
-            if (!putConditionChecker.isMet(key, hash, condition)) {
+            if (!isMet(condition, key, hash)) {
                 return false;
             }
             if (writer.seal() == SealOutcome.SEALED) {
                 KeyEntry entry = new KeyEntry(key, hash, info.bytes(), info.expiresAtMillis());
-                keyspaceContext.index().put(entry);
-                indexBackfill.markPaired(entry);
+                putEntry(entry);
+                markPaired(entry);
             }
         } finally {
             lock.unlock();
         }
-        keyspaceContext.counters().stored.increment();
-        keyspaceContext.counters().receivedBytes.add(info.bytes());
-        keyspaceContext
-                .existsPins()
-                .onReplaced(
-                        key,
-                        keyspaceContext.cache(),
-                        keyspaceContext.namespace(),
-                        keyspaceContext.clock().nanos());
-        if (LmcacheKeyPair.otherKey(key.bytes()) != null) {
-            rejectedKeyPairs.remove(key);
+        counters.stored.increment();
+        counters.receivedBytes.add(info.bytes());
+        existsPins.onReplaced(key, cache, namespace, clock.nanos());
+        if (ObjectKey.isHalf(key.bytes())) {
+            rejectedHalves.invalidate(key);
         }
         return true;
     }
 
-    /// Forgets a key; answers whether it was here.
-    boolean delete(Key key) {
-        if (staleValueChecker.isStale(key)) {
-            keyRemover.remove(key, MissCauses.Cause.DELETED);
+    private boolean isMet(PendingPut.Condition condition, ObjectKey key, BlockKey hash) {
+        if (condition == PendingPut.Condition.ALWAYS) {
+            return true;
+        }
+        KeyEntry entry = index.find(hash);
+        boolean present = (entry == null || !entry.isExpired(wallClock.millis())) && isStored(key);
+        return present == (condition == PendingPut.Condition.IF_PRESENT);
+    }
+
+    private void putEntry(KeyEntry entry) {
+        KeyEntry older = index.put(entry);
+        if (older == null) {
+            quotaEnforcer.add(entry);
+        } else {
+            quotaEnforcer.replace(older, entry);
+        }
+    }
+
+    private void removeEntry(KeyEntry entry, MissCauses.Cause cause) {
+        dropEntry(entry);
+        missCauses.record(entry.hash(), cause);
+    }
+
+    private void dropEntry(KeyEntry entry) {
+        if (index.remove(entry)) {
+            quotaEnforcer.remove(entry);
+        }
+    }
+
+    /// Notes that an entry and its other half are both here.
+    private void markPaired(KeyEntry entry) {
+        ObjectKey other = entry.key().otherHalf();
+        KeyEntry partner = other == null ? null : index.find(other.digest(namespace));
+        if (partner != null) {
+            entry.markPaired();
+            partner.markPaired();
+        }
+    }
+
+    /// Makes an entry for a key that the store had before the index was made; null when the key is not here.
+    @Nullable
+    KeyEntry backfill(ObjectKey key) {
+        ObjectView view = cache.getObject(namespace, key.bytes());
+        try (PinnedValue value = view == null ? null : PinnedValue.of(view)) {
+            return value == null ? null : backfill(key, value);
+        }
+    }
+
+    /// The same with the value at hand, which stays the caller's.
+    @Nullable
+    KeyEntry backfill(ObjectKey key, PinnedValue value) {
+        BlockKey hash = key.digest(namespace);
+        ReentrantLock lock = index.lockOf(hash);
+        lock.lock();
+        try {
+            KeyEntry known = index.find(hash);
+            if (known == null && isStored(key)) {
+                known = new KeyEntry(key, hash, value.bytes(), value.expiresAtMillis());
+                putEntry(known);
+                markPaired(known);
+            }
+            return known;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Whether a key counts as gone although the store has it: it has expired, or its other half is gone. It is dropped
+    /// then, and the reason is counted.
+    boolean isStale(ObjectKey key) {
+        KeyEntry entry = index.find(key.digest(namespace));
+        if (entry == null) {
+            return false;
+        }
+        ObjectKey other = key.otherHalf();
+        long now = wallClock.millis();
+        if (entry.isExpired(now)) {
+            counters.expired.increment();
+            expire(entry, now);
+            return true;
+        }
+        if (other != null && entry.isPaired() && !isStored(other)) {
+            counters.otherHalfMissing.increment();
+            removeUnlessWriting(entry, MissCauses.Cause.EVICTED, _ -> true);
+            return true;
+        }
+        return false;
+    }
+
+    /// Whether a value has expired whose expiry was not known: one from before a restart. From now on it is, so that a
+    /// client that writes the key at this moment finds it absent.
+    boolean isExpiredUnindexed(ObjectKey key, PinnedValue value) {
+        long now = wallClock.millis();
+        if (index.find(key.digest(namespace)) != null || value.expiresAtMillis() > now) {
+            return false;
+        }
+        counters.expired.increment();
+        KeyEntry entry = backfill(key, value);
+        if (entry != null) {
+            expire(entry, now);
+        }
+        return true;
+    }
+
+    /// A value is used.
+    void recordUse(ObjectKey key) {
+        KeyEntry entry = quotaEnforcer.quota().isLimited() ? index.find(key.digest(namespace)) : null;
+        if (entry != null) {
+            quotaEnforcer.touch(entry);
+        }
+    }
+
+    /// Forgets a key; returns whether it was here.
+    boolean delete(ObjectKey key) {
+        if (isStale(key)) {
+            remove(key, MissCauses.Cause.DELETED);
             return false;
         }
         return deleteUnchecked(key);
     }
 
-    /// Whether a key counts as gone; asked of all keys that are dropped together before the first of them is, as
-    /// half of a value counts as gone when the other half is.
-    boolean isStale(Key key) {
-        return staleValueChecker.isStale(key);
-    }
-
-    /// Forgets a key that does not count as gone; answers whether it was here.
-    boolean deleteUnchecked(Key key) {
-        boolean dropped = keyRemover.remove(key, MissCauses.Cause.DELETED);
+    /// Forgets a key that does not count as gone; returns whether it was here.
+    boolean deleteUnchecked(ObjectKey key) {
+        boolean dropped = remove(key, MissCauses.Cause.DELETED);
         if (dropped) {
-            keyspaceContext.counters().deleted.increment();
+            counters.deleted.increment();
         }
         return dropped;
     }
 
-    /// Forgets a key if it has a value that is held; answers whether it had.
-    boolean delete(Key key, PinnedValue held) {
-        boolean done = ifStillHeld(key, held, () -> keyRemover.remove(key, MissCauses.Cause.DELETED));
+    /// Forgets a key if it has a value that is held; returns whether it had.
+    boolean delete(ObjectKey key, PinnedValue held) {
+        boolean done = ifStillHeld(key, held, () -> remove(key, MissCauses.Cause.DELETED));
         if (done) {
-            keyspaceContext.counters().deleted.increment();
+            counters.deleted.increment();
         }
         return done;
     }
 
-    /// Lets a key expire at another time if it has a value that is held; answers whether it has.
-    boolean expireAt(Key key, long atMillis, PinnedValue held) {
+    /// Lets a key expire at another time if it has a value that is held; returns whether it has.
+    boolean expireAt(ObjectKey key, long atMillis, PinnedValue held) {
         return ifStillHeld(key, held, () -> {
-            var _ = indexBackfill.backfill(
-                    key, held); // it may have come from disk by a hint, and nobody asked for it yet
+            var _ = backfill(key, held); // a hint may have brought it from disk before any client asked for it
             return expireAt(key, atMillis);
         });
     }
 
-    private boolean ifStillHeld(Key key, PinnedValue held, BooleanSupplier change) {
-        ReentrantLock lock = keyspaceContext.locks().of(keyspaceContext.digestOf(key));
+    private boolean ifStillHeld(ObjectKey key, PinnedValue held, BooleanSupplier change) {
+        ReentrantLock lock = index.lockOf(key.digest(namespace));
         lock.lock();
-        try (ObjectView now = keyspaceContext.cache().holdObject(keyspaceContext.namespace(), key.bytes())) {
+        try (ObjectView now = cache.holdObject(namespace, key.bytes())) {
             return now != null && held.isSameValue(now) && change.getAsBoolean();
         } finally {
             lock.unlock();
         }
     }
 
-    /// Lets a key expire at another time, 0 for never; answers whether the index has it.
-    boolean expireAt(Key key, long atMillis) {
-        BlockKey hash = keyspaceContext.digestOf(key);
-        ReentrantLock lock = keyspaceContext.locks().of(hash);
+    /// Lets a key expire at another time, 0 for never; returns whether the index has it.
+    boolean expireAt(ObjectKey key, long atMillis) {
+        BlockKey hash = key.digest(namespace);
+        ReentrantLock lock = index.lockOf(hash);
         lock.lock();
         try {
-            KeyEntry entry = keyspaceContext.index().find(hash);
+            KeyEntry entry = index.find(hash);
             if (entry != null) {
-                keyspaceContext.index().expireAt(entry, atMillis);
+                index.expireAt(entry, atMillis);
             }
             return entry != null;
         } finally {
             lock.unlock();
         }
+    }
+
+    /// Forgets a key; returns whether the store had it.
+    private boolean remove(ObjectKey key, MissCauses.Cause cause) {
+        BlockKey hash = key.digest(namespace);
+        ReentrantLock lock = index.lockOf(hash);
+        lock.lock();
+        try {
+            KeyEntry entry = index.find(hash);
+            if (entry != null) {
+                dropEntry(entry);
+            }
+            boolean dropped = dropFromStore(key, cause);
+            if (dropped || entry != null) {
+                missCauses.record(hash, cause);
+            }
+            return dropped;
+        } finally {
+            lock.unlock();
+            existsPins.revoke(key);
+        }
+    }
+
+    /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon,
+    /// or a client was promised that it stays.
+    ///
+    /// @param by the key that the room is for, whose own older value may go; null when it is for none
+    /// @return whether it is gone
+    private boolean evict(KeyEntry entry, @Nullable ObjectKey by) {
+        boolean own = by != null && entry.key().equals(by);
+        if (!own && (writers.containsKey(entry.key()) || existsPins.isPinned(entry.key()))) {
+            return false;
+        }
+        if (removeIf(entry, MissCauses.Cause.QUOTA, _ -> true)) {
+            existsPins.revoke(entry.key());
+            removeOtherHalf(entry, MissCauses.Cause.QUOTA);
+        }
+        return true;
+    }
+
+    /// Forgets a key whose time is up.
+    void expire(KeyEntry entry, long now) {
+        removeUnlessWriting(entry, MissCauses.Cause.EXPIRED, it -> it.isExpired(now));
+    }
+
+    /// Forgets a key, unless something newer has its place by now, or will have soon: dropping the key now would drop
+    /// that with it.
+    private void removeUnlessWriting(KeyEntry entry, MissCauses.Cause cause, Predicate<KeyEntry> still) {
+        if (!writers.containsKey(entry.key()) && removeIf(entry, cause, still)) {
+            existsPins.revoke(entry.key());
+        }
+    }
+
+    /// Removes an entry and its value, unless another entry has its place; returns whether it did.
+    private boolean removeIf(KeyEntry entry, MissCauses.Cause cause, Predicate<KeyEntry> still) {
+        ReentrantLock lock = index.lockOf(entry.hash());
+        lock.lock();
+        try {
+            boolean removes = index.find(entry.hash()) == entry && still.test(entry);
+            if (removes) {
+                removeEntry(entry, cause);
+                dropFromStore(entry.key(), cause);
+            }
+            return removes;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Has the store forget a key; returns whether it had it.
+    private boolean dropFromStore(ObjectKey key, MissCauses.Cause cause) {
+        return cause == MissCauses.Cause.QUOTA
+                ? cache.objects(namespace).dropForQuota(key.digest(namespace))
+                : cache.dropObject(namespace, key.bytes());
+    }
+
+    private void removeOtherHalf(KeyEntry entry, MissCauses.Cause cause) {
+        ObjectKey other = entry.key().otherHalf();
+        if (other != null && entry.isPaired()) {
+            remove(other, cause);
+        }
+    }
+
+    /// An event said that this key may be gone.
+    ///
+    /// @param cause why, if it is
+    /// @return whether it is
+    boolean removeIfGone(KeyEntry entry, MissCauses.Cause cause) {
+        ReentrantLock lock = index.lockOf(entry.hash());
+        lock.lock();
+        try {
+            if (isStored(entry.key())) {
+                return false;
+            }
+            removeEntry(entry, cause);
+        } finally {
+            lock.unlock();
+        }
+        removeOtherHalf(entry, cause);
+        return true;
     }
 }

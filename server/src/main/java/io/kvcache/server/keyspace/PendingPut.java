@@ -1,8 +1,14 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectWriter;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.Objects;
+import io.kvcache.server.quota.Quota;
 import org.jspecify.annotations.Nullable;
 
 /// A value on its way in: fill its room as the bytes arrive, then [#commit].
@@ -28,10 +34,10 @@ public final class PendingPut implements AutoCloseable {
     private static final ByteBuffer NO_BUFFER = ByteBuffer.allocate(0);
 
     private final KeyspaceWrites keyspaceWrites;
-    private final Key key;
+    private final ObjectKey key;
     private final State state;
     private final long bytes;
-    private final InFlightWrites.@Nullable WriteReservation writeReservation;
+    private Quota.@Nullable QuotaReservation quotaReservation;
     private final @Nullable ObjectWriter writer;
     private final SegmentedBuffer room;
     private int piece = -1;
@@ -40,35 +46,23 @@ public final class PendingPut implements AutoCloseable {
     private ByteBuffer current = NO_BUFFER;
     private boolean open;
 
-    private PendingPut(
+    /// @param quotaReservation what it takes of the quota; null when there is no room
+    /// @param writer null when there is no room
+    PendingPut(
             KeyspaceWrites keyspaceWrites,
-            Key key,
-            State state,
+            ObjectKey key,
             long bytes,
-            InFlightWrites.@Nullable WriteReservation writeReservation,
+            Quota.@Nullable QuotaReservation quotaReservation,
             @Nullable ObjectWriter writer) {
         this.keyspaceWrites = keyspaceWrites;
         this.key = key;
-        this.state = state;
         this.bytes = bytes;
-        this.writeReservation = writeReservation;
+        this.quotaReservation = quotaReservation;
         this.writer = writer;
+        state = writer == null ? State.REJECTED : State.WRITING;
         room = writer == null ? SegmentedBuffer.of(List.of()) : SegmentedBuffer.of(writer.segments());
         left = bytes;
-        open = state == State.WRITING;
-    }
-
-    static PendingPut writing(
-            KeyspaceWrites keyspaceWrites,
-            Key key,
-            long bytes,
-            InFlightWrites.WriteReservation writeReservation,
-            ObjectWriter writer) {
-        return new PendingPut(keyspaceWrites, key, State.WRITING, bytes, writeReservation, writer);
-    }
-
-    static PendingPut rejected(KeyspaceWrites keyspaceWrites, Key key, long bytes) {
-        return new PendingPut(keyspaceWrites, key, State.REJECTED, bytes, null, null);
+        open = writer != null;
     }
 
     public State state() {
@@ -138,9 +132,7 @@ public final class PendingPut implements AutoCloseable {
         room.write(bytes, ValueTrailer.bytes(expiresAtMillis, note));
         open = false;
         try {
-            if (writeReservation != null) {
-                writeReservation.release();
-            }
+            onReceived();
             return keyspaceWrites.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
         } finally {
             end(own);
@@ -172,8 +164,16 @@ public final class PendingPut implements AutoCloseable {
 
     private void end(ObjectWriter own) {
         own.close();
-        if (writeReservation != null) {
-            writeReservation.end();
+        onReceived();
+        keyspaceWrites.endWrite(key);
+    }
+
+    /// The bytes are not on their way any more; only the first call counts.
+    private void onReceived() {
+        Quota.QuotaReservation reservation = quotaReservation;
+        if (reservation != null) {
+            quotaReservation = null;
+            keyspaceWrites.onReceived(reservation, bytes);
         }
     }
 
@@ -182,6 +182,33 @@ public final class PendingPut implements AutoCloseable {
         if (open) {
             open = false;
             end(requireWriter());
+        }
+    }
+
+    /// Memory in pieces, addressed as if it were one.
+    private record SegmentedBuffer(List<MemorySegment> segments, long bytes) {
+
+        static SegmentedBuffer of(List<MemorySegment> pieces) {
+            long bytes = 0;
+            for (MemorySegment piece : pieces) {
+                bytes += piece.byteSize();
+            }
+            return new SegmentedBuffer(pieces, bytes);
+        }
+
+        /// Fills the range from `offset` on with `source`.
+        void write(long offset, byte[] source) {
+            Objects.checkFromIndexSize(offset, source.length, bytes);
+            long start = 0;
+            for (MemorySegment piece : segments) {
+                long from = Math.max(offset, start);
+                long to = Math.min(offset + source.length, start + piece.byteSize());
+                if (from < to) {
+                    int at = (int) (from - offset);
+                    MemorySegment.copy(source, at, piece, ValueLayout.JAVA_BYTE, from - start, (int) (to - from));
+                }
+                start += piece.byteSize();
+            }
         }
     }
 }

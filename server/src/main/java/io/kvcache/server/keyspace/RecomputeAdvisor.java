@@ -1,5 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
+
 /// Whether the chunks on disk that a look-up finds are worth reading, all together: if not, the
 /// client is told that the next one is not there, and computes from it on.
 ///

@@ -1,5 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+
 import io.kvcache.core.ObjectView;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandles;

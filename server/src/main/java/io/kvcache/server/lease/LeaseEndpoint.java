@@ -6,18 +6,27 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.ReadResult;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.net.ZeroCopyIo;
 import io.kvcache.tiers.TieredKvCache;
+import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.QueryStringDecoder;
+import java.math.BigDecimal;
+import java.math.RoundingMode;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// `/v1/kv` and `/v1/leases`, as SageMaker HyperPod's clients speak them: a value is put over HTTP, and
@@ -173,6 +182,125 @@ public final class LeaseEndpoint implements HttpEndpoint {
         } else {
             out.sendProblem(
                     new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such lease; it may have expired"));
+        }
+    }
+
+    /// What a client asks of a lease.
+    ///
+    /// A client reads as long as it believes to have the lease, which is what it asked for. So what is too long is refused
+    /// and not cut.
+    ///
+    /// @param durationNanos how long it holds
+    /// @param waitNanos how long the value may take to arrive from disk, if others may wait as long
+    record LeaseRequest(long durationNanos, long waitNanos) {
+
+        private static final Duration DEFAULT_DURATION = Duration.ofSeconds(30);
+
+        /// Longer than any client waits for a reply.
+        private static final long MAX_WAIT_MILLIS = TimeUnit.MINUTES.toMillis(10);
+
+        private static final Pattern SECONDS = Pattern.compile("\\d{1,9}(\\.\\d{1,9})?");
+        private static final Pattern MILLIS = Pattern.compile("\\d{1,9}");
+        private static final int MAX_QUOTED_CHARS = 32;
+
+        /// Reads `ttl_s`, seconds with or without a fraction, and `timeout_ms`, whole milliseconds.
+        ///
+        /// @param query of the request
+        /// @param maxDuration lease
+        /// @throws IllegalArgumentException that says what is taken
+        static LeaseRequest of(Map<String, List<String>> query, Duration maxDuration) {
+            return new LeaseRequest(
+                    durationNanos(firstParameter(query, "ttl_s"), maxDuration),
+                    waitNanos(firstParameter(query, "timeout_ms")));
+        }
+
+        private static @Nullable String firstParameter(Map<String, List<String>> query, String name) {
+            List<String> given = query.get(name);
+            return given == null ? null : given.getFirst();
+        }
+
+        private static long durationNanos(@Nullable String text, Duration maxDuration) {
+            if (text == null) {
+                return Math.min(DEFAULT_DURATION.toNanos(), maxDuration.toNanos());
+            }
+            long nanos = SECONDS.matcher(text).matches()
+                    ? new BigDecimal(text)
+                            .movePointRight(9)
+                            .setScale(0, RoundingMode.UNNECESSARY)
+                            .longValueExact()
+                    : 0;
+            if (nanos < 1 || nanos > maxDuration.toNanos()) {
+                throw new IllegalArgumentException("ttl_s is " + truncate(text)
+                        + "; it takes seconds, more than 0 and at most " + seconds(maxDuration) + " (lease.longest)");
+            }
+            return nanos;
+        }
+
+        private static String seconds(Duration time) {
+            return BigDecimal.valueOf(time.toMillis(), 3).stripTrailingZeros().toPlainString();
+        }
+
+        private static long waitNanos(@Nullable String text) {
+            if (text == null) {
+                return Long.MAX_VALUE;
+            }
+            long millis = MILLIS.matcher(text).matches() ? Long.parseLong(text) : -1;
+            if (millis < 0 || millis > MAX_WAIT_MILLIS) {
+                throw new IllegalArgumentException(
+                        "timeout_ms is " + truncate(text) + "; it takes whole milliseconds, 0 to " + MAX_WAIT_MILLIS);
+            }
+            return TimeUnit.MILLISECONDS.toNanos(millis);
+        }
+
+        private static String truncate(String text) {
+            return text.length() <= MAX_QUOTED_CHARS ? text : text.substring(0, MAX_QUOTED_CHARS) + "…";
+        }
+    }
+
+    /// PUT of a value that was not there. Clients take 200 and 409 alike: the value is there then.
+    private static final class PutKvHandler implements HttpRequestHandler {
+
+        private final PendingPut put;
+
+        PutKvHandler(PendingPut put) {
+            this.put = put;
+        }
+
+        static ProblemDetails alreadyExists() {
+            return ProblemDetails.withType(HttpResponseStatus.CONFLICT, "already-there", "the value is there already");
+        }
+
+        @Override
+        public void onBody(ByteBuf part) {
+            if (put.state() == PendingPut.State.WRITING) {
+                ZeroCopyIo.read(part, part.readableBytes(), put::writableBuffer);
+            } else {
+                part.skipBytes(part.readableBytes());
+            }
+        }
+
+        @Override
+        public void respond(HttpResponder out) {
+            switch (put.state()) {
+                case WRITING -> {
+                    if (put.remainingBytes() > 0) {
+                        out.sendProblem(
+                                new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
+                    } else if (put.commit(0, TensorMetadata.NONE, Condition.IF_ABSENT)) {
+                        out.sendEmpty(HttpResponseStatus.OK);
+                    } else {
+                        out.sendProblem(alreadyExists());
+                    }
+                }
+                case REJECTED ->
+                    out.sendProblem(new ProblemDetails(
+                            HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
+            }
+        }
+
+        @Override
+        public void close() {
+            put.close();
         }
     }
 }

@@ -1,9 +1,11 @@
 package io.kvcache.server.lm;
 
+import io.kvcache.server.lm.LmSession.LmStats;
+
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
-import io.kvcache.server.net.ProtocolKind;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.SessionHandler;
 import io.netty.channel.ChannelPipeline;
 import org.jspecify.annotations.Nullable;

@@ -1,14 +1,15 @@
 package io.kvcache.server.lm;
 
 import io.kvcache.server.keyspace.ChunkSequenceTrackers;
-import io.kvcache.server.keyspace.KeyPage;
+import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.ReadResult;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.ProtocolSession;
 import io.kvcache.server.net.ZeroCopyIo;
@@ -17,6 +18,7 @@ import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
+import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// One client of `lm://`.
@@ -345,5 +347,79 @@ final class LmSession implements ProtocolSession {
             put.close();
             put = null;
         }
+    }
+
+    /// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients read it by
+    /// a single `recv`.
+    private static final class LmEncoder {
+
+        static final int SUCCESS = 200;
+        static final int FAIL = 400;
+
+        private final ChannelHandlerContext context;
+
+        LmEncoder(ChannelHandlerContext context) {
+            this.context = context;
+        }
+
+        /// A reply without data.
+        void writeCode(LmVersion layout, int code) {
+            context.write(header(layout, code, 0, TensorMetadata.NONE), context.voidPromise());
+        }
+
+        /// A reply with a body of its own.
+        void writeText(LmVersion layout, byte[] body) {
+            ByteBuf out = header(layout, SUCCESS, body.length, TensorMetadata.NONE).writeBytes(body);
+            context.write(out, context.voidPromise());
+        }
+
+        /// A value, from its slots. Takes the value over.
+        void writeValue(LmVersion layout, PinnedValue value) {
+            int bytes = Math.toIntExact(value.bytes());
+            context.write(header(layout, SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
+            ZeroCopyIo.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
+        }
+
+        private ByteBuf header(LmVersion layout, int code, int length, TensorMetadata note) {
+            ByteBuf out = context.alloc().directBuffer(layout.replyBytes());
+            layout.writeReply(code, length, note, out);
+            return out;
+        }
+    }
+
+    /// A request's header.
+    ///
+    /// @param command 1 to 5, or wrong
+    /// @param length of the body that follows a PUT
+    /// @param key without padding; may be empty
+    @SuppressWarnings("ArrayRecordComponent") // read once and thrown away, never compared
+    record LmRequest(int command, int length, TensorMetadata note, byte[] key) {
+
+        static final int PUT = 1;
+        static final int GET = 2;
+        static final int EXIST = 3;
+        static final int LIST = 4;
+        static final int HEALTH = 5;
+
+        /// What the request is counted as.
+        String label() {
+            return switch (command) {
+                case PUT -> "put";
+                case GET -> "get";
+                case EXIST -> "exist";
+                case LIST -> "list";
+                case HEALTH -> "health";
+                default -> "unknown";
+            };
+        }
+    }
+
+    /// What the front end counts over all its connections.
+    static final class LmStats {
+
+        final LongAdder requests = new LongAdder();
+        final LongAdder protocolErrors = new LongAdder();
+        final LongAdder alreadyStored = new LongAdder();
+        final LongAdder droppedSilently = new LongAdder();
     }
 }

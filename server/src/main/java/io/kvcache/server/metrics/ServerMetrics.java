@@ -3,7 +3,7 @@ package io.kvcache.server.metrics;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.quota.ByteBudget;
 import io.micrometer.core.instrument.FunctionCounter;

@@ -1,9 +1,17 @@
 package io.kvcache.server.net;
 
+import io.kvcache.server.net.Connection.CloseReason;
+import io.kvcache.server.net.Protocol.ProtocolKind;
+import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelFutureListener;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOutboundBuffer;
+import java.io.IOException;
+import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
@@ -358,5 +366,145 @@ public final class Connection {
         stepNanos = now;
         stepBytes = bytesRead.get();
         stepRequests = requests.get();
+    }
+
+    /// Why a connection ended. Each is counted.
+    public enum CloseReason {
+        /// The client closed it, between two requests or before the first: what a probe does.
+        CLIENT,
+        /// The client closed it in the middle of a request.
+        CLIENT_MID_REQUEST,
+        /// The client asked for it.
+        QUIT,
+        /// Another client asked for it, or it did so by its own number.
+        KILLED,
+        /// There are as many connections as may be.
+        TOO_MANY,
+        /// All connections were taken, and this one had been idle the longest of the address that had the most.
+        GAVE_WAY,
+        /// The client did not say within [NetLimits#authTimeout] who it is.
+        UNAUTHENTICATED,
+        /// The client is in no network that may connect here.
+        FOREIGN_NETWORK,
+        /// The client does not speak TLS where it has to, or gave its handshake up.
+        TLS_FAILED,
+        /// Nothing was heard for too long.
+        IDLE,
+        /// A request was begun and came slower than the least rate.
+        STALLED_REQUEST,
+        /// Replies were not read.
+        SLOW_READER,
+        /// The first bytes are of no protocol that this listener speaks.
+        UNKNOWN_PROTOCOL,
+        /// What was sent is not in the protocol that it began with.
+        PROTOCOL_ERROR,
+        /// The network failed.
+        IO_ERROR,
+        /// The server goes down.
+        DRAIN,
+        /// A bug in this server.
+        BUG
+    }
+
+    /// What a client has said of itself, and whose it is.
+    ///
+    /// @param tenant whose values it sees; empty while that is not known, or changes with each request
+    /// @param name that it has chosen; empty without one
+    /// @param library that it uses, or empty
+    /// @param libraryVersion of that, or empty
+    /// @param version of the protocol, where it has several
+    public record ClientInfo(String tenant, String name, String library, String libraryVersion, int version) {
+
+        /// Nothing was said.
+        static final ClientInfo NONE = new ClientInfo("", "", "", "", 2);
+
+        /// The same of another tenant.
+        public ClientInfo withTenant(String now) {
+            return new ClientInfo(now, name, library, libraryVersion, version);
+        }
+
+        /// The same by another name.
+        public ClientInfo withName(String chosen) {
+            return new ClientInfo(tenant, chosen, library, libraryVersion, version);
+        }
+
+        /// The same with another library.
+        public ClientInfo withLibrary(String used) {
+            return new ClientInfo(tenant, name, used, libraryVersion, version);
+        }
+
+        /// The same with another version of its library.
+        public ClientInfo withLibraryVersion(String used) {
+            return new ClientInfo(tenant, name, library, used, version);
+        }
+
+        /// The same in another version of the protocol.
+        public ClientInfo withVersion(int chosen) {
+            return new ClientInfo(tenant, name, library, libraryVersion, chosen);
+        }
+    }
+
+    /// The two ends of every pipeline: counts what comes in, and is the last to hear of a failure.
+    static final class PipelineEnds {
+
+        private static final Logger LOG = System.getLogger(PipelineEnds.class.getName());
+
+        private PipelineEnds() {}
+
+        /// Stands first.
+        static final class Head extends ChannelInboundHandlerAdapter {
+
+            private final ConnectionRegistry connectionRegistry;
+            private final Connection connection;
+
+            Head(ConnectionRegistry connectionRegistry, Connection connection) {
+                this.connectionRegistry = connectionRegistry;
+                this.connection = connection;
+            }
+
+            @Override
+            public void channelRead(ChannelHandlerContext context, Object message) {
+                if (message instanceof ByteBuf bytes) {
+                    connection.onRead(bytes.readableBytes(), connectionRegistry.nowNanos());
+                }
+                context.fireChannelRead(message);
+            }
+
+            @Override
+            public void channelInactive(ChannelHandlerContext context) {
+                connectionRegistry.onClosed(connection);
+                context.fireChannelInactive();
+            }
+
+            @Override
+            public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+                fail(connection, failure);
+            }
+        }
+
+        /// What no protocol has caught: the network failed, or there is a bug.
+        static void fail(Connection connection, Throwable failure) {
+            if (failure instanceof IOException) {
+                connection.close(CloseReason.IO_ERROR);
+            } else {
+                LOG.log(Level.ERROR, "connection " + connection.id() + " failed", failure);
+                connection.close(CloseReason.BUG);
+            }
+        }
+
+        /// Stands last.
+        static final class Tail extends ChannelInboundHandlerAdapter {
+
+            private final Connection connection;
+
+            Tail(Connection connection) {
+                this.connection = connection;
+            }
+
+            @Override
+            public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+                fail(connection, failure);
+            }
+        }
     }
 }

@@ -1,12 +1,20 @@
 package io.kvcache.server.net;
 
+import io.kvcache.server.net.SessionHandler.ZeroCopyRecvAllocator;
+
+import io.kvcache.server.net.Connection.CloseReason;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.AdaptiveRecvByteBufAllocator;
 import io.netty.channel.Channel;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.WriteBufferWaterMark;
+import io.netty.handler.codec.DecoderException;
 import io.netty.handler.ssl.SslContext;
+import io.netty.handler.ssl.SslHandshakeCompletionEvent;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.util.Collection;
@@ -15,6 +23,7 @@ import java.util.Map;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
 /// Accepts connections at one address.
@@ -134,6 +143,35 @@ public final class Listener implements AutoCloseable {
             boolean plain = listenerSpec.tls() == null; // what is encrypted must not land in a value
             channel.config().setRecvByteBufAllocator(zeroCopy && plain ? new ZeroCopyRecvAllocator(usual) : usual);
             ChannelSetup.setUp(channel, listenerSpec, protocols, connectionRegistry, listenerSlots);
+        }
+    }
+
+    /// Stands behind TLS: a client that does not speak it, or gives up half way, ends with a reason that is counted.
+    static final class TlsHandshakeHandler extends ChannelInboundHandlerAdapter {
+
+        private final Connection connection;
+
+        TlsHandshakeHandler(Connection connection) {
+            this.connection = connection;
+        }
+
+        @Override
+        public void userEventTriggered(ChannelHandlerContext context, Object event) {
+            if (event instanceof SslHandshakeCompletionEvent handshake && !handshake.isSuccess()) {
+                connection.close(CloseReason.TLS_FAILED);
+            }
+            context.fireUserEventTriggered(event);
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+            Throwable cause =
+                    failure instanceof DecoderException && failure.getCause() != null ? failure.getCause() : failure;
+            if (cause instanceof SSLException) {
+                connection.close(CloseReason.TLS_FAILED);
+            } else {
+                context.fireExceptionCaught(failure);
+            }
         }
     }
 }

@@ -9,4 +9,14 @@ public interface Protocol {
 
     /// Adds the handlers of this protocol to the end of a new connection's pipeline; they get its first bytes.
     void install(ChannelPipeline pipeline, Connection connection);
+
+    /// What a connection can speak.
+    public enum ProtocolKind {
+        /// Redis' protocol, version 2 and 3.
+        RESP,
+        /// LMCache's `lm://`.
+        LM,
+        /// HTTP/1.1.
+        HTTP
+    }
 }

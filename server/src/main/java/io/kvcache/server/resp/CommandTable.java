@@ -1,9 +1,15 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
+import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
+
+import io.kvcache.server.resp.Transaction.TransactionCommands;
+
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.ReadResult;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;

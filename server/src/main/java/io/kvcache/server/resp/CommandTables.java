@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
 import io.kvcache.server.access.ListenerAuth;
 import java.util.HashMap;
 import java.util.Map;

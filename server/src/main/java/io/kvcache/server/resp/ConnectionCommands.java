@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import java.util.List;
 import java.util.Set;
 

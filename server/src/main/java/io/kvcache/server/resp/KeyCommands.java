@@ -1,6 +1,8 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.KeyInfo;
+import io.kvcache.server.resp.CommandSpec.Command;
+
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.util.List;

@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespDecoder.RespException;
+
 import io.kvcache.server.quota.ByteBudget;
 import org.jspecify.annotations.Nullable;
 

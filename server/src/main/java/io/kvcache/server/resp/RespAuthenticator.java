@@ -1,6 +1,8 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.access.AuthResult;
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.config.TenantConfig;
 

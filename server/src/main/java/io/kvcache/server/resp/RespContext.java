@@ -1,6 +1,8 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.ConnectionRegistry;
@@ -21,4 +23,20 @@ public record RespContext(
         KeyspaceRouter keyspaceRouter,
         ConnectionRegistry connectionRegistry,
         Clock clock,
-        ServerInfo serverInfo) {}
+        ServerInfo serverInfo) {
+
+    /// What a server says of itself.
+    ///
+    /// @param version of it
+    /// @param policy how victims are chosen
+    /// @param startedNanos when it started, by the clock of its store
+    /// @param hasDisk whether it has a disk
+    public record ServerInfo(String version, EvictionPolicyFactory policy, long startedNanos, boolean hasDisk) {
+
+        /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a value is
+        /// used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as Redis does.
+        String redisPolicy() {
+            return policy.equals(PolicyKind.IMPORTANCE) ? "allkeys-lfu" : "allkeys-lru";
+        }
+    }
+}

@@ -2,8 +2,11 @@ package io.kvcache.server.resp;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
+import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HexFormat;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
@@ -334,5 +337,119 @@ final class RespDecoder implements AutoCloseable {
     public void close() {
         requestMemory.release();
         request.close();
+    }
+
+    /// A line of words as typed into telnet: parted by blanks; in double quotes with escapes, in single quotes as they are.
+    private static final class InlineParser {
+
+        private final byte[] line;
+        private final List<byte[]> words = new ArrayList<>();
+        private int at;
+
+        private InlineParser(byte[] line) {
+            this.line = line;
+        }
+
+        /// @throws RespException when a quote is not closed
+        static List<byte[]> split(byte[] line) throws RespException {
+            InlineParser split = new InlineParser(line);
+            while (split.skipBlanks()) {
+                split.words.add(split.readWord());
+            }
+            return split.words;
+        }
+
+        private boolean skipBlanks() {
+            while (at < line.length && isBlank(line[at])) {
+                at++;
+            }
+            return at < line.length;
+        }
+
+        private byte[] readWord() throws RespException {
+            ByteArrayOutputStream word = new ByteArrayOutputStream();
+            while (at < line.length && !isBlank(line[at])) {
+                byte each = line[at++];
+                switch (each) {
+                    case '"' -> readDoubleQuoted(word);
+                    case '\'' -> readSingleQuoted(word);
+                    default -> word.write(each);
+                }
+            }
+            return word.toByteArray();
+        }
+
+        private void readDoubleQuoted(ByteArrayOutputStream word) throws RespException {
+            while (at < line.length) {
+                byte each = line[at++];
+                if (each == '"') {
+                    return;
+                }
+                word.write(each == '\\' && at < line.length ? readEscape() : each);
+            }
+            throw new RespException("unbalanced quotes in request");
+        }
+
+        private int readEscape() {
+            byte each = line[at++];
+            if (each == 'x' && at + 2 <= line.length && isHex(line[at]) && isHex(line[at + 1])) {
+                at += 2;
+                return HexFormat.fromHexDigit(line[at - 2]) << 4 | HexFormat.fromHexDigit(line[at - 1]);
+            }
+            return switch (each) {
+                case 'n' -> '\n';
+                case 'r' -> '\r';
+                case 't' -> '\t';
+                case 'b' -> '\b';
+                case 'a' -> 7;
+                default -> each;
+            };
+        }
+
+        private void readSingleQuoted(ByteArrayOutputStream word) throws RespException {
+            while (at < line.length) {
+                byte each = line[at++];
+                if (each == '\'') {
+                    return;
+                }
+                word.write(each);
+            }
+            throw new RespException("unbalanced quotes in request");
+        }
+
+        private static boolean isHex(byte each) {
+            return HexFormat.isHexDigit(each);
+        }
+
+        private static boolean isBlank(byte each) {
+            return each == ' ' || each == '\t' || each == '\r' || each == '\n' || each == 0;
+        }
+    }
+
+    /// What was sent is not the protocol. The connection cannot go on, as nobody knows where the next request begins.
+    static final class RespException extends Exception {
+
+        private static final long serialVersionUID = 1;
+
+        RespException(String message) {
+            super(message, null, false, false);
+        }
+    }
+
+    /// What a request may take of the heap; values do not count, as they go straight to their slots,
+    /// but where they wait for EXEC.
+    ///
+    /// @param arguments of one request
+    /// @param argumentBytes of one argument: keys have at most 4 KiB, and only ECHO and PING take more
+    /// @param requestBytes of all arguments of one request together
+    /// @param queuedCommands of one transaction
+    /// @param queuedBytes of one transaction's words and values together
+    /// @param bulkBytes highest length that is believed; more ends the connection, as with Redis
+    record RespLimits(
+            int arguments, int argumentBytes, int requestBytes, int queuedCommands, long queuedBytes, long bulkBytes) {
+
+        static RespLimits defaults() {
+            return new RespLimits(1 << 16, 1 << 16, 4 << 20, 1 << 16, 64L << 20, 512L << 20);
+        }
     }
 }

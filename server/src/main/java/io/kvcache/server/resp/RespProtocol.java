@@ -2,12 +2,14 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.Protocol;
-import io.kvcache.server.net.ProtocolKind;
 import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.quota.ByteBudget;
 import io.netty.channel.ChannelPipeline;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
 
 /// The Redis front end.
 public final class RespProtocol implements Protocol {
@@ -56,5 +58,28 @@ public final class RespProtocol implements Protocol {
     /// Values for which there was no room, and whose client cannot be told: it was answered `+OK`.
     public long droppedAfterOkCount() {
         return stats.droppedAfterOk.sum();
+    }
+
+    /// What the front end counts over all its connections, and what these share.
+    static final class RespStats {
+
+        final LongAdder commands = new LongAdder();
+        final LongAdder errors = new LongAdder();
+        final LongAdder protocolErrors = new LongAdder();
+        final LongAdder droppedAfterOk = new LongAdder();
+
+        /// When SAVE ended well the last time, in seconds since the epoch; 0 for never.
+        final AtomicLong savedSeconds = new AtomicLong();
+
+        /// Heap for the arguments of requests that are not answered yet.
+        final ByteBudget argumentMemory;
+
+        /// As much of it as may wait for EXEC.
+        final ByteBudget queuedMemory;
+
+        RespStats(ByteBudget arguments) {
+            this.argumentMemory = arguments;
+            queuedMemory = new ByteBudget(arguments.limitBytes() / 2);
+        }
     }
 }

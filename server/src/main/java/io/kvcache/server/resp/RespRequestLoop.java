@@ -1,6 +1,14 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
+import io.kvcache.server.resp.Transaction.TransactionCommands;
+
+import io.kvcache.server.resp.RespDecoder.RespLimits;
+
+import io.kvcache.server.resp.RespDecoder.RespException;
+
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.ProtocolSession;
 import io.netty.buffer.ByteBuf;

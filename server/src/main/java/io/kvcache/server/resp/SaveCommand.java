@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
 import io.kvcache.server.config.TenantConfig;
 import java.time.Duration;
 import java.util.List;

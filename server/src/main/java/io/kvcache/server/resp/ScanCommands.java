@@ -1,6 +1,8 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.KeyPage;
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
+import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.quota.ByteBudget;

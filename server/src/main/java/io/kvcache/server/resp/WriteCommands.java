@@ -1,12 +1,22 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.KeyInfo;
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
+import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
+
+import io.kvcache.core.time.Clock;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.ReadResult;
-import io.kvcache.server.keyspace.TensorMetadata;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.log.LogRateLimiter;
+import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
+import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
@@ -199,6 +209,111 @@ final class WriteCommands {
         } else {
             stats.errors.increment();
             out.writeError(reply);
+        }
+    }
+
+    /// What may stand behind `SET key value`.
+    ///
+    /// @param expiry when the value expires, in milliseconds since the epoch; 0 for never
+    /// @param keepTtl whether it expires when the older value would have
+    /// @param condition whether it is stored at all
+    /// @param get whether the older value is the reply
+    private record SetOptions(long expiry, boolean keepTtl, Condition condition, boolean get) {
+
+        static SetOptions parse(RespRequest request, int from, long nowMillis) throws CommandException {
+            long expiry = 0;
+            boolean keepTtl = false;
+            boolean get = false;
+            Condition condition = Condition.ALWAYS;
+            for (int i = from; i < request.count(); i++) {
+                String word = request.argumentUpperCase(i);
+                switch (word) {
+                    case "NX" -> condition = requireUnset(condition, Condition.IF_ABSENT);
+                    case "XX" -> condition = requireUnset(condition, Condition.IF_PRESENT);
+                    case "GET" -> get = true;
+                    case "KEEPTTL" -> keepTtl = true;
+                    case "EX", "PX", "EXAT", "PXAT" -> {
+                        if (expiry != 0 || i + 1 == request.count()) {
+                            throw new CommandException(CommandException.SYNTAX);
+                        }
+                        i++;
+                        expiry = ExpiryParser.parse(word, request.argumentLong(i), nowMillis, "set");
+                    }
+                    default -> throw new CommandException(CommandException.SYNTAX);
+                }
+            }
+            if (keepTtl && expiry != 0) {
+                throw new CommandException(CommandException.SYNTAX);
+            }
+            return new SetOptions(expiry, keepTtl, condition, get);
+        }
+
+        private static Condition requireUnset(Condition before, Condition asked) throws CommandException {
+            if (before != Condition.ALWAYS && before != asked) {
+                throw new CommandException(CommandException.SYNTAX);
+            }
+            return asked;
+        }
+    }
+
+    /// MSET: several values, stored when all have arrived, one after the other. Others may see some of them before the
+    /// rest; with Redis they cannot.
+    private static final class MsetCommand {
+
+        private MsetCommand() {}
+
+        static void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+            if (request.count() % 2 == 0) {
+                throw new CommandException("ERR wrong number of arguments for 'mset' command");
+            }
+            List<PendingPut> puts = new ArrayList<>();
+            for (ValueUpload value : request.values()) {
+                puts.add(value.put());
+            }
+            boolean refused = puts.stream().anyMatch(put -> put.state() == PendingPut.State.REJECTED);
+            if (refused) {
+                throw new CommandException("OOM command not allowed when used memory > 'maxmemory'.");
+            }
+            for (PendingPut put : puts) {
+                put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
+            }
+            out.writeOk();
+        }
+    }
+
+    /// Logs values that were dropped although their client was answered `+OK`, and no more than some in ten seconds.
+    ///
+    /// **Threads.** Any.
+    static final class DroppedValueLog {
+
+        private static final Logger LOG = System.getLogger(DroppedValueLog.class.getName());
+
+        private static final int MAX_LINES = 5;
+        private static final Duration WINDOW = Duration.ofSeconds(10);
+
+        private final LogRateLimiter limit;
+
+        DroppedValueLog(Clock clock) {
+            limit = new LogRateLimiter(clock, MAX_LINES, WINDOW);
+        }
+
+        /// Logs one.
+        ///
+        /// @param refusal what another client would have been answered
+        /// @param keyBytes size of its key
+        /// @param maxBytes largest value that the keyspace takes
+        void log(String refusal, int keyBytes, long maxBytes) {
+            long unsaid = limit.tryAcquire();
+            if (unsaid == LogRateLimiter.SUPPRESSED) {
+                return;
+            }
+            LOG.log(
+                    Level.WARNING,
+                    "A SET was answered +OK and its value dropped, as the client may be LMCache's native one, which cannot"
+                            + " read an error: " + refusal.substring(refusal.indexOf(' ') + 1) + "; the key has " + keyBytes
+                            + " bytes, and a value may have " + maxBytes
+                            + " (limits.value_bytes). kv_dropped_total and values_dropped_after_ok of INFO count these"
+                            + LogRateLimiter.suppressedNote(unsaid));
         }
     }
 }

@@ -1,5 +1,9 @@
 package io.kvcache.server.access;
 
+import io.kvcache.server.access.PasswordAuthenticator.FailedLoginLog;
+
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 

@@ -7,7 +7,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.log.LogFormat;
 import io.kvcache.server.log.LogLevel;
-import io.kvcache.server.net.TransportKind;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import java.nio.file.Path;
 import java.time.Duration;

@@ -1,5 +1,9 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
+
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+
 import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 

@@ -1,5 +1,9 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.Namespace;

@@ -1,5 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+
 import static io.kvcache.server.keyspace.TestKeyspace.content;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;

@@ -1,9 +1,12 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+
+import io.kvcache.server.keyspace.KeyIndex.KeyShard;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.quota.Quota;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -19,11 +22,11 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 final class KeyIndexTest {
 
-    private final KeyIndex index = new KeyIndex(new QuotaLru(new Quota(0)));
+    private final KeyIndex index = new KeyIndex();
 
     private static KeyEntry entry(long hi, long lo) {
         byte[] name = (hi + "/" + lo).getBytes(StandardCharsets.US_ASCII);
-        return new KeyEntry(new Key(name), new BlockKey(hi, lo), 64, 0);
+        return new KeyEntry(new ObjectKey(name), new BlockKey(hi, lo), 64, 0);
     }
 
     /// What the index is held against: all entries by digest, unsigned.

@@ -1,5 +1,9 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+
+import io.kvcache.server.keyspace.KeyIndex.KeyShard;
+
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
@@ -19,7 +23,7 @@ final class KeyShardTest {
 
     private KeyEntry entry() {
         BlockKey hash = new BlockKey(random.nextLong(), random.nextLong());
-        return new KeyEntry(new Key(hash.toString().getBytes(UTF_8)), hash, 64, 0);
+        return new KeyEntry(new ObjectKey(hash.toString().getBytes(UTF_8)), hash, 64, 0);
     }
 
     @Test

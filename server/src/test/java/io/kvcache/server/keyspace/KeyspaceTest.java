@@ -1,5 +1,11 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+
+import io.kvcache.server.keyspace.Keyspace.KeyPage;
+
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
+
 import static io.kvcache.server.keyspace.TestKeyspace.content;
 import static io.kvcache.server.keyspace.TestKeyspace.fill;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
@@ -211,7 +217,7 @@ final class KeyspaceTest {
         long cursor = 0;
         do {
             KeyPage page = keyspace.scan(cursor, run);
-            page.keys().forEach(bytes -> listed.add(new Key(bytes).toString()));
+            page.keys().forEach(bytes -> listed.add(new ObjectKey(bytes).toString()));
             cursor = page.next();
         } while (cursor != 0);
         return listed;

@@ -1,5 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.time.Duration;

@@ -1,5 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.cost.PrefillCost;

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;

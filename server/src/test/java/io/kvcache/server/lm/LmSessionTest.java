@@ -6,7 +6,7 @@ import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;

@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespProtocol.RespStats;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.quota.ByteBudget;

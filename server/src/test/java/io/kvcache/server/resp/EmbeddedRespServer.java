@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespContext.ServerInfo;
+
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;

@@ -2,7 +2,7 @@ package io.kvcache.server.resp;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.quota.ByteBudget;
 import java.nio.charset.StandardCharsets;

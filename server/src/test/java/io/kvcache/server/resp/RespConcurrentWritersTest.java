@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.WriteCommands.DroppedValueLog;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.PinnedValue;

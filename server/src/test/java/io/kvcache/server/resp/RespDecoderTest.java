@@ -3,7 +3,7 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.net.CloseReason;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.EmbeddedConnection;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;

@@ -7,7 +7,7 @@ import io.kvcache.server.log.LogCapture;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.RequestTimer;
+import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.SlowRequestLog;
 import java.time.Duration;
 import java.util.ArrayList;

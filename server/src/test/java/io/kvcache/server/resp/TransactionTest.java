@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespDecoder.RespLimits;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.EmbeddedConnection;

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-final class LmcacheKeyPairTest {
+final class ObjectKeyTest {
 
     private static final int MIB = 1 << 20;
 

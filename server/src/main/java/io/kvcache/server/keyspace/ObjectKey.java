@@ -1,0 +1,98 @@
+package io.kvcache.server.keyspace;
+
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import java.nio.charset.StandardCharsets;
+import java.util.Arrays;
+import org.jspecify.annotations.Nullable;
+
+/// The key of a value: bytes, not text, with the digest that the store knows it by. The array belongs to the key.
+///
+/// **Halves.** LMCache's Redis connectors store one thing under two keys: `<key>metadata` and `<key>kv_bytes`. One
+/// without the other is worse than none: metadata alone promises bytes that are gone. The suffixes are glued on, or
+/// stand behind a colon, which makes no difference here.
+final class ObjectKey {
+
+    private static final byte[] METADATA_SUFFIX = "metadata".getBytes(StandardCharsets.US_ASCII);
+    private static final byte[] BYTES_SUFFIX = "kv_bytes".getBytes(StandardCharsets.US_ASCII);
+
+    private final byte[] bytes;
+    private final int hash;
+    private @Nullable BlockKey digest;
+
+    ObjectKey(byte[] bytes) {
+        this.bytes = bytes;
+        hash = Arrays.hashCode(bytes);
+    }
+
+    byte[] bytes() {
+        return bytes;
+    }
+
+    /// The name that the store of a keyspace knows it by. A key belongs to one keyspace.
+    BlockKey digest(Namespace namespace) {
+        BlockKey known = digest; // Two threads may both make it; they make the same.
+        if (known == null) {
+            known = BlockKey.ofObject(namespace, bytes);
+            digest = known;
+        }
+        return known;
+    }
+
+    /// The key of the other half, or null when this key has neither suffix.
+    @Nullable
+    ObjectKey otherHalf() {
+        byte[] other = otherHalf(bytes);
+        return other == null ? null : new ObjectKey(other);
+    }
+
+    /// As [#otherHalf()], of a key's bytes.
+    static byte @Nullable [] otherHalf(byte[] key) {
+        if (endsWith(key, METADATA_SUFFIX)) {
+            return replaceSuffix(key, BYTES_SUFFIX);
+        }
+        return endsWith(key, BYTES_SUFFIX) ? replaceSuffix(key, METADATA_SUFFIX) : null;
+    }
+
+    /// Whether a key is of one of the two halves.
+    static boolean isHalf(byte[] key) {
+        return endsWith(key, METADATA_SUFFIX) || endsWith(key, BYTES_SUFFIX);
+    }
+
+    /// Bytes of a key before such a suffix and the colon before it; all of them when it has none.
+    static int baseLength(byte[] key) {
+        if (!isHalf(key)) {
+            return key.length;
+        }
+        int base = key.length - BYTES_SUFFIX.length;
+        return key[base - 1] == ':' ? base - 1 : base;
+    }
+
+    private static boolean endsWith(byte[] key, byte[] suffix) {
+        int from = key.length - suffix.length;
+        return from > 0 && Arrays.equals(key, from, key.length, suffix, 0, suffix.length);
+    }
+
+    /// Both suffixes have eight letters.
+    private static byte[] replaceSuffix(byte[] key, byte[] suffix) {
+        byte[] other = key.clone();
+        System.arraycopy(suffix, 0, other, key.length - suffix.length, suffix.length);
+        return other;
+    }
+
+    @Override
+    public boolean equals(Object other) {
+        return other instanceof ObjectKey that && Arrays.equals(bytes, that.bytes);
+    }
+
+    @Override
+    public int hashCode() {
+        return hash;
+    }
+
+    /// The key as Latin-1, for messages.
+    @Override
+    public String toString() {
+        return new String(bytes, StandardCharsets.ISO_8859_1);
+    }
+}
