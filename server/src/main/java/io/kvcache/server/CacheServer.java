@@ -112,7 +112,7 @@ public final class CacheServer implements AutoCloseable {
         transport = networkResources.transport();
         remote = networkResources.remote();
         labels = KeyOwnershipLoader.open(config.access().tenants());
-        tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels::rules);
+        tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels.rules());
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         RequestLatencies latencies = new RequestLatencies();

@@ -11,6 +11,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 
 /// How keys name tenants, as the configuration and its files of salts say at the moment.
 ///
@@ -18,11 +20,11 @@ import java.util.Objects;
 final class KeyOwnershipLoader {
 
     private final List<TenantConfig> tenants;
-    private volatile KeyOwnershipRules keyOwnershipRules;
+    private final AtomicReference<KeyOwnershipRules> rules;
 
     private KeyOwnershipLoader(List<TenantConfig> tenants, KeyOwnershipRules keyOwnershipRules) {
         this.tenants = tenants;
-        this.keyOwnershipRules = keyOwnershipRules;
+        rules = new AtomicReference<>(keyOwnershipRules);
     }
 
     /// Reads the files of salts.
@@ -32,16 +34,16 @@ final class KeyOwnershipLoader {
         return new KeyOwnershipLoader(List.copyOf(tenants), read(tenants));
     }
 
-    /// As of now.
-    KeyOwnershipRules rules() {
-        return keyOwnershipRules;
+    /// Asks for the rules as of now.
+    Supplier<KeyOwnershipRules> rules() {
+        return rules::get;
     }
 
     /// Reads the files of salts again.
     ///
     /// @throws IOException when one cannot be used; the salts from before stay
     void reload() throws IOException {
-        keyOwnershipRules = read(tenants);
+        rules.set(read(tenants));
     }
 
     List<Path> files() {
@@ -57,8 +59,9 @@ final class KeyOwnershipLoader {
         if (!asking.equals(TenantConfig.DEFAULT)) {
             return asking;
         }
-        String bySalt = keyOwnershipRules.ownerOfSalt(salt);
-        return Objects.requireNonNullElse(bySalt == null ? keyOwnershipRules.ownerOfName(name) : bySalt, asking);
+        KeyOwnershipRules now = rules.get();
+        String bySalt = now.ownerOfSalt(salt);
+        return Objects.requireNonNullElse(bySalt == null ? now.ownerOfName(name) : bySalt, asking);
     }
 
     private static KeyOwnershipRules read(List<TenantConfig> tenants) throws IOException {
@@ -74,7 +77,7 @@ final class KeyOwnershipLoader {
                 }
             }
         }
-        return new KeyOwnershipRules(prefixes, salts);
+        return KeyOwnershipRules.of(prefixes, salts);
     }
 
     private static List<String> salts(TenantConfig tenant) throws IOException {

@@ -2,6 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
+import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.channel.ChannelPipeline;
 import io.netty.handler.codec.http.HttpDecoderConfig;
@@ -30,9 +31,12 @@ public final class HttpProtocol implements Protocol {
     public void install(ChannelPipeline pipeline, Connection connection) {
         HttpDecoderConfig config = new HttpDecoderConfig().setMaxInitialLineLength(MAX_LINE);
         RequestDecoder decoder = new RequestDecoder(config, connection);
-        HttpConnectionHandler handler =
-                new HttpConnectionHandler(httpRouter, httpAuthenticator, stats, connection, decoder::onResponded);
-        pipeline.addLast(decoder, new ResponseEncoder(handler::isHeadRequest), handler);
+        pipeline.addLast(decoder, new SessionHandler(connection, (context, handler) -> {
+            HttpSession session = new HttpSession(
+                    context, handler, httpRouter, httpAuthenticator, stats, connection, decoder::onResponded);
+            pipeline.addBefore(context.name(), null, new ResponseEncoder(session::isHeadRequest));
+            return session;
+        }));
     }
 
     /// Requests so far.

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// @param end where the key ends without what makes it a half
 /// @param digest as it stands in the key
 @SuppressWarnings("ArrayRecordComponent") // never compared
-record ChunkKey(byte[] key, int from, int to, int end, String digest) {
+public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
 
     private static final int MIN_FIELDS = 3;
     private static final int MIN_DIGEST = 8;
@@ -30,7 +30,7 @@ record ChunkKey(byte[] key, int from, int to, int end, String digest) {
     private static final int MAX_DIGEST = 128;
 
     /// The parts of a key, or null when it does not look like one of LMCache's.
-    static @Nullable ChunkKey of(byte[] key) {
+    public static @Nullable ChunkKey of(byte[] key) {
         int end = ObjectKey.baseLength(key);
         int fields = 1;
         int from = -1;

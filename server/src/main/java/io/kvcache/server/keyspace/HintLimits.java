@@ -98,7 +98,7 @@ public final class HintLimits {
 
     /// A key may be so long.
     public static void requireKey(byte[] key) {
-        if (key.length < 1 || key.length > Keyspace.MAX_KEY_BYTES) {
+        if (!Keyspace.isValidKey(key)) {
             throw new IllegalArgumentException(
                     "key of " + key.length + " bytes; it takes 1 to " + Keyspace.MAX_KEY_BYTES);
         }

@@ -27,7 +27,14 @@ public final class KeyOwnershipRules {
 
     /// @param prefixes a tenant by each beginning of keys
     /// @param salts a tenant by each salt
-    public KeyOwnershipRules(Map<String, String> prefixes, Map<String, String> salts) {
+    /// @return [#NONE] itself where there are neither
+    public static KeyOwnershipRules of(Map<String, String> prefixes, Map<String, String> salts) {
+        return prefixes.isEmpty() && salts.isEmpty() ? NONE : new KeyOwnershipRules(prefixes, salts);
+    }
+
+    /// @param prefixes a tenant by each beginning of keys
+    /// @param salts a tenant by each salt
+    private KeyOwnershipRules(Map<String, String> prefixes, Map<String, String> salts) {
         this.prefixes = byBytes(prefixes);
         this.salts = byBytes(salts);
         int[] lengths = this.prefixes.keySet().stream()
@@ -48,11 +55,6 @@ public final class KeyOwnershipRules {
 
     private static byte[] bytes(String text) {
         return text.getBytes(StandardCharsets.UTF_8);
-    }
-
-    /// Whether no key says whose it is.
-    public boolean isEmpty() {
-        return prefixes.isEmpty() && salts.isEmpty();
     }
 
     /// The tenant that a key names, or null when it names none.

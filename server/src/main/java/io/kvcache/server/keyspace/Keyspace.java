@@ -88,6 +88,11 @@ public final class Keyspace {
         chunkPrefetcher = options.prefetch() ? new ChunkPrefetcher(key -> cache.prefetchObject(namespace, key)) : null;
     }
 
+    /// Whether there can be such a key at all; where not, it simply is not here.
+    public static boolean isValidKey(byte[] key) {
+        return key.length >= 1 && key.length <= MAX_KEY_BYTES;
+    }
+
     /// What all that the tenant has may take together.
     public Quota quota() {
         return writes.quotaEnforcer().quota();
@@ -325,13 +330,17 @@ public final class Keyspace {
     }
 
     /// Follows the requests of one connection, to learn which keys belong together.
-    public ChunkSequenceTracker newSequenceTracker() {
-        return new ChunkSequenceTracker(
-                this,
-                chunkOrder,
-                (key, predecessor) -> cache.linkObject(namespace, key, predecessor),
-                chunkPrefetcher,
-                terms);
+    ///
+    /// @param last that the connection had; it goes on unless it is of another keyspace
+    public ChunkSequenceTracker sequenceTracker(@Nullable ChunkSequenceTracker last) {
+        return last != null && last.keyspace() == this
+                ? last
+                : new ChunkSequenceTracker(
+                        this,
+                        chunkOrder,
+                        (key, predecessor) -> cache.linkObject(namespace, key, predecessor),
+                        chunkPrefetcher,
+                        terms);
     }
 
     /// Size and expiry of a key, or null when it is not here.
@@ -484,7 +493,7 @@ public final class Keyspace {
     ///
     /// @param value held in place, or null
     /// @param outcome why there is a value, or none
-    public record ReadResult(@Nullable PinnedValue value, Outcome outcome) {
+    public record ReadResult(@Nullable PinnedValue value, Outcome outcome) implements AutoCloseable {
 
         /// What was found.
         public enum Outcome {
@@ -509,6 +518,14 @@ public final class Keyspace {
 
         static ReadResult of(PinnedValue value) {
             return new ReadResult(value, Outcome.HIT);
+        }
+
+        /// Gives the value back, if there is one.
+        @Override
+        public void close() {
+            if (value != null) {
+                value.close();
+            }
         }
     }
 }

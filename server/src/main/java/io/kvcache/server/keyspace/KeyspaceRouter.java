@@ -42,7 +42,7 @@ public final class KeyspaceRouter {
     /// Where a key's value is.
     public Keyspace of(byte[] key) {
         KeyOwnershipRules now = ownershipRules.get();
-        return now.isEmpty() ? ownKeyspace : keyspaceOfTenant(now.ownerOf(key));
+        return now == KeyOwnershipRules.NONE ? ownKeyspace : keyspaceOfTenant(now.ownerOf(key));
     }
 
     /// Takes what a client says of keys to whose they are.

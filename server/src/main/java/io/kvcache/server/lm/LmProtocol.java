@@ -32,7 +32,9 @@ public final class LmProtocol implements Protocol {
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
         pipeline.addLast(new SessionHandler(
-                (channel, goOn) -> new LmSession(channel, connection, keyspaceRouter, stats, goOn, fixedVersion)));
+                connection,
+                (context, handler) ->
+                        new LmSession(context, connection, keyspaceRouter, stats, handler, fixedVersion)));
     }
 
     /// Requests so far.

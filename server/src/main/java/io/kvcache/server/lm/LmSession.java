@@ -1,6 +1,7 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.keyspace.ChunkSequenceTrackers;
+import io.kvcache.server.keyspace.ChunkSequenceTracker;
+import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
@@ -31,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 /// **What is not looked at.** The numbers that describe a tensor come back as they came, and HEALTH has no valid key.
 ///
 /// **Threads.** The connection's loop.
-final class LmSession implements ProtocolSession {
+final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
 
     /// Less is copied sooner than read by a call of its own.
     private static final int MIN_DIRECT_READ = 8 << 10;
@@ -46,16 +47,15 @@ final class LmSession implements ProtocolSession {
     private final ChannelHandlerContext context;
     private final Connection connection;
     private final KeyspaceRouter keyspaceRouter;
-    private final ChunkSequenceTrackers runs = new ChunkSequenceTrackers();
     private final LmStats stats;
-    private final Runnable resumption;
+    private final SessionHandler handler;
     private final LmEncoder replies;
     private final ByteBuf header;
     private @Nullable LmVersion layout;
     private @Nullable LmRequest putRequest;
     private @Nullable PendingPut put;
     private long bodyLeft;
-    private boolean awaiting;
+    private @Nullable ChunkSequenceTracker sequenceTracker;
     private boolean ended;
 
     /// @param fixedVersion the layout, when it need not be told by the first bytes
@@ -64,28 +64,30 @@ final class LmSession implements ProtocolSession {
             Connection connection,
             KeyspaceRouter keyspaceRouter,
             LmStats stats,
-            Runnable resumption,
+            SessionHandler handler,
             @Nullable LmVersion fixedVersion) {
         this.context = context;
         channel = context.channel();
         this.connection = connection;
         this.keyspaceRouter = keyspaceRouter;
         this.stats = stats;
-        this.resumption = resumption;
+        this.handler = handler;
         layout = fixedVersion;
         replies = new LmEncoder(context);
         header = context.alloc().heapBuffer(LmVersion.V1B.requestBytes(), LmVersion.V1B.requestBytes());
     }
 
     @Override
-    public void onBytes(ByteBuf in) {
-        while (in.isReadable() && !isPaused()) {
+    public boolean onInput(Object input) {
+        ByteBuf in = (ByteBuf) input;
+        while (in.isReadable() && !ended && !handler.isSuspended() && channel.isWritable()) {
             if (putRequest != null) {
                 readBody(putRequest, in);
             } else {
                 readHeader(in);
             }
         }
+        return ended || !in.isReadable();
     }
 
     private void readHeader(ByteBuf in) {
@@ -112,11 +114,14 @@ final class LmSession implements ProtocolSession {
             case LmRequest.GET -> get(version, request);
             case LmRequest.EXIST -> {
                 boolean here = isValid(request)
-                        && runs.forKeyspace(keyspaceOf(request)).exists(request.key());
+                        && sequenceTracker(keyspaceOf(request)).exists(request.key());
                 replies.writeCode(version, here ? LmEncoder.SUCCESS : LmEncoder.FAIL);
                 onResponded();
             }
-            case LmRequest.LIST -> list(version, new ByteArrayOutputStream(), 0);
+            case LmRequest.LIST -> {
+                list(version, new ByteArrayOutputStream(), 0);
+                onResponded();
+            }
             case LmRequest.HEALTH -> {
                 replies.writeCode(version, LmEncoder.SUCCESS);
                 onResponded();
@@ -128,23 +133,15 @@ final class LmSession implements ProtocolSession {
     private void get(LmVersion version, LmRequest request) {
         Keyspace keyspace = keyspaceOf(request);
         ReadResult readResult = isValid(request) ? keyspace.read(request.key()) : ReadResult.MISS;
-        runs.forKeyspace(keyspace).onRead(request.key(), readResult.outcome() != ReadResult.Outcome.MISS);
+        sequenceTracker(keyspace).onRead(request.key(), readResult.outcome() != ReadResult.Outcome.MISS);
         if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
-            beginWait();
-            keyspace.fetch(request.key(), channel.eventLoop(), come -> onLoaded(version, come.value()));
+            handler.await(
+                    then -> keyspace.fetch(request.key(), channel.eventLoop(), then),
+                    come -> writeValue(version, come.value()),
+                    ReadResult::close);
         } else {
             writeValue(version, readResult.value());
             onResponded();
-        }
-    }
-
-    /// A value has come from disk, or has not come in time.
-    private void onLoaded(LmVersion version, @Nullable PinnedValue value) {
-        if (!ended) {
-            writeValue(version, value);
-            resume();
-        } else if (value != null) {
-            value.close();
         }
     }
 
@@ -179,10 +176,10 @@ final class LmSession implements ProtocolSession {
             recordDropped(request);
         } else if (keyspace.hasSameValue(request.key(), request.length(), request.note())) {
             stats.alreadyStored.increment();
-            runs.forKeyspace(keyspace).onWrite(request.key());
+            sequenceTracker(keyspace).onWrite(request.key());
         } else {
             put = keyspace.put(
-                    request.key(), request.length(), runs.forKeyspace(keyspace).onWrite(request.key()));
+                    request.key(), request.length(), sequenceTracker(keyspace).onWrite(request.key()));
         }
         if (bodyLeft == 0) {
             endPut(request);
@@ -248,28 +245,12 @@ final class LmSession implements ProtocolSession {
         keyspaceOf(request).delete(request.key());
     }
 
-    private void beginWait() {
-        awaiting = true;
-        connection.setServerWaiting(true);
-    }
-
-    private void resume() {
-        awaiting = false;
-        connection.setServerWaiting(false);
-        onResponded();
-        resumption.run();
-    }
-
     /// Answers all keys of the tenant's own, one a line, once they are collected page by page.
     private void list(LmVersion version, ByteArrayOutputStream lines, long cursor) {
-        if (ended) {
-            return;
-        }
         KeyPage page = keyspaceRouter.ownKeyspace().scan(cursor, LIST_PAGE_KEYS);
         for (byte[] key : page.keys()) {
             if (lines.size() + key.length >= MAX_LIST_BYTES) {
                 replies.writeCode(version, LmEncoder.FAIL);
-                onListed();
                 return;
             }
             if (lines.size() > 0) {
@@ -279,27 +260,23 @@ final class LmSession implements ProtocolSession {
         }
         if (page.next() == 0) {
             replies.writeText(version, lines.toByteArray());
-            onListed();
         } else {
-            if (!awaiting) {
-                beginWait();
-            }
-            channel.eventLoop().execute(() -> list(version, lines, page.next()));
+            handler.yieldLoop(() -> list(version, lines, page.next()), () -> {});
         }
     }
 
-    private void onListed() {
-        if (awaiting) {
-            resume();
-        } else {
-            onResponded();
-        }
-    }
-
-    private void onResponded() {
-        if (connection.endRequest() && !ended) {
+    /// A request is answered, unless it waits for something.
+    @Override
+    public void onResponded() {
+        if (!handler.isSuspended() && connection.endRequest() && !ended) {
             end(CloseReason.DRAIN);
         }
+    }
+
+    private ChunkSequenceTracker sequenceTracker(Keyspace keyspace) {
+        ChunkSequenceTracker tracker = keyspace.sequenceTracker(sequenceTracker);
+        sequenceTracker = tracker;
+        return tracker;
     }
 
     private void fail() {
@@ -310,21 +287,6 @@ final class LmSession implements ProtocolSession {
     private void end(CloseReason reason) {
         ended = true;
         connection.closeAfterReplies(reason);
-    }
-
-    @Override
-    public void resumeReply() {
-        // No reply is written in parts.
-    }
-
-    @Override
-    public boolean canResume() {
-        return false;
-    }
-
-    @Override
-    public boolean isPaused() {
-        return ended || awaiting || !channel.isWritable();
     }
 
     @Override

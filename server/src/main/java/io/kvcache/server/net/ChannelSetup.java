@@ -2,7 +2,6 @@ package io.kvcache.server.net;
 
 import io.kvcache.server.net.Listener.TlsHandshakeHandler;
 
-import io.kvcache.server.net.Connection.PipelineEnds;
 
 import io.kvcache.server.net.Connection.CloseReason;
 
@@ -68,7 +67,7 @@ public final class ChannelSetup {
                     .addLast(new TlsHandshakeHandler(connection));
         }
         channel.pipeline()
-                .addLast(new PipelineEnds.Head(connectionRegistry, connection))
+                .addLast(new Connection.Head(connectionRegistry, connection))
                 .addLast(new ProtocolDetector(protocols, connection));
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.server.net;
 
+import io.kvcache.core.time.Clock;
+import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;
@@ -23,6 +25,8 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The protocol's calls come from the connection's loop; [#enforceLimits] and [#drain] from any.
 public final class Connection {
 
+    private static final Logger LOG = System.getLogger(Connection.class.getName());
+
     /// Of a first request: less than a socket buffer, more than a slow drip.
     private static final long PROGRESS_STEP_BYTES = 32 << 10;
 
@@ -34,7 +38,10 @@ public final class Connection {
 
     private final long id;
     private final Channel channel;
-    private final ConnectionRegistry owner;
+    private final Clock clock;
+    private final RequestTimer timer;
+    private final SlowRequestLog slowRequestLog;
+    private final long slowNanos;
     private final long sinceNanos;
     private volatile @Nullable ProtocolKind protocol;
     private volatile @Nullable CloseReason reason;
@@ -81,8 +88,11 @@ public final class Connection {
     Connection(long id, Channel channel, ConnectionRegistry owner, AcceptInfo acceptInfo) {
         this.acceptInfo = acceptInfo;
         authenticated = acceptInfo.authenticated;
-        long now = owner.nowNanos();
-        this.owner = owner;
+        clock = owner.clock();
+        timer = owner.timer();
+        slowRequestLog = owner.slowRequestLog();
+        slowNanos = slowRequestLog.thresholdNanos();
+        long now = clock.nanos();
         this.id = id;
         this.channel = channel;
         sinceNanos = now;
@@ -173,16 +183,16 @@ public final class Connection {
         return requests.get();
     }
 
-    void onRead(int bytes, long now) {
+    private void onRead(int bytes) {
         bytesRead.setRelease(bytesRead.getPlain() + bytes); // only the connection's loop writes
-        lastReadNanos = now;
+        lastReadNanos = clock.nanos();
     }
 
     /// The first bytes of a request are here, the last are not.
     public void beginRequest() {
         if (!inRequest) {
             inRequest = true;
-            requestStartNanos = owner.nowNanos();
+            requestStartNanos = clock.nanos();
         }
     }
 
@@ -211,32 +221,36 @@ public final class Connection {
         inRequest = false;
         ProtocolKind spoken = protocol;
         if (!verb.isEmpty() && spoken != null) {
-            requestEndNanos = owner.nowNanos();
+            requestEndNanos = clock.nanos();
             long took = requestEndNanos - requestStartNanos;
-            owner.timer().recordRequest(spoken, verb, took);
-            if (owner.slowRequestLog().isSlow(took)) {
+            timer.recordRequest(spoken, verb, took);
+            if (took >= slowNanos) {
                 logSlow(spoken, took);
             }
             verb = "";
         } else {
             requestEndNanos = requestStartNanos; // an empty one takes no time, but the one before may be long over
         }
-        if (owner.slowRequestLog().isEnabled()) {
+        if (logsSlow()) {
             waitedNanos = 0;
             bytesBefore = bytesRead.getPlain();
         }
         return draining;
     }
 
+    private boolean logsSlow() {
+        return slowNanos != SlowRequestLog.NEVER;
+    }
+
     private void logSlow(ProtocolKind spoken, long took) {
         String what = spoken.name().toLowerCase(Locale.ROOT) + " " + verb;
-        owner.slowRequestLog().log(this, what, took, waitedNanos, bytesRead.getPlain() - bytesBefore);
+        slowRequestLog.log(this, what, took, waitedNanos, bytesRead.getPlain() - bytesBefore);
     }
 
     /// Whether the server, not the client, keeps a request from going on.
     public void setServerWaiting(boolean now) {
-        if (now != waiting && owner.slowRequestLog().isEnabled()) {
-            long nanos = owner.nowNanos();
+        if (now != waiting && logsSlow()) {
+            long nanos = clock.nanos();
             waitedNanos += now ? 0 : nanos - waitingNanos;
             waitingNanos = nanos;
         }
@@ -444,67 +458,59 @@ public final class Connection {
         }
     }
 
-    /// The two ends of every pipeline: counts what comes in, and is the last to hear of a failure.
-    static final class PipelineEnds {
+    /// Stands first in every pipeline: counts what comes in.
+    static final class Head extends ChannelInboundHandlerAdapter {
 
-        private static final Logger LOG = System.getLogger(PipelineEnds.class.getName());
+        private final ConnectionRegistry connectionRegistry;
+        private final Connection connection;
 
-        private PipelineEnds() {}
-
-        /// Stands first.
-        static final class Head extends ChannelInboundHandlerAdapter {
-
-            private final ConnectionRegistry connectionRegistry;
-            private final Connection connection;
-
-            Head(ConnectionRegistry connectionRegistry, Connection connection) {
-                this.connectionRegistry = connectionRegistry;
-                this.connection = connection;
-            }
-
-            @Override
-            public void channelRead(ChannelHandlerContext context, Object message) {
-                if (message instanceof ByteBuf bytes) {
-                    connection.onRead(bytes.readableBytes(), connectionRegistry.nowNanos());
-                }
-                context.fireChannelRead(message);
-            }
-
-            @Override
-            public void channelInactive(ChannelHandlerContext context) {
-                connectionRegistry.onClosed(connection);
-                context.fireChannelInactive();
-            }
-
-            @Override
-            public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
-                fail(connection, failure);
-            }
+        Head(ConnectionRegistry connectionRegistry, Connection connection) {
+            this.connectionRegistry = connectionRegistry;
+            this.connection = connection;
         }
 
-        /// What no protocol has caught: the network failed, or there is a bug.
-        static void fail(Connection connection, Throwable failure) {
-            if (failure instanceof IOException) {
-                connection.close(CloseReason.IO_ERROR);
-            } else {
-                LOG.log(Level.ERROR, "connection " + connection.id() + " failed", failure);
-                connection.close(CloseReason.BUG);
+        @Override
+        public void channelRead(ChannelHandlerContext context, Object message) {
+            if (message instanceof ByteBuf bytes) {
+                connection.onRead(bytes.readableBytes());
             }
+            context.fireChannelRead(message);
         }
 
-        /// Stands last.
-        static final class Tail extends ChannelInboundHandlerAdapter {
+        @Override
+        public void channelInactive(ChannelHandlerContext context) {
+            connectionRegistry.onClosed(connection);
+            context.fireChannelInactive();
+        }
 
-            private final Connection connection;
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+            connection.fail(failure);
+        }
+    }
 
-            Tail(Connection connection) {
-                this.connection = connection;
-            }
+    /// Stands last in every pipeline: hears of a failure that no protocol has caught.
+    static final class Tail extends ChannelInboundHandlerAdapter {
 
-            @Override
-            public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
-                fail(connection, failure);
-            }
+        private final Connection connection;
+
+        Tail(Connection connection) {
+            this.connection = connection;
+        }
+
+        @Override
+        public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+            connection.fail(failure);
+        }
+    }
+
+    /// The network failed, or there is a bug.
+    private void fail(Throwable failure) {
+        if (failure instanceof IOException) {
+            close(CloseReason.IO_ERROR);
+        } else {
+            LOG.log(Level.ERROR, "connection " + id + " failed", failure);
+            close(CloseReason.BUG);
         }
     }
 }

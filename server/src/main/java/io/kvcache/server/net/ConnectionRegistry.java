@@ -233,8 +233,8 @@ public final class ConnectionRegistry {
         return slow;
     }
 
-    long nowNanos() {
-        return clock.nanos();
+    Clock clock() {
+        return clock;
     }
 
     /// Closes connections that have stalled or idled too long.

@@ -1,6 +1,5 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.Connection.PipelineEnds;
 
 import io.kvcache.server.net.Connection.CloseReason;
 
@@ -71,7 +70,7 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
         firstBytes = null;
         connection.protocol(told.kind());
         told.install(context.pipeline(), connection);
-        context.pipeline().addLast(new PipelineEnds.Tail(connection));
+        context.pipeline().addLast(new Connection.Tail(connection));
         context.fireChannelRead(seen);
         context.fireChannelReadComplete();
         context.pipeline().remove(this);

@@ -1,34 +1,23 @@
 package io.kvcache.server.net;
 
-import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
-/// One client's requests, in order, as a protocol understands them.
+/// One client's requests, in order, as a protocol understands them. Its [SessionHandler] feeds it, and suspends it where
+/// a request has to wait.
 ///
 /// **Threads.** The connection's loop.
 public interface ProtocolSession extends AutoCloseable {
 
-    /// Takes bytes until there are no more, or until [#isPaused()]. What is not in the protocol ends the talk.
-    void onBytes(ByteBuf in);
+    /// Takes a piece of what came, as far as the session is not suspended. What is not in the protocol ends the session.
+    ///
+    /// @param input what the handlers before this one make of the connection's bytes; bytes where there is none
+    /// @return whether the piece is used up; it is then released
+    boolean onInput(Object input);
 
-    /// The room for the next bytes when they are of a value, else null. Whoever puts bytes there says so by
-    /// [#bytesWritten].
-    @Nullable
-    ByteBuffer writableBuffer();
-
-    /// So many bytes were put at the start of what [#writableBuffer] answered last; nothing was taken in between.
-    void bytesWritten(int bytes);
-
-    /// Goes on with a reply that waited for the client to read, if there is one.
-    void resumeReply();
-
-    /// Whether a reply waits that can be gone on with now.
-    boolean canResume();
-
-    /// Whether nothing can be taken now.
-    boolean isPaused();
+    /// What the session was suspended for has been done: its reply is complete, unless it is suspended anew.
+    void onResponded();
 
     /// Whether nothing will be taken any more.
     boolean isEnded();
@@ -40,13 +29,24 @@ public interface ProtocolSession extends AutoCloseable {
     @Override
     void close();
 
-    /// Begins a talk.
+    /// A session whose values can be read from the socket right to where they are to lie.
+    interface DirectReads {
+
+        /// The room for the next bytes when they are of a value, else null. The caller reports bytes that it has put
+        /// there by [#bytesWritten].
+        @Nullable
+        ByteBuffer writableBuffer();
+
+        /// So many bytes were put at the start of what [#writableBuffer] returned last; nothing was taken in between.
+        void bytesWritten(int bytes);
+    }
+
+    /// Begins a session.
     @FunctionalInterface
     interface Factory {
-
-        /// Makes the talk of a new connection.
+        /// Makes the session of a new connection.
         ///
-        /// @param resumption to be called when the talk, having waited for something, can take more
-        ProtocolSession create(ChannelHandlerContext context, Runnable resumption);
+        /// @param handler suspends and resumes the session
+        ProtocolSession create(ChannelHandlerContext context, SessionHandler handler);
     }
 }

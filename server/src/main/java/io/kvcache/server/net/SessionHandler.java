@@ -4,79 +4,107 @@ import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufAllocator;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.AdaptiveRecvByteBufAllocator;
+import io.netty.channel.Channel;
 import io.netty.channel.ChannelConfig;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.RecvByteBufAllocator;
+import io.netty.util.ReferenceCountUtil;
 import io.netty.util.UncheckedBooleanSupplier;
 import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Feeds one connection's bytes to its talk, and stops reading from the socket while that does not want more.
+/// Feeds what one connection receives to its session, and stops reading from the socket while that takes no more.
 ///
 /// What has arrived and cannot be looked at yet waits in a backlog, which so is one read long.
+///
+/// **Suspension.** A session that waits for something takes no more until it has come: for an answer from elsewhere
+/// ([#await]), for the other connections of its loop ([#yieldLoop]), for its client to read ([#awaitWritable]), or for
+/// a reply that is written later ([#suspend]). Then [ProtocolSession#onResponded] tells it to finish its request.
+///
+/// **Threads.** The connection's loop.
 public final class SessionHandler extends ChannelInboundHandlerAdapter {
 
+    private static final Runnable NOTHING = () -> {};
+
+    private final Connection connection;
+    private final Channel channel;
     private final ProtocolSession.Factory factory;
-    private final Deque<ByteBuf> backlog = new ArrayDeque<>();
+    private final Deque<Object> backlog = new ArrayDeque<>();
     private @Nullable ProtocolSession session;
     private @Nullable ZeroCopyRecvAllocator recvAllocator;
     private boolean pumping;
     private boolean pumpAgain;
+    private boolean suspended;
+    private boolean asking;
+    private boolean closed;
+    private boolean lingering;
+    private Runnable abandonment = NOTHING;
+    private @Nullable Runnable whenWritable;
 
-    public SessionHandler(ProtocolSession.Factory factory) {
+    public SessionHandler(Connection connection, ProtocolSession.Factory factory) {
+        this.connection = connection;
         this.factory = factory;
+        channel = connection.channel();
     }
 
     @Override
     public void handlerAdded(ChannelHandlerContext context) {
-        session = factory.create(context, () -> pump(context, true));
-        if (context.channel().config().getRecvByteBufAllocator() instanceof ZeroCopyRecvAllocator own) {
-            recvAllocator = own;
-            own.setBufferSource(this::writableBuffer);
+        ProtocolSession own = factory.create(context, this);
+        session = own;
+        if (own instanceof ProtocolSession.DirectReads reads
+                && channel.config().getRecvByteBufAllocator() instanceof ZeroCopyRecvAllocator allocator) {
+            recvAllocator = allocator;
+            allocator.setBufferSource(() -> writableBuffer(own, reads));
         }
     }
 
     /// Where the next bytes are to be read to, if that matters: only when all before them are taken.
-    private @Nullable ByteBuffer writableBuffer() {
-        ProtocolSession current = session;
-        return current == null || pumping || !backlog.isEmpty() || current.isPaused() ? null : current.writableBuffer();
+    private @Nullable ByteBuffer writableBuffer(ProtocolSession own, ProtocolSession.DirectReads reads) {
+        return pumping || !backlog.isEmpty() || isPaused(own) ? null : reads.writableBuffer();
     }
 
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
-        ByteBuf bytes = (ByteBuf) message;
-        ProtocolSession current = session;
-        if (recvAllocator != null && recvAllocator.isOfferedBuffer(bytes) && current != null) {
-            current.bytesWritten(bytes.readableBytes());
+        if (lingering) {
+            ReferenceCountUtil.release(message);
+            return;
+        }
+        if (recvAllocator != null
+                && recvAllocator.isOfferedBuffer(message)
+                && session instanceof ProtocolSession.DirectReads reads) {
+            ByteBuf bytes = (ByteBuf) message;
+            reads.bytesWritten(bytes.readableBytes());
             bytes.release();
         } else {
-            backlog.add(bytes);
+            backlog.add(message);
         }
-        pump(context, false);
+        pump(false);
     }
 
     @Override
     public void channelReadComplete(ChannelHandlerContext context) {
-        pump(context, true);
+        pump(true);
     }
 
     @Override
     public void channelWritabilityChanged(ChannelHandlerContext context) {
-        if (context.channel().isWritable()) {
-            pump(context, true);
+        if (channel.isWritable()) {
+            pump(true);
         }
         context.fireChannelWritabilityChanged();
     }
 
-    /// Takes from the backlog until it is empty or the talk has enough. What happens within may call this
+    /// Takes from the backlog until it is empty or the session has enough. What happens within may call this
     /// again; the outer call then goes round once more.
     ///
     /// @param flush whether what was written is sent; where more is about to be read, it can wait for that
-    private void pump(ChannelHandlerContext context, boolean flush) {
+    private void pump(boolean flush) {
         ProtocolSession current = session;
         if (pumping || current == null) {
             pumpAgain = true;
@@ -87,32 +115,144 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
             do {
                 pumpAgain = false;
                 feedBacklog(current);
-                if (flush || current.isPaused()) {
+                if (flush || isPaused(current)) {
                     current.flush();
-                    // The socket may have taken all that had piled up, and nobody else would go on then.
-                    pumpAgain |= current.canResume() || (!backlog.isEmpty() && !current.isPaused());
+                    // The socket may have taken all that had piled up, and nothing else would go on then.
+                    pumpAgain |= canContinue(current) || (!backlog.isEmpty() && !isPaused(current));
                 }
             } while (pumpAgain);
         } finally {
             pumping = false;
         }
-        context.channel().config().setAutoRead(!current.isPaused());
+        channel.config().setAutoRead(lingering || !isPaused(current));
     }
 
     private void feedBacklog(ProtocolSession current) {
-        current.resumeReply();
-        for (ByteBuf first = backlog.peek(); first != null && !current.isPaused(); first = backlog.peek()) {
-            feed(current, first);
-            current.resumeReply();
+        continueReply(current);
+        for (Object first = backlog.peek(); first != null && !isPaused(current); first = backlog.peek()) {
+            if (current.onInput(first)) {
+                backlog.remove();
+                ReferenceCountUtil.release(first);
+            }
+            continueReply(current);
         }
     }
 
-    private void feed(ProtocolSession current, ByteBuf first) {
-        current.onBytes(first);
-        if (current.isEnded() || !first.isReadable()) {
-            backlog.remove();
-            first.release();
+    /// Whether the session takes nothing now.
+    private boolean isPaused(ProtocolSession current) {
+        return isSuspended() || current.isEnded() || !channel.isWritable();
+    }
+
+    /// Whether the session waits for something.
+    public boolean isSuspended() {
+        return suspended || whenWritable != null;
+    }
+
+    /// Goes on with a reply that waited for the client to read.
+    private void continueReply(ProtocolSession current) {
+        while (canContinue(current)) {
+            Runnable next = whenWritable;
+            whenWritable = null;
+            if (next != null) {
+                next.run();
+                current.onResponded();
+            }
         }
+    }
+
+    private boolean canContinue(ProtocolSession current) {
+        return whenWritable != null && !suspended && !current.isEnded() && channel.isWritable();
+    }
+
+    /// Goes on when the client has read some more of what was sent to it.
+    public void awaitWritable(Runnable next) {
+        whenWritable = next;
+    }
+
+    /// Takes no more until [#resume].
+    public void suspend() {
+        suspended = true;
+    }
+
+    /// Ends a suspension.
+    ///
+    /// @param next run first; it may suspend the session anew
+    public void resume(Runnable next) {
+        suspended = false;
+        abandonment = NOTHING;
+        connection.setServerWaiting(false);
+        next.run();
+        ProtocolSession current = session;
+        if (current != null) {
+            current.onResponded();
+        }
+        pump(true);
+    }
+
+    /// Goes on when something is found out elsewhere.
+    ///
+    /// @param question is told where to bring the answer: at once or later, on any thread
+    /// @param next run with the answer, on the connection's loop
+    /// @param unwanted takes the answer instead when the connection has ended by then
+    public <T> void await(Consumer<Consumer<T>> question, Consumer<T> next, Consumer<T> unwanted) {
+        await(question, next, unwanted, NOTHING);
+    }
+
+    /// The same for a session that holds something meanwhile.
+    ///
+    /// @param abandon run when the connection ends before there is an answer
+    public <T> void await(
+            Consumer<Consumer<T>> question, Consumer<T> next, Consumer<T> unwanted, Runnable abandon) {
+        suspended = true;
+        abandonment = abandon;
+        asking = true;
+        question.accept(answer -> {
+            if (!channel.eventLoop().inEventLoop()) {
+                try {
+                    channel.eventLoop().execute(() -> onAnswer(answer, next, unwanted));
+                } catch (RejectedExecutionException ended) {
+                    unwanted.accept(answer);
+                }
+            } else if (asking) {
+                suspended = false;
+                next.accept(answer);
+            } else {
+                onAnswer(answer, next, unwanted);
+            }
+        });
+        asking = false;
+        if (suspended) {
+            connection.setServerWaiting(true);
+        }
+    }
+
+    private <T> void onAnswer(T answer, Consumer<T> next, Consumer<T> unwanted) {
+        if (closed) {
+            unwanted.accept(answer);
+        } else {
+            resume(() -> next.accept(answer));
+        }
+    }
+
+    /// Goes on when the other connections of the loop have had their turn.
+    ///
+    /// @param abandon run instead of `next` when the connection ends before
+    public void yieldLoop(Runnable next, Runnable abandon) {
+        suspended = true;
+        connection.setServerWaiting(true);
+        channel.eventLoop().execute(() -> {
+            if (closed) {
+                abandon.run();
+            } else {
+                resume(next);
+            }
+        });
+    }
+
+    /// From now on what comes is read and thrown away: closing over unread bytes resets the connection, and the last
+    /// reply would be lost.
+    public void linger() {
+        lingering = true;
     }
 
     @Override
@@ -133,8 +273,12 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
     }
 
     private void end() {
-        backlog.forEach(ByteBuf::release);
+        closed = true;
+        backlog.forEach(ReferenceCountUtil::release);
         backlog.clear();
+        Runnable abandon = abandonment;
+        abandonment = NOTHING;
+        abandon.run();
         if (session != null) {
             session.close();
         }

@@ -18,6 +18,9 @@ public final class SlowRequestLog {
     private static final Duration WINDOW = Duration.ofSeconds(10);
     private static final double NANOS_PER_MILLI = 1e6;
 
+    /// The threshold of a server that logs no slow requests.
+    static final long NEVER = Long.MAX_VALUE;
+
     private final Duration threshold;
     private final long thresholdNanos;
     private final LogRateLimiter limit;
@@ -25,16 +28,13 @@ public final class SlowRequestLog {
     /// @param threshold zero for no log
     public SlowRequestLog(Duration threshold, Clock clock) {
         this.threshold = threshold;
-        thresholdNanos = threshold.isZero() ? Long.MAX_VALUE : threshold.toNanos();
+        thresholdNanos = threshold.isZero() ? NEVER : threshold.toNanos();
         limit = new LogRateLimiter(clock, MAX_LINES, WINDOW);
     }
 
-    boolean isEnabled() {
-        return thresholdNanos != Long.MAX_VALUE;
-    }
-
-    boolean isSlow(long nanos) {
-        return nanos >= thresholdNanos;
+    /// From when on a request is slow; [#NEVER] without a log.
+    long thresholdNanos() {
+        return thresholdNanos;
     }
 
     /// Logs one.

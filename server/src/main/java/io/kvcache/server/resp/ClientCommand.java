@@ -24,7 +24,7 @@ final class ClientCommand {
         filter = new ClientFilter(clients);
     }
 
-    void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    void run(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         String sub = request.argumentUpperCase(1);
         switch (sub) {
             case "ID" -> out.writeInteger(session.connection().id());
@@ -71,7 +71,7 @@ final class ClientCommand {
         return clients.visible().stream().filter(meant).toList();
     }
 
-    private static void setInfo(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private static void setInfo(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         require(request, 4);
         String value = parseName(request.argument(3));
         switch (request.argumentUpperCase(2)) {
@@ -85,7 +85,7 @@ final class ClientCommand {
     }
 
     /// `CLIENT KILL address` ends that one, whoever it is; `CLIENT KILL filter value ...` says how many it has ended.
-    private void kill(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void kill(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (request.count() < 3) {
             throw new CommandException("ERR wrong number of arguments for 'client|kill' command");
         }

@@ -17,7 +17,7 @@ final class CommandCommand {
         return List.of(CommandSpec.of("COMMAND", -1, "loading stale", CommandSpec.ArgumentPositions.NONE, this::run));
     }
 
-    private void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void run(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         String sub = request.count() == 1 ? "" : request.argumentUpperCase(1);
         switch (sub) {
             case "" -> {

@@ -109,6 +109,6 @@ record CommandSpec(
 
         /// Runs the command. The request is closed afterwards: values that were not stored give their room back, words
         /// can still be read.
-        void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException;
+        void run(RespSession session, RespRequest request, RespEncoder out) throws CommandException;
     }
 }

@@ -83,7 +83,7 @@ final class CommandTable {
 
     /// Whether the next argument is a value, and where its bytes go.
     @Nullable
-    ValueUpload beginValue(RespClientState session, RespRequest soFar, int count, long bytes) {
+    ValueUpload beginValue(RespSession session, RespRequest soFar, int count, long bytes) {
         if (keyspaceRouter == null) {
             return bytes > MAX_PREAUTH_BYTES ? ValueUpload.rejected(NO_AUTH) : null;
         }
@@ -105,7 +105,7 @@ final class CommandTable {
                     + keyspace.keyspaceLimits().valueBytes());
         }
         return ValueUpload.toPut(keyspace.put(
-                key, bytes, session.sequenceTrackers().forKeyspace(keyspace).onWrite(key)));
+                key, bytes, session.sequenceTracker(keyspace).onWrite(key)));
     }
 
     /// Whether the next argument is a value.
@@ -147,7 +147,7 @@ final class CommandTable {
         return spec;
     }
 
-    void run(RespClientState session, RespRequest request, RespEncoder respEncoder) {
+    void run(RespSession session, RespRequest request, RespEncoder respEncoder) {
         try {
             CommandSpec spec = validate(request);
             if (keyspaceRouter != null && isUnindexed(keyspaceRouter, spec, request)) {
@@ -167,12 +167,12 @@ final class CommandTable {
         int place = spec.requiredKey();
         return place > 0
                 && place < request.count()
-                && KeyValidator.isValid(request.argument(place))
+                && Keyspace.isValidKey(request.argument(place))
                 && keyspaceRouter.of(request.argument(place)).isUnindexed(request.argument(place));
     }
 
     private void runAfterFetch(
-            ReadResult come, CommandSpec spec, RespClientState session, RespRequest request, RespEncoder respEncoder) {
+            ReadResult come, CommandSpec spec, RespSession session, RespRequest request, RespEncoder respEncoder) {
         PinnedValue value = come.value();
         if (come.outcome() == ReadResult.Outcome.TIMED_OUT) {
             stats.errors.increment();
@@ -185,7 +185,7 @@ final class CommandTable {
         }
     }
 
-    private void run(CommandSpec spec, RespClientState session, RespRequest request, RespEncoder respEncoder) {
+    private void run(CommandSpec spec, RespSession session, RespRequest request, RespEncoder respEncoder) {
         try {
             spec.command().run(session, request, respEncoder);
         } catch (CommandException refused) {

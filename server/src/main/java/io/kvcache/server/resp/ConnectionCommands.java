@@ -40,7 +40,7 @@ final class ConnectionCommands {
                 .toList();
     }
 
-    private void hello(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void hello(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         int version = request.count() > 1 ? version(request) : out.protocolVersion();
         String name = session.name();
         int user = 0;
@@ -90,7 +90,7 @@ final class ConnectionCommands {
         return (int) asked;
     }
 
-    private void replyHello(RespClientState session, RespEncoder out) {
+    private void replyHello(RespSession session, RespEncoder out) {
         out.beginMap(8);
         out.writeBulk("server");
         out.writeBulk("redis");
@@ -110,7 +110,7 @@ final class ConnectionCommands {
         out.writeBulk(version);
     }
 
-    private void auth(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void auth(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         switch (request.count()) {
             case 2 -> respAuthenticator.authenticatePassword(session, request.argumentText(1), out, out::writeOk);
             case 3 ->
@@ -123,7 +123,7 @@ final class ConnectionCommands {
         }
     }
 
-    private static void ping(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private static void ping(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         switch (request.count()) {
             case 1 -> out.writeSimple("PONG");
             case 2 -> out.writeBulk(request.argument(1));
@@ -131,22 +131,22 @@ final class ConnectionCommands {
         }
     }
 
-    private static void select(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private static void select(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (request.argumentLong(1) != 0) {
             throw new CommandException("ERR DB index is out of range");
         }
         out.writeOk();
     }
 
-    private static void reset(RespClientState session, RespRequest request, RespEncoder out) {
-        session.transaction().end();
+    private static void reset(RespSession session, RespRequest request, RespEncoder out) {
+        session.endTransaction();
         session.name("");
         session.resetTenant();
         setVersion(session, out, 2);
         out.writeSimple("RESET");
     }
 
-    private static void setVersion(RespClientState session, RespEncoder out, int version) {
+    private static void setVersion(RespSession session, RespEncoder out, int version) {
         out.protocolVersion(version);
         session.setClientInfo(session.connection().clientInfo().withVersion(version));
     }

@@ -66,7 +66,7 @@ final class ExpiryCommands {
     }
 
     private @Nullable KeyInfo find(byte[] key) {
-        return KeyValidator.isValid(key) ? keyspaceRouter.of(key).info(key) : null;
+        return Keyspace.isValidKey(key) ? keyspaceRouter.of(key).info(key) : null;
     }
 
     private void expire(String unit, RespRequest request, RespEncoder out) throws CommandException {
@@ -102,7 +102,7 @@ final class ExpiryCommands {
         return allowed;
     }
 
-    private void persist(RespClientState session, RespRequest request, RespEncoder out) {
+    private void persist(RespSession session, RespRequest request, RespEncoder out) {
         byte[] key = request.argument(1);
         KeyInfo info = find(key);
         boolean done = info != null

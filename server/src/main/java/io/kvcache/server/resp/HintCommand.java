@@ -23,7 +23,7 @@ final class HintCommand {
         return List.of(CommandSpec.of("KV.HINT", -3, "fast", CommandSpec.ArgumentPositions.NONE, this::parseHint));
     }
 
-    private void parseHint(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void parseHint(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         int first = switch (request.argumentUpperCase(1)) {
             case "EXPECT", "FORGET", "UNPIN" -> 2;
             case "RETURN", "PIN", "WEIGH", "EXPIRE" -> 3;

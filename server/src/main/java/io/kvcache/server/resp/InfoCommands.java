@@ -42,7 +42,7 @@ final class InfoCommands {
                 }));
     }
 
-    private void info(RespClientState session, RespRequest request, RespEncoder out) {
+    private void info(RespSession session, RespRequest request, RespEncoder out) {
         Set<String> asked = new HashSet<>();
         for (int i = 1; i < request.count(); i++) {
             asked.add(request.argumentUpperCase(i));
@@ -55,21 +55,21 @@ final class InfoCommands {
     }
 
     /// Seconds and microseconds, of a clock of milliseconds.
-    private void time(RespClientState session, RespRequest request, RespEncoder out) {
+    private void time(RespSession session, RespRequest request, RespEncoder out) {
         long millis = context.keyspaceRouter().ownKeyspace().nowMillis();
         out.beginArray(2);
         out.writeBulk(Long.toString(millis / 1000));
         out.writeBulk(Long.toString(millis % 1000 * 1000));
     }
 
-    private static void role(RespClientState session, RespRequest request, RespEncoder out) {
+    private static void role(RespSession session, RespRequest request, RespEncoder out) {
         out.beginArray(3);
         out.writeBulk("master");
         out.writeInteger(0);
         out.beginArray(0);
     }
 
-    private void acl(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void acl(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (!request.argumentUpperCase(1).equals("WHOAMI")) {
             throw new CommandException("ERR unknown subcommand '" + request.argumentText(1)
                     + "'. ACL takes WHOAMI; who may do what is in the server's file");
@@ -80,7 +80,7 @@ final class InfoCommands {
         out.writeBulk(context.tenant());
     }
 
-    private void config(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void config(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (!request.argumentUpperCase(1).equals("GET") || request.count() < 3) {
             throw new CommandException("ERR CONFIG takes GET and patterns here; settings are in the server's file");
         }

@@ -31,9 +31,9 @@ final class KeyCommands {
                 CommandSpec.of("MEMORY", -2, "readonly", new CommandSpec.ArgumentPositions(2, 2, 1), this::memory));
     }
 
-    private void exists(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void exists(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         Command each = countingCommand((keyspace, key) ->
-                session.sequenceTrackers().forKeyspace(keyspace).exists(key));
+                session.sequenceTracker(keyspace).exists(key));
         each.run(session, request, out);
     }
 
@@ -42,18 +42,18 @@ final class KeyCommands {
             long count = 0;
             for (int i = 1; i < request.count(); i++) {
                 byte[] key = request.argument(i);
-                count += KeyValidator.isValid(key) && each.test(keyspaceRouter.of(key), key) ? 1 : 0;
+                count += Keyspace.isValidKey(key) && each.test(keyspaceRouter.of(key), key) ? 1 : 0;
             }
             out.writeInteger(count);
         };
     }
 
     /// A client that names both halves of a value is answered 2, as by Redis.
-    private void delete(RespClientState session, RespRequest request, RespEncoder out) {
+    private void delete(RespSession session, RespRequest request, RespEncoder out) {
         boolean[] wanted = new boolean[request.count()];
         for (int i = 1; i < request.count(); i++) {
             byte[] key = request.argument(i);
-            wanted[i] = KeyValidator.isValid(key) && !keyspaceRouter.of(key).isStale(key);
+            wanted[i] = Keyspace.isValidKey(key) && !keyspaceRouter.of(key).isStale(key);
         }
         long count = 0;
         for (int i = 1; i < request.count(); i++) {
@@ -63,12 +63,12 @@ final class KeyCommands {
         out.writeInteger(count);
     }
 
-    private void type(RespClientState session, RespRequest request, RespEncoder out) {
+    private void type(RespSession session, RespRequest request, RespEncoder out) {
         byte[] key = request.argument(1);
-        out.writeSimple(KeyValidator.isValid(key) && keyspaceRouter.of(key).info(key) != null ? "string" : "none");
+        out.writeSimple(Keyspace.isValidKey(key) && keyspaceRouter.of(key).info(key) != null ? "string" : "none");
     }
 
-    private void memory(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void memory(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (!request.argumentUpperCase(1).equals("USAGE")) {
             throw new CommandException("ERR unknown subcommand '" + request.argumentText(1) + "'. It takes USAGE.");
         }
@@ -77,7 +77,7 @@ final class KeyCommands {
             throw new CommandException(CommandException.SYNTAX);
         }
         byte[] key = request.argument(2);
-        KeyInfo info = KeyValidator.isValid(key) ? keyspaceRouter.of(key).info(key) : null;
+        KeyInfo info = Keyspace.isValidKey(key) ? keyspaceRouter.of(key).info(key) : null;
         if (info == null) {
             out.writeNull();
         } else {

@@ -5,6 +5,7 @@ import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
 
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
+import io.kvcache.server.keyspace.ChunkKey;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
@@ -36,23 +37,26 @@ final class ReadCommands {
                 CommandSpec.of("STRLEN", 2, "readonly fast", CommandSpec.ArgumentPositions.FIRST, this::strlen));
     }
 
-    private ReadResult read(RespClientState session, byte[] key) {
-        if (!KeyValidator.isValid(key)) {
+    private ReadResult read(RespSession session, byte[] key) {
+        if (!Keyspace.isValidKey(key)) {
             return ReadResult.MISS;
         }
         Keyspace keyspace = keyspaceRouter.of(key);
         ReadResult readResult = keyspace.read(key);
-        session.sequenceTrackers().forKeyspace(keyspace).onRead(key, readResult.outcome() != ReadResult.Outcome.MISS);
+        ChunkKey chunk = ChunkKey.of(key);
+        if (chunk != null) {
+            session.sequenceTracker(keyspace).onRead(chunk, readResult.outcome() != ReadResult.Outcome.MISS);
+        }
         return readResult;
     }
 
     /// Goes on with a value, or with null, now or when it has come from disk.
-    private void withValue(RespClientState session, byte[] key, Consumer<@Nullable PinnedValue> next) {
+    private void withValue(RespSession session, byte[] key, Consumer<@Nullable PinnedValue> next) {
         withReadResult(session, key, readResult -> next.accept(readResult.value()));
     }
 
     /// The same for who has to know why there is no value.
-    void withReadResult(RespClientState session, byte[] key, Consumer<ReadResult> next) {
+    void withReadResult(RespSession session, byte[] key, Consumer<ReadResult> next) {
         ReadResult readResult = read(session, key);
         if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
             session.awaitValue(keyspaceRouter.of(key), key, next);
@@ -69,17 +73,17 @@ final class ReadCommands {
         }
     }
 
-    private void mget(RespClientState session, RespRequest request, RespEncoder out) {
+    private void mget(RespSession session, RespRequest request, RespEncoder out) {
         out.beginArray(request.count() - 1);
         mget(session, request, out, 1);
     }
 
     /// Takes values one by one as the client reads them, so that it holds no more than it can take.
-    private void mget(RespClientState session, RespRequest request, RespEncoder out, int from) {
+    private void mget(RespSession session, RespRequest request, RespEncoder out, int from) {
         for (int i = from; i < request.count(); i++) {
             if (!session.connection().channel().isWritable()) {
                 int next = i;
-                session.awaitWritable(() -> mget(session, request, out, next));
+                session.handler().awaitWritable(() -> mget(session, request, out, next));
                 return;
             }
             byte[] key = request.argument(i);
@@ -96,7 +100,7 @@ final class ReadCommands {
         }
     }
 
-    private void getRange(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void getRange(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         long start = request.argumentLong(2);
         long end = request.argumentLong(3);
         withValue(session, request.argument(1), value -> range(value, start, end, out));
@@ -118,9 +122,9 @@ final class ReadCommands {
         }
     }
 
-    private void strlen(RespClientState session, RespRequest request, RespEncoder out) {
+    private void strlen(RespSession session, RespRequest request, RespEncoder out) {
         byte[] key = request.argument(1);
-        KeyInfo info = KeyValidator.isValid(key) ? keyspaceRouter.of(key).info(key) : null;
+        KeyInfo info = Keyspace.isValidKey(key) ? keyspaceRouter.of(key).info(key) : null;
         out.writeInteger(info == null ? 0 : info.bytes());
     }
 
@@ -154,7 +158,7 @@ final class ReadCommands {
         }
 
         /// Of several who take a key at one time, one gets its value.
-        private void getAndDelete(RespClientState session, byte[] key, RespEncoder out, int tries) {
+        private void getAndDelete(RespSession session, byte[] key, RespEncoder out, int tries) {
             reads.withReadResult(session, key, readResult -> {
                 PinnedValue value = valueOrReply(readResult, out);
                 if (value == null) {
@@ -173,7 +177,7 @@ final class ReadCommands {
             });
         }
 
-        private void getEx(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        private void getEx(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
             boolean changes = request.count() > 2;
             long now = keyspaceRouter.ownKeyspace().nowMillis();
             long expiry = changes ? expiry(request, now) : 0;

@@ -5,8 +5,10 @@ import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.config.TenantConfig;
+import java.util.HashMap;
+import java.util.Map;
 
-/// Lets a client say who it is, in Redis' words.
+/// Which commands a client may run, by the tenant that it is, and how it logs in, in Redis' words.
 final class RespAuthenticator {
 
     private static final String NO_PASSWORD =
@@ -16,13 +18,29 @@ final class RespAuthenticator {
     private static final String TOO_MANY_ATTEMPTS = "ERR too many failed attempts, try again later";
 
     private final ListenerAuth listenerAuth;
-    private final CommandTables commandTables;
     private final RespStats stats;
+    private final CommandTable preAuth;
+    private final Map<String, CommandTable> tables = new HashMap<>();
 
-    RespAuthenticator(ListenerAuth listenerAuth, CommandTables commandTables, RespStats stats) {
+    RespAuthenticator(ListenerAuth listenerAuth, Map<String, RespContext> tenants, RespStats stats) {
         this.listenerAuth = listenerAuth;
-        this.commandTables = commandTables;
         this.stats = stats;
+        String version = tenants.values().stream()
+                .map(each -> each.serverInfo().version())
+                .findAny()
+                .orElse("");
+        preAuth = CommandTable.preAuth(new ConnectionCommands(version, this).preAuthCommands(), stats);
+        tenants.forEach((name, context) -> tables.put(name, CommandTable.of(context, this, stats)));
+    }
+
+    /// The commands of a client that has not logged in.
+    CommandTable initialTable() {
+        String anonymous = listenerAuth.anonymousTenant();
+        return anonymous == null ? preAuth : ofTenant(anonymous);
+    }
+
+    private CommandTable ofTenant(String tenant) {
+        return tables.getOrDefault(tenant, preAuth);
     }
 
     /// A user and his password.
@@ -33,12 +51,13 @@ final class RespAuthenticator {
         }
     }
 
-    boolean isAuthenticated(RespClientState session) {
-        return !commandTables.isPreAuth(session.commands());
+    @SuppressWarnings("ReferenceEquality") // there is one of each
+    boolean isAuthenticated(RespSession session) {
+        return session.commands() != preAuth;
     }
 
     /// `AUTH password`.
-    void authenticatePassword(RespClientState session, String password, RespEncoder out, Runnable in)
+    void authenticatePassword(RespSession session, String password, RespEncoder out, Runnable in)
             throws CommandException {
         if (listenerAuth.anonymousTenant() != null && !listenerAuth.hasUser(listenerAuth.defaultUser())) {
             throw new CommandException(NO_PASSWORD);
@@ -47,7 +66,7 @@ final class RespAuthenticator {
     }
 
     /// `AUTH user password`. As with Redis, the default user may say any password where nobody is asked for one.
-    void authenticateUser(RespClientState session, UserPassword userPassword, RespEncoder out, Runnable in) {
+    void authenticateUser(RespSession session, UserPassword userPassword, RespEncoder out, Runnable in) {
         boolean any = listenerAuth.anonymousTenant() != null
                 && userPassword.user().equals(TenantConfig.DEFAULT)
                 && !listenerAuth.hasUser(TenantConfig.DEFAULT);
@@ -56,7 +75,7 @@ final class RespAuthenticator {
             in.run();
             return;
         }
-        session.<AuthResult>awaitCallback(
+        session.handler().<AuthResult>await(
                 then -> listenerAuth.authenticate(
                         session.connection().channel().remoteAddress(),
                         userPassword.user(),
@@ -64,7 +83,7 @@ final class RespAuthenticator {
                         then),
                 authResult -> {
                     if (authResult.tenant() != null) {
-                        session.enterTenant(commandTables.forTenant(authResult.tenant()));
+                        session.enterTenant(ofTenant(authResult.tenant()));
                         in.run();
                     } else {
                         stats.errors.increment();
@@ -73,6 +92,7 @@ final class RespAuthenticator {
                                         ? TOO_MANY_ATTEMPTS
                                         : WRONG_PASSWORD);
                     }
-                });
+                },
+                _ -> {});
     }
 }

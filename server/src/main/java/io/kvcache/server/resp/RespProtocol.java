@@ -14,14 +14,14 @@ import java.util.concurrent.atomic.LongAdder;
 /// The Redis front end.
 public final class RespProtocol implements Protocol {
 
-    private final CommandTables commandTables;
+    private final RespAuthenticator authenticator;
     private final RespStats stats;
 
     /// @param tenants what each tenant's commands work on, by its name
     /// @param arguments heap for those of requests that are not answered yet, shared by all connections
     public RespProtocol(ListenerAuth listenerAuth, Map<String, RespContext> tenants, ByteBudget arguments) {
         stats = new RespStats(arguments);
-        commandTables = new CommandTables(listenerAuth, tenants, stats);
+        authenticator = new RespAuthenticator(listenerAuth, tenants, stats);
     }
 
     @Override
@@ -32,7 +32,7 @@ public final class RespProtocol implements Protocol {
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
         pipeline.addLast(new SessionHandler(
-                (channel, goOn) -> new RespRequestLoop(channel, connection, commandTables, stats, goOn)));
+                connection, (context, handler) -> new RespSession(context, connection, handler, authenticator, stats)));
     }
 
     /// What all connections of a server may take of the heap for arguments beyond 64 KiB each: an eighth of it.

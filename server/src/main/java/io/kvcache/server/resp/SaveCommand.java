@@ -38,7 +38,7 @@ final class SaveCommand {
                         (session, request, out) -> out.writeInteger(stats.savedSeconds.get())));
     }
 
-    private void save(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void save(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (!context.soleTenant() && !context.tenant().equals(TenantConfig.DEFAULT)) {
             throw new CommandException("NOPERM tenant " + context.tenant()
                     + " may not run 'save': it writes the values of all tenants, and is for tenant "
@@ -47,7 +47,7 @@ final class SaveCommand {
         if (!context.serverInfo().hasDisk()) {
             throw new CommandException("ERR no disk is configured, so nothing can be saved; set disks");
         }
-        session.awaitBlocking(this::flushAll, unsavedBytes -> {
+        session.handler().<Long>await(then -> Thread.ofVirtual().start(() -> then.accept(flushAll())), unsavedBytes -> {
             if (unsavedBytes == ALL_SAVED) {
                 stats.savedSeconds.set(context.keyspaceRouter().ownKeyspace().nowMillis() / 1000);
                 out.writeOk();
@@ -55,7 +55,7 @@ final class SaveCommand {
                 out.writeError("ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
                         + " a disk fails, is full or slow, or a value is larger than half a percent of it");
             }
-        });
+        }, _ -> {});
     }
 
     /// Brings all to disk; bytes that are not there after that.

@@ -45,7 +45,7 @@ final class ScanCommands {
     /// loop are not held up.
     private final class KeyScan {
 
-        private final RespClientState session;
+        private final RespSession session;
         private final Keyspace keyspace;
         private final @Nullable Glob glob;
         private final CompletionHandler completionHandler;
@@ -56,7 +56,7 @@ final class ScanCommands {
         private boolean tooLarge;
 
         KeyScan(
-                RespClientState session,
+                RespSession session,
                 byte @Nullable [] pattern,
                 long cursor,
                 long left,
@@ -84,7 +84,7 @@ final class ScanCommands {
                 cursor = page.next();
             } while (cursor != 0 && left > 0 && steps > 0 && !tooLarge);
             if (cursor != 0 && left > 0 && !tooLarge) {
-                session.yieldLoop(this::resume, this::release);
+                session.handler().yieldLoop(this::resume, this::release);
                 return;
             }
             completionHandler.onComplete(this);
@@ -129,7 +129,7 @@ final class ScanCommands {
                 CommandSpec.of("FLUSHALL", -1, "write", none, this::flush));
     }
 
-    private void scan(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void scan(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         long cursor = cursor(request);
         byte[] pattern = null;
         int count = DEFAULT_COUNT;
@@ -173,7 +173,7 @@ final class ScanCommands {
         return (int) Math.min(asked, MAX_COUNT);
     }
 
-    private void keys(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void keys(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         new KeyScan(session, request.argument(1), 0, Long.MAX_VALUE, keyScan -> {
                     if (keyScan.tooLarge) {
                         stats.errors.increment();
@@ -191,7 +191,7 @@ final class ScanCommands {
         keys.forEach(out::writeBulk);
     }
 
-    private void flush(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void flush(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (request.count() > 2
                 || (request.count() == 2 && !List.of("SYNC", "ASYNC").contains(request.argumentUpperCase(1)))) {
             throw new CommandException(CommandException.SYNTAX);

@@ -142,7 +142,7 @@ final class Transaction {
     /// Runs the next of its commands, which may have to wait for something.
     ///
     /// @return words that it has; 0 when there is none left
-    int runNext(RespClientState session, RespEncoder respEncoder) {
+    int runNext(RespSession session, RespEncoder respEncoder) {
         RespRequest queued = queue.poll();
         if (queued == null) {
             end();
@@ -219,7 +219,7 @@ final class Transaction {
             return !NOT_QUEUEABLE.contains(name);
         }
 
-        private static void multi(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        private static void multi(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
             if (session.transaction().isOpen()) {
                 throw new CommandException("ERR MULTI calls can not be nested");
             }
@@ -227,7 +227,7 @@ final class Transaction {
             out.writeOk();
         }
 
-        private static void watch(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        private static void watch(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
             throw new CommandException("ERR WATCH is not served: EXEC here does not keep other clients out, so nothing"
                     + " can be promised of the keys. SET with NX or XX looks and stores at one moment");
         }

@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.resp.RespProtocol.RespStats;
 
 import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
@@ -62,7 +63,7 @@ final class WriteCommands {
                         MsetCommand::run));
     }
 
-    private void set(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void set(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         String refusal = request.values().getFirst().rejection();
         if (refusal != null) {
             reject(session, request, refusal, out);
@@ -84,18 +85,18 @@ final class WriteCommands {
                 });
     }
 
-    private void setIfAbsent(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void setIfAbsent(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         PendingPut put = request.values().getFirst().put();
         SetOptions options = new SetOptions(0, false, Condition.IF_ABSENT, false);
         store(session, request, put, options, out, stored -> out.writeInteger(stored ? 1 : 0));
     }
 
-    private void getSet(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+    private void getSet(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         PendingPut put = request.values().getFirst().put();
         store(session, request, put, new SetOptions(0, false, Condition.ALWAYS, true), out, _ -> {});
     }
 
-    private void setWithExpiry(String unit, RespClientState session, RespRequest request, RespEncoder out)
+    private void setWithExpiry(String unit, RespSession session, RespRequest request, RespEncoder out)
             throws CommandException {
         PendingPut put = request.values().getFirst().put();
         String command = request.name().toLowerCase(Locale.ROOT);
@@ -109,7 +110,7 @@ final class WriteCommands {
     }
 
     private void store(
-            RespClientState session,
+            RespSession session,
             RespRequest request,
             PendingPut put,
             SetOptions options,
@@ -196,10 +197,10 @@ final class WriteCommands {
 
     /// Says that the value was not stored; to LMCache's native client, which cannot hear that, says OK. The older
     /// value goes then: it may not be read after its successor was acknowledged.
-    private void reject(RespClientState session, RespRequest request, String reply, RespEncoder out) {
+    private void reject(RespSession session, RespRequest request, String reply, RespEncoder out) {
         if (session.isMaybeNativeClient() && request.count() == 3) {
             byte[] key = request.argument(1);
-            if (KeyValidator.isValid(key)) {
+            if (Keyspace.isValidKey(key)) {
                 keyspaceRouter.of(key).delete(key);
             }
             stats.droppedAfterOk.increment();
@@ -262,7 +263,7 @@ final class WriteCommands {
 
         private MsetCommand() {}
 
-        static void run(RespClientState session, RespRequest request, RespEncoder out) throws CommandException {
+        static void run(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
             if (request.count() % 2 == 0) {
                 throw new CommandException("ERR wrong number of arguments for 'mset' command");
             }

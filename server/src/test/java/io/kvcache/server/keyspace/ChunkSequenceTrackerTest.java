@@ -170,7 +170,7 @@ final class ChunkSequenceTrackerTest {
     /// What all this is for, with the keyspace and the store below it.
     @Test
     void givenSequencesThatFillTheStore_whenMoreCome_thenEachStillBeginsWithItsFirstChunk() {
-        ChunkSequenceTracker real = values.keyspace().newSequenceTracker();
+        ChunkSequenceTracker real = values.keyspace().sequenceTracker(null);
         byte[] value = new byte[900 << 10];
         for (char sequence = 'a'; sequence <= 'f'; sequence++) {
             real.onLookup(key(chunk(sequence, 0)), false);

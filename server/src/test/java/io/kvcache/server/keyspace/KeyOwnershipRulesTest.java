@@ -10,7 +10,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 
 final class KeyOwnershipRulesTest {
 
-    private final KeyOwnershipRules keyOwnershipRules = new KeyOwnershipRules(
+    private final KeyOwnershipRules keyOwnershipRules = KeyOwnershipRules.of(
             Map.of("blue:", "blue", "blue:dark:", "navy", "grün/", "green"),
             Map.of("salt-of-red", "red", "another-of-red", "red", "salt-of-pink", "pink"));
 
@@ -64,7 +64,7 @@ final class KeyOwnershipRulesTest {
         assertThat(keyOwnershipRules.ownerOfName("llama@salt-of-red")).isNull();
         assertThat(keyOwnershipRules.ownerOfSalt("salt-of-red")).isEqualTo("red");
         assertThat(keyOwnershipRules.ownerOfSalt("")).isNull();
-        assertThat(KeyOwnershipRules.NONE.isEmpty()).isTrue();
+        assertThat(KeyOwnershipRules.of(Map.of(), Map.of())).isSameAs(KeyOwnershipRules.NONE);
         assertThat(KeyOwnershipRules.NONE.ownerOf(TestKeyspace.key("blue:x"))).isNull();
     }
 }

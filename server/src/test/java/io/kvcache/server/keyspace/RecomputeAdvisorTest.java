@@ -1,5 +1,7 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.server.keyspace.ChunkSequenceTracker.RecomputeAdvisor;
+
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 
 import static org.assertj.core.api.Assertions.assertThat;

@@ -1,0 +1,208 @@
+package io.kvcache.server.http;
+
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
+import io.kvcache.server.net.Connection.CloseReason;
+import io.kvcache.server.net.Connection;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.handler.codec.http.DefaultFullHttpResponse;
+import io.netty.handler.codec.http.HttpContent;
+import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.HttpUtil;
+import io.netty.handler.codec.http.HttpVersion;
+import io.netty.handler.codec.http.LastHttpContent;
+import io.kvcache.server.net.ProtocolSession;
+import io.kvcache.server.net.SessionHandler;
+import org.jspecify.annotations.Nullable;
+
+/// One client's requests in order, one reply each, none while the client does not read.
+final class HttpSession implements ProtocolSession {
+
+    private final ChannelHandlerContext context;
+    private final SessionHandler handler;
+    private final HttpRouter httpRouter;
+    private final HttpAuthenticator httpAuthenticator;
+    private final HttpStats stats;
+    private final Connection connection;
+    private final Runnable onNextRequest;
+    private final HttpAuthenticator.ConnectionAuth connectionAuth = new HttpAuthenticator.ConnectionAuth();
+    private @Nullable HttpRequestHandler httpRequestHandler;
+    private @Nullable HttpRequest request;
+    private boolean ended;
+
+    /// Whether the client may be sending a body for which the connection has no use any more.
+    private boolean lingering;
+
+    /// @param mayBegin called after a reply, as the next request may have begun by then
+    HttpSession(
+            ChannelHandlerContext context,
+            SessionHandler handler,
+            HttpRouter httpRouter,
+            HttpAuthenticator httpAuthenticator,
+            HttpStats stats,
+            Connection connection,
+            Runnable mayBegin) {
+        this.onNextRequest = mayBegin;
+        this.httpRouter = httpRouter;
+        this.httpAuthenticator = httpAuthenticator;
+        this.stats = stats;
+        this.connection = connection;
+        this.context = context;
+        this.handler = handler;
+        connection.onAbort(this::abort);
+    }
+
+    @Override
+    public boolean onInput(Object message) {
+        if (message instanceof HttpRequest begun) {
+            beginRequest(begun);
+        }
+        boolean whole = message instanceof LastHttpContent;
+        if (message instanceof HttpRequest broken
+                && broken.decoderResult().isFailure()
+                && !whole
+                && httpRequestHandler != null) {
+            finishRequest(httpRequestHandler, true); // headers that are none, or too long: no end of a body follows them
+        } else if (message instanceof HttpContent part && httpRequestHandler != null) {
+            httpRequestHandler.onBody(part.content());
+            if (part instanceof LastHttpContent last) {
+                finishRequest(httpRequestHandler, last.decoderResult().isFailure());
+            }
+        }
+        return true;
+    }
+
+    /// The rest of a body did not come in time. Headers that are not complete are answered by nothing.
+    private void abort(String why) {
+        HttpRequestHandler incomplete = httpRequestHandler;
+        if (incomplete != null && !handler.isSuspended() && !ended) {
+            ended = true;
+            new HttpResponder(context, false, stats, () -> {})
+                    .sendProblem(new ProblemDetails(HttpResponseStatus.REQUEST_TIMEOUT, why));
+            context.flush();
+        }
+    }
+
+    private void beginRequest(HttpRequest begun) {
+        connection.beginRequest();
+        stats.requests.increment();
+        request = begun;
+        connection.labelRequest(HttpRequestLabel.of(begun));
+        HttpRequestHandler forAnybody = httpRouter.findPublic(begun);
+        if (forAnybody != null) {
+            beginRequest(begun, forAnybody);
+        } else if (connection.isOverLimit()) {
+            ProblemDetails full = new ProblemDetails(
+                    HttpResponseStatus.SERVICE_UNAVAILABLE,
+                    "all connections are taken, as limits.connections says; only the health pages are answered");
+            finishRequest(full.toHandler(), true);
+        } else {
+            authenticate(begun);
+        }
+    }
+
+    /// Finds out which tenant sends a request; its body waits for that.
+    private void authenticate(HttpRequest begun) {
+        handler.<AuthResult>await(
+                then -> httpAuthenticator.authenticate(
+                        begun.headers(), context.channel().remoteAddress(), connectionAuth, then),
+                authResult -> onAuthenticated(begun, authResult),
+                _ -> {});
+    }
+
+    private void onAuthenticated(HttpRequest begun, AuthResult authResult) {
+        if (ended) {
+            return;
+        }
+        if (authResult.tenant() != null) {
+            connection.markAuthenticated();
+        }
+        beginRequest(begun, httpRouter.route(begun, authResult));
+    }
+
+    private void beginRequest(HttpRequest begun, HttpRequestHandler found) {
+        httpRequestHandler = found;
+        // The length of a request that cannot be read may be no number.
+        if (!begun.decoderResult().isFailure() && found.rejectsBody(HttpUtil.getContentLength(begun, 0L))) {
+            lingering = !HttpUtil.is100ContinueExpected(begun);
+            finishRequest(found, true);
+            return;
+        }
+        if (!HttpUtil.is100ContinueExpected(begun)) {
+            return;
+        }
+        if (httpRequestHandler instanceof HttpRequestHandler.BodylessHandler refused) {
+            finishRequest(refused, true); // The client waits for this before it sends a body.
+        } else {
+            context.writeAndFlush(
+                    new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.CONTINUE),
+                    context.voidPromise());
+        }
+    }
+
+    private void finishRequest(HttpRequestHandler complete, boolean broken) {
+        HttpRequest asked = request;
+        boolean keepAlive = asked != null
+                && HttpUtil.isKeepAlive(asked)
+                && !asked.decoderResult().isFailure()
+                && !broken
+                && !connection.isOverLimit();
+        handler.suspend();
+        HttpResponder out =
+                new HttpResponder(context, keepAlive, stats, () -> handler.resume(() -> onResponded(complete, keepAlive)));
+        complete.respond(out);
+        if (out.isStreaming()) {
+            connection.labelRequest(""); // how long a client follows is no latency
+        }
+        connection.setServerWaiting(handler.isSuspended());
+    }
+
+    private void onResponded(HttpRequestHandler complete, boolean keepAlive) {
+        complete.close();
+        httpRequestHandler = null;
+        request = null;
+        boolean draining = connection.endRequest();
+        if (draining || !keepAlive) {
+            ended = true;
+            CloseReason reason = draining ? CloseReason.DRAIN : CloseReason.QUIT;
+            if (lingering) {
+                handler.linger();
+                connection.closeAfterLingering(reason);
+            } else {
+                connection.closeAfterReplies(reason);
+            }
+            return;
+        }
+        onNextRequest.run();
+    }
+
+    /// Whether the request that is being answered is a HEAD, whose replies have no body.
+    boolean isHeadRequest() {
+        return request != null && HttpMethod.HEAD.equals(request.method());
+    }
+
+    @Override
+    public void onResponded() {
+        // The responder reports the end of each reply.
+    }
+
+    @Override
+    public boolean isEnded() {
+        return ended;
+    }
+
+    @Override
+    public void flush() {
+        context.flush();
+    }
+
+    @Override
+    public void close() {
+        ended = true;
+        if (httpRequestHandler != null) {
+            httpRequestHandler.close();
+            httpRequestHandler = null;
+        }
+    }
+}
