@@ -25,16 +25,21 @@ final class ReadCommands {
 
     List<CommandSpec> commands() {
         return List.of(
-                CommandSpec.of(
-                        "GET",
-                        2,
-                        "readonly fast",
-                        CommandSpec.ArgumentPositions.FIRST,
-                        (session, request, out) -> withValue(session, request.argument(1), value -> reply(value, out))),
+                CommandSpec.of("GET", 2, "readonly fast", CommandSpec.ArgumentPositions.FIRST, this::get),
                 CommandSpec.of("MGET", -2, "readonly fast", CommandSpec.ArgumentPositions.ALL, this::mget),
                 CommandSpec.of("GETRANGE", 4, "readonly", CommandSpec.ArgumentPositions.FIRST, this::getRange),
                 CommandSpec.of("SUBSTR", 4, "readonly", CommandSpec.ArgumentPositions.FIRST, this::getRange),
                 CommandSpec.of("STRLEN", 2, "readonly fast", CommandSpec.ArgumentPositions.FIRST, this::strlen));
+    }
+
+    private void get(RespSession session, RespRequest request, RespEncoder out) {
+        byte[] key = request.argument(1);
+        ReadResult readResult = read(session, key);
+        if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
+            session.awaitValue(keyspaceRouter.of(key), key, come -> reply(come.value(), out));
+        } else {
+            reply(readResult.value(), out);
+        }
     }
 
     private ReadResult read(RespSession session, byte[] key) {
@@ -50,12 +55,7 @@ final class ReadCommands {
         return readResult;
     }
 
-    /// Goes on with a value, or with null, now or when it has come from disk.
-    private void withValue(RespSession session, byte[] key, Consumer<@Nullable PinnedValue> next) {
-        withReadResult(session, key, readResult -> next.accept(readResult.value()));
-    }
-
-    /// The same for who has to know why there is no value.
+    /// Goes on with what came of a read, now or when the value has come from disk.
     void withReadResult(RespSession session, byte[] key, Consumer<ReadResult> next) {
         ReadResult readResult = read(session, key);
         if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
@@ -103,7 +103,7 @@ final class ReadCommands {
     private void getRange(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         long start = request.argumentLong(2);
         long end = request.argumentLong(3);
-        withValue(session, request.argument(1), value -> range(value, start, end, out));
+        withReadResult(session, request.argument(1), readResult -> range(readResult.value(), start, end, out));
     }
 
     private static void range(@Nullable PinnedValue value, long start, long end, RespEncoder out) {

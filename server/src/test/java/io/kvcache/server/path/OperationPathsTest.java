@@ -18,10 +18,10 @@ final class OperationPathsTest {
     /// Collaborators by the file that they stand in, and all classes, as docs/internals/paths.md has them; two or three
     /// more where the server's threads may do something else in between.
     private static final Map<String, Limit> LIMITS = Map.of(
-            "embedded put", new Limit(43, 60),
-            "embedded host hit", new Limit(17, 26),
-            "RESP SET", new Limit(91, 124),
-            "RESP GET", new Limit(61, 86));
+            "embedded put", new Limit(38, 60),
+            "embedded host hit", new Limit(16, 26),
+            "RESP SET", new Limit(66, 109),
+            "RESP GET", new Limit(41, 70));
 
     private record Limit(int collaborators, int all) {}
 
