@@ -321,8 +321,8 @@ public final class PasswordAuthenticator implements AutoCloseable {
         }
     }
 
-    /// Logs who was not let in, and from where: no more than some lines a minute, as who guesses passwords must not fill
-    /// the log.
+    /// Logs who was not let in, and from where: no more than some lines a minute, as who guesses passwords must not
+    /// fill the log.
     ///
     /// **Threads.** Any.
     static final class FailedLoginLog {

@@ -63,7 +63,8 @@ final class HttpSession implements ProtocolSession {
                 && broken.decoderResult().isFailure()
                 && !whole
                 && httpRequestHandler != null) {
-            finishRequest(httpRequestHandler, true); // headers that are none, or too long: no end of a body follows them
+            // The headers are none, or too long: no end of a body follows them.
+            finishRequest(httpRequestHandler, true);
         } else if (message instanceof HttpContent part && httpRequestHandler != null) {
             httpRequestHandler.onBody(part.content());
             if (part instanceof LastHttpContent last) {

@@ -505,8 +505,8 @@ public final class Keyspace {
             ON_DISK,
             /// One that is not held because too much is on its way out.
             THROTTLED,
-            /// One that was to be brought from disk and did not come in time, or found no room in memory. It may come when
-            /// it is asked for again.
+            /// One that was to be brought from disk and did not come in time, or found no room in memory. It may come
+            /// when it is asked for again.
             TIMED_OUT
         }
 

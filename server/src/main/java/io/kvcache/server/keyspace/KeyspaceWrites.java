@@ -30,9 +30,9 @@ import org.jspecify.annotations.Nullable;
 /// So an expiry that was found on the old value cannot take away the new one, and an index entry always is of the value
 /// that is in the store. Readers take no lock, and no thread holds two.
 ///
-/// **Several writers of one key.** Each fills room of its own, and its value replaces the older one when it is complete.
-/// So the last writer to finish wins, as with Redis. A writer that disconnects, is too slow or finds its condition
-/// refused takes nothing from the others.
+/// **Several writers of one key.** Each fills room of its own, and its value replaces the older one when it is
+/// complete. So the last writer to finish wins, as with Redis. A writer that disconnects, is too slow or finds its
+/// condition refused takes nothing from the others.
 ///
 /// **Threads.** Any.
 final class KeyspaceWrites {

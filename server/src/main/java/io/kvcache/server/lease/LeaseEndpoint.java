@@ -187,8 +187,8 @@ public final class LeaseEndpoint implements HttpEndpoint {
 
     /// What a client asks of a lease.
     ///
-    /// A client reads as long as it believes to have the lease, which is what it asked for. So what is too long is refused
-    /// and not cut.
+    /// A client reads as long as it believes to have the lease, which is what it asked for. So what is too long is
+    /// refused and not cut.
     ///
     /// @param durationNanos how long it holds
     /// @param waitNanos how long the value may take to arrive from disk, if others may wait as long

@@ -311,8 +311,8 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         }
     }
 
-    /// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients read it by
-    /// a single `recv`.
+    /// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients read it
+    /// by a single `recv`.
     private static final class LmEncoder {
 
         static final int SUCCESS = 200;

@@ -4,13 +4,14 @@ import io.netty.channel.ChannelHandlerContext;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
-/// One client's requests, in order, as a protocol understands them. Its [SessionHandler] feeds it, and suspends it where
-/// a request has to wait.
+/// One client's requests, in order, as a protocol understands them. Its [SessionHandler] feeds it, and suspends it
+/// where a request has to wait.
 ///
 /// **Threads.** The connection's loop.
 public interface ProtocolSession extends AutoCloseable {
 
-    /// Takes a piece of what came, as far as the session is not suspended. What is not in the protocol ends the session.
+    /// Takes a piece of what came, as far as the session is not suspended. What is not in the protocol ends the
+    /// session.
     ///
     /// @param input what the handlers before this one make of the connection's bytes; bytes where there is none
     /// @return whether the piece is used up; it is then released

@@ -286,15 +286,16 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
 
     /// Lets a connection's bytes be read to where they are to lie, so that a value is not copied once more.
     ///
-    /// When the socket has something, Netty asks for a buffer. While a value arrives, it gets the value's slot; else one of
-    /// its own. The buffer is read into and handed on before anything else happens on the loop, so the slot is still the
-    /// value's then. That is not so with io_uring, where the kernel writes later; there, nothing lands.
+    /// When the socket has something, Netty asks for a buffer. While a value arrives, it gets the value's slot; else
+    /// one of its own. The buffer is read into and handed on before anything else happens on the loop, so the slot is
+    /// still the value's then. That is not so with io_uring, where the kernel writes later; there, nothing lands.
     ///
     /// **Threads.** The connection's loop.
     static final class ZeroCopyRecvAllocator implements RecvByteBufAllocator {
 
-        /// Most that is read with no place known for it. The beginning of a value comes with its request and is copied once
-        /// more, and so is all of one that is read at once: another read costs less than that, from some ten KiB on.
+        /// Most that is read with no place known for it. The beginning of a value comes with its request and is copied
+        /// once more, and so is all of one that is read at once: another read costs less than that, from some ten KiB
+        /// on.
         private static final int MAX_UNPLACED_BYTES = 16 << 10;
 
         private final AdaptiveRecvByteBufAllocator fallback;

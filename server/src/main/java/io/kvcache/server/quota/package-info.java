@@ -1,6 +1,7 @@
 /// What a tenant may take of the store, whatever it stores.
 ///
-/// [io.kvcache.server.quota.Quota] counts bytes; what it counts is kept by [io.kvcache.server.quota.Quota.EvictableStock]s.
+/// [io.kvcache.server.quota.Quota] counts bytes; what it counts is kept by
+/// [io.kvcache.server.quota.Quota.EvictableStock]s.
 ///
 /// May not import anything of the server.
 @NullMarked

@@ -160,8 +160,8 @@ final class ClientCommand {
             };
         }
 
-        /// Of `CLIENT KILL` with filters, all of which have to hold: `ID`, `ADDR`, `LADDR`, `USER`, `TYPE`, `MAXAGE`, and
-        /// `SKIPME`, which is `yes` unless it is said.
+        /// Of `CLIENT KILL` with filters, all of which have to hold: `ID`, `ADDR`, `LADDR`, `USER`, `TYPE`, `MAXAGE`,
+        /// and `SKIPME`, which is `yes` unless it is said.
         ///
         /// @param asking who says so
         Predicate<Connection> forKill(RespRequest request, Connection asking) throws CommandException {
@@ -238,7 +238,8 @@ final class ClientCommand {
         }
     }
 
-    /// The connections that a tenant's clients may see: those of the tenant; where there is no other one, all there are.
+    /// The connections that a tenant's clients may see: those of the tenant; where there is no other one, all there
+    /// are.
     static final class ClientList {
 
         private final RespContext context;
@@ -255,7 +256,8 @@ final class ClientCommand {
                     .toList();
         }
 
-        /// A line for each, in the words of Redis 7.2, all of which programs look for; what there is not here is nought.
+        /// A line for each, in the words of Redis 7.2, all of which programs look for; what there is not here is
+        /// nought.
         String format(List<Connection> connections) {
             StringBuilder lines = new StringBuilder();
             for (Connection each : connections) {

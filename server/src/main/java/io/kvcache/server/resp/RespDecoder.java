@@ -339,7 +339,8 @@ final class RespDecoder implements AutoCloseable {
         request.close();
     }
 
-    /// A line of words as typed into telnet: parted by blanks; in double quotes with escapes, in single quotes as they are.
+    /// A line of words as typed into telnet: parted by blanks; in double quotes with escapes, in single quotes as they
+    /// are.
     private static final class InlineParser {
 
         private final byte[] line;
