@@ -12,7 +12,8 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Waits until a connection's first bytes say what it speaks, installs that protocol, gives it the bytes and leaves.
+/// Waits until a connection's first bytes say what it speaks, installs that protocol, gives it the bytes and
+/// leaves.
 final class ProtocolDetector extends ChannelInboundHandlerAdapter {
 
     private static final byte[] TOO_MANY_CLIENTS =
@@ -92,9 +93,10 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
 
     /// Tells protocols apart by the bytes that a client sends first.
     ///
-    /// A request of `lm://` begins with a command of 1 to 5, as four bytes little-endian. One of RESP begins with `*`,
-    /// or is a line of words (telnet, a shell); one of HTTP is a line that ends in `HTTP/1.x`. Words and HTTP can only
-    /// be told apart at the end of the line, except that no HTTP method is followed by anything but a path.
+    /// A request of `lm://` begins with a command of 1 to 5, as four bytes little-endian. One of RESP begins with
+    /// `*`, or is a line of words (telnet, a shell); one of HTTP is a line that ends in `HTTP/1.x`. Words and HTTP
+    /// can only be told apart at the end of the line, except that no HTTP method is followed by anything but a
+    /// path.
     static final class ProtocolSniffer {
 
         /// Longest first line that is looked through. HTTP servers take 8 KiB.

@@ -24,8 +24,9 @@ import org.jspecify.annotations.Nullable;
 /// What has arrived and cannot be looked at yet waits in a backlog, which so is one read long.
 ///
 /// **Suspension.** A session that waits for something takes no more until it has come: for an answer from elsewhere
-/// ([#await]), for the other connections of its loop ([#yieldLoop]), for its client to read ([#awaitWritable]), or for
-/// a reply that is written later ([#suspend]). Then [ProtocolSession#onResponded] tells it to finish its request.
+/// ([#await]), for the other connections of its loop ([#yieldLoop]), for its client to read ([#awaitWritable]), or
+/// for a reply that is written later ([#suspend]). Then [ProtocolSession#onResponded] tells it to finish its
+/// request.
 ///
 /// **Threads.** The connection's loop.
 public final class SessionHandler extends ChannelInboundHandlerAdapter {
@@ -249,8 +250,8 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
         });
     }
 
-    /// From now on what comes is read and thrown away: closing over unread bytes resets the connection, and the last
-    /// reply would be lost.
+    /// From now on what comes is read and thrown away: closing over unread bytes resets the connection, and the
+    /// last reply would be lost.
     public void linger() {
         lingering = true;
     }
@@ -286,16 +287,17 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
 
     /// Lets a connection's bytes be read to where they are to lie, so that a value is not copied once more.
     ///
-    /// When the socket has something, Netty asks for a buffer. While a value arrives, it gets the value's slot; else
-    /// one of its own. The buffer is read into and handed on before anything else happens on the loop, so the slot is
-    /// still the value's then. That is not so with io_uring, where the kernel writes later; there, nothing lands.
+    /// When the socket has something, Netty asks for a buffer. While a value arrives, it gets the value's slot;
+    /// else one of its own. The buffer is read into and handed on before anything else happens on the loop, so the
+    /// slot is still the value's then. That is not so with io_uring, where the kernel writes later; there, nothing
+    /// lands.
     ///
     /// **Threads.** The connection's loop.
     static final class ZeroCopyRecvAllocator implements RecvByteBufAllocator {
 
-        /// Most that is read with no place known for it. The beginning of a value comes with its request and is copied
-        /// once more, and so is all of one that is read at once: another read costs less than that, from some ten KiB
-        /// on.
+        /// Most that is read with no place known for it. The beginning of a value comes with its request and is
+        /// copied once more, and so is all of one that is read at once: another read costs less than that, from
+        /// some ten KiB on.
         private static final int MAX_UNPLACED_BYTES = 16 << 10;
 
         private final AdaptiveRecvByteBufAllocator fallback;
