@@ -1,7 +1,6 @@
 package io.kvcache.server.access;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
-
 import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.net.SocketAddress;

@@ -1,8 +1,8 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.quota.Quota.EvictableStock;
 import io.kvcache.server.quota.Quota;
+import io.kvcache.server.quota.Quota.EvictableStock;
 import io.kvcache.tiers.BlockCatalog;
 import java.util.ArrayList;
 import java.util.HashMap;

@@ -1,7 +1,7 @@
 package io.kvcache.server.http;
 
-import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaders;
 import java.net.SocketAddress;

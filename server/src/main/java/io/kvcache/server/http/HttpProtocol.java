@@ -2,8 +2,8 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
-import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.net.Protocol.ProtocolKind;
+import io.kvcache.server.net.SessionHandler;
 import io.netty.channel.ChannelPipeline;
 import io.netty.handler.codec.http.HttpDecoderConfig;
 

@@ -1,8 +1,8 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;

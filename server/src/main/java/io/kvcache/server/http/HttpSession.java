@@ -1,8 +1,10 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
-import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.Connection.CloseReason;
+import io.kvcache.server.net.ProtocolSession;
+import io.kvcache.server.net.SessionHandler;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.handler.codec.http.DefaultFullHttpResponse;
 import io.netty.handler.codec.http.HttpContent;
@@ -12,8 +14,6 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
-import io.kvcache.server.net.ProtocolSession;
-import io.kvcache.server.net.SessionHandler;
 import org.jspecify.annotations.Nullable;
 
 /// One client's requests in order, one reply each, none while the client does not read.
@@ -150,8 +150,8 @@ final class HttpSession implements ProtocolSession {
                 && !broken
                 && !connection.isOverLimit();
         handler.suspend();
-        HttpResponder out =
-                new HttpResponder(context, keepAlive, stats, () -> handler.resume(() -> onResponded(complete, keepAlive)));
+        HttpResponder out = new HttpResponder(
+                context, keepAlive, stats, () -> handler.resume(() -> onResponded(complete, keepAlive)));
         complete.respond(out);
         if (out.isStreaming()) {
             connection.labelRequest(""); // how long a client follows is no latency

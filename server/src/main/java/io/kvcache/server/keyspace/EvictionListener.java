@@ -1,12 +1,11 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
-
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.miss.MissCauses;
 
 /// Follows the store's events, so that the index loses the keys of values that were evicted.

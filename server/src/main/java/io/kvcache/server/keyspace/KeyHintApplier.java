@@ -1,13 +1,12 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
-
+import io.kvcache.core.Hint;
 import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
-import io.kvcache.core.Hint;
-import io.kvcache.core.ObjectHint;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;

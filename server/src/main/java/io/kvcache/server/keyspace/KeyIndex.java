@@ -167,8 +167,8 @@ final class KeyIndex {
     /// **Threads.** Any; each call holds the shard's lock for a moment.
     static final class KeyShard {
 
-        static final Comparator<BlockKey> ORDER =
-                (a, b) -> a.hi() == b.hi() ? Long.compareUnsigned(a.lo(), b.lo()) : Long.compareUnsigned(a.hi(), b.hi());
+        static final Comparator<BlockKey> ORDER = (a, b) ->
+                a.hi() == b.hi() ? Long.compareUnsigned(a.lo(), b.lo()) : Long.compareUnsigned(a.hi(), b.hi());
 
         private static final Comparator<KeyEntry> BY_HASH = Comparator.comparing(KeyEntry::hash, ORDER);
         private static final int FIRST_BITS = 2;

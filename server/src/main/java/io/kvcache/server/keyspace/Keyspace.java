@@ -1,31 +1,26 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
-
-import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-
-import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
-
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
-import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
-
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectStore;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.server.quota.ByteBudget;
-import java.time.Duration;
-import java.util.concurrent.RejectedExecutionException;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
+import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
+import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -440,10 +435,7 @@ public final class Keyspace {
     /// promises.
     public void tick() {
         follower.processEvents(16);
-        existsPins
-                .sweep(
-                        clock.nanos(),
-                        counters.evictionPressure());
+        existsPins.sweep(clock.nanos(), counters.evictionPressure());
         long now = nowMillis();
         for (KeyEntry entry : index.findExpired(now, MAX_EXPIRIES_PER_TICK)) {
             writes.expire(entry, now);
@@ -462,8 +454,8 @@ public final class Keyspace {
 
     /// What is here and what was done.
     public KeyspaceStats stats() {
-        return counters
-                .stats(index, existsPins, keyspaceLimits, writes.quotaEnforcer().usage());
+        return counters.stats(
+                index, existsPins, keyspaceLimits, writes.quotaEnforcer().usage());
     }
 
     /// What can be said of a key without fetching its value.

@@ -65,7 +65,8 @@ public record KeyspaceOptions(
     /// @param chunkTokens tokens of a chunk
     /// @param deadline longest that reading may take
     /// @param readNanos by now, for so many bytes; 0 while nothing is known
-    public record RecomputeEstimator(PrefillCost cost, int chunkTokens, Duration deadline, LongToDoubleFunction readNanos) {
+    public record RecomputeEstimator(
+            PrefillCost cost, int chunkTokens, Duration deadline, LongToDoubleFunction readNanos) {
 
         /// Whether chunks take less time to compute than to read, or would come too late.
         ///

@@ -121,8 +121,8 @@ final class KeyspaceWrites {
         writers.merge(key, 1, Integer::sum);
         Quota.QuotaReservation reservation = quotaEnforcer.reserve(key, bytes);
         if (reservation != null) {
-            ObjectWriter writer = cache.putObject(
-                    namespace, key.bytes(), predecessor, bytes + ValueTrailer.BYTES, KvCache.NO_WAIT);
+            ObjectWriter writer =
+                    cache.putObject(namespace, key.bytes(), predecessor, bytes + ValueTrailer.BYTES, KvCache.NO_WAIT);
             if (writer.outcome() == PutOutcome.RESERVED) {
                 return new PendingPut(this, key, bytes, reservation, writer);
             }

@@ -3,12 +3,12 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.quota.Quota;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Objects;
-import io.kvcache.server.quota.Quota;
 import org.jspecify.annotations.Nullable;
 
 /// A value on its way in: fill its room as the bytes arrive, then [#commit].

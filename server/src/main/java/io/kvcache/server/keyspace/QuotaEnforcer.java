@@ -1,8 +1,8 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.time.Clock;
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;

@@ -1,8 +1,7 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
 import io.kvcache.core.ObjectView;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;

@@ -6,10 +6,10 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.PendingPut;
-import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.net.ZeroCopyIo;
 import io.kvcache.tiers.TieredKvCache;
@@ -284,8 +284,8 @@ public final class LeaseEndpoint implements HttpEndpoint {
             switch (put.state()) {
                 case WRITING -> {
                     if (put.remainingBytes() > 0) {
-                        out.sendProblem(
-                                new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
+                        out.sendProblem(new ProblemDetails(
+                                HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
                     } else if (put.commit(0, TensorMetadata.NONE, Condition.IF_ABSENT)) {
                         out.sendEmpty(HttpResponseStatus.OK);
                     } else {

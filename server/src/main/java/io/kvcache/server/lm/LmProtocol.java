@@ -1,8 +1,7 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.lm.LmSession.LmStats;
-
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.lm.LmSession.LmStats;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.Protocol.ProtocolKind;

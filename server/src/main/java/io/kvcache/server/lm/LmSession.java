@@ -1,18 +1,18 @@
 package io.kvcache.server.lm;
 
 import io.kvcache.server.keyspace.ChunkSequenceTracker;
-import io.kvcache.server.net.SessionHandler;
-import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.PendingPut;
-import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Connection;
+import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ProtocolSession;
+import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.net.ZeroCopyIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
@@ -113,8 +113,8 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
             case LmRequest.PUT -> beginPut(request);
             case LmRequest.GET -> get(version, request);
             case LmRequest.EXIST -> {
-                boolean here = isValid(request)
-                        && sequenceTracker(keyspaceOf(request)).exists(request.key());
+                boolean here =
+                        isValid(request) && sequenceTracker(keyspaceOf(request)).exists(request.key());
                 replies.writeCode(version, here ? LmEncoder.SUCCESS : LmEncoder.FAIL);
                 onResponded();
             }
@@ -331,7 +331,8 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
 
         /// A reply with a body of its own.
         void writeText(LmVersion layout, byte[] body) {
-            ByteBuf out = header(layout, SUCCESS, body.length, TensorMetadata.NONE).writeBytes(body);
+            ByteBuf out =
+                    header(layout, SUCCESS, body.length, TensorMetadata.NONE).writeBytes(body);
             context.write(out, context.voidPromise());
         }
 

@@ -1,8 +1,7 @@
 package io.kvcache.server.lm;
 
-import io.kvcache.server.lm.LmSession.LmRequest;
-
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.lm.LmSession.LmRequest;
 import io.netty.buffer.ByteBuf;
 import java.util.Arrays;
 

@@ -1,7 +1,7 @@
 package io.kvcache.server.metrics;
 
-import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;

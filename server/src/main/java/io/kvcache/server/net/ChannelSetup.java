@@ -1,12 +1,8 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.Listener.TlsHandshakeHandler;
-
-
 import io.kvcache.server.net.Connection.CloseReason;
-
+import io.kvcache.server.net.Listener.TlsHandshakeHandler;
 import io.kvcache.server.net.Protocol.ProtocolKind;
-
 import io.netty.channel.Channel;
 import io.netty.handler.ssl.SslContext;
 import java.util.Map;

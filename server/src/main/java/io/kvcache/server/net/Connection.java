@@ -1,8 +1,8 @@
 package io.kvcache.server.net;
 
 import io.kvcache.core.time.Clock;
-import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Connection.CloseReason;
+import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
@@ -12,8 +12,8 @@ import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOutboundBuffer;
 import java.io.IOException;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;

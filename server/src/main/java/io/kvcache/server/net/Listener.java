@@ -1,9 +1,8 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.SessionHandler.ZeroCopyRecvAllocator;
-
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Protocol.ProtocolKind;
+import io.kvcache.server.net.SessionHandler.ZeroCopyRecvAllocator;
 import io.netty.bootstrap.ServerBootstrap;
 import io.netty.channel.AdaptiveRecvByteBufAllocator;
 import io.netty.channel.Channel;

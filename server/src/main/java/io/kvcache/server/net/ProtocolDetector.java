@@ -1,8 +1,6 @@
 package io.kvcache.server.net;
 
-
 import io.kvcache.server.net.Connection.CloseReason;
-
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;

@@ -202,8 +202,7 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
     /// The same for a session that holds something meanwhile.
     ///
     /// @param abandon run when the connection ends before there is an answer
-    public <T> void await(
-            Consumer<Consumer<T>> question, Consumer<T> next, Consumer<T> unwanted, Runnable abandon) {
+    public <T> void await(Consumer<Consumer<T>> question, Consumer<T> next, Consumer<T> unwanted, Runnable abandon) {
         suspended = true;
         abandonment = abandon;
         asking = true;

@@ -1,8 +1,8 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.ClientInfo;
 import io.kvcache.server.net.Connection.CloseReason;
-import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import java.net.SocketAddress;
 import java.nio.charset.StandardCharsets;

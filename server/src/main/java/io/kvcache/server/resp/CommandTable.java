@@ -1,15 +1,12 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespProtocol.RespStats;
-
-import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
-
-import io.kvcache.server.resp.Transaction.TransactionCommands;
-
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
+import io.kvcache.server.resp.RespProtocol.RespStats;
+import io.kvcache.server.resp.Transaction.TransactionCommands;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;
@@ -104,8 +101,8 @@ final class CommandTable {
             return ValueUpload.rejected("ERR value of " + bytes + " bytes; it takes 0 to "
                     + keyspace.keyspaceLimits().valueBytes());
         }
-        return ValueUpload.toPut(keyspace.put(
-                key, bytes, session.sequenceTracker(keyspace).onWrite(key)));
+        return ValueUpload.toPut(
+                keyspace.put(key, bytes, session.sequenceTracker(keyspace).onWrite(key)));
     }
 
     /// Whether the next argument is a value.

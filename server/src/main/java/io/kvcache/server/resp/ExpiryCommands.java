@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.util.List;
 import java.util.Locale;
@@ -131,7 +131,8 @@ final class ExpiryCommands {
         }
 
         /// As [#parse], and takes moments that have passed, for EXPIRE.
-        static long parseAllowingPast(String unit, long amount, long nowMillis, String command) throws CommandException {
+        static long parseAllowingPast(String unit, long amount, long nowMillis, String command)
+                throws CommandException {
             boolean seconds = unit.startsWith("EX");
             long most = seconds ? MAX_MILLIS / 1000 : MAX_MILLIS;
             if (amount > most || amount < -most) {

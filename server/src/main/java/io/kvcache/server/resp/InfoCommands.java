@@ -195,7 +195,8 @@ final class InfoCommands {
         /// Most that the tenant's values may take of host memory.
         long maxMemory() {
             return maxMemory(
-                    context.cache().stats(), context.keyspaceRouter().ownKeyspace().stats());
+                    context.cache().stats(),
+                    context.keyspaceRouter().ownKeyspace().stats());
         }
 
         private long maxMemory(CacheStats cache, KeyspaceStats keys) {
@@ -206,10 +207,14 @@ final class InfoCommands {
         private String stats(CacheStats cache, KeyspaceStats keys) {
             Lines lines = new Lines();
             if (context.soleTenant()) {
-                lines.add("total_connections_received", context.connectionRegistry().acceptedCount())
+                lines.add(
+                                "total_connections_received",
+                                context.connectionRegistry().acceptedCount())
                         .add("total_commands_processed", stats.commands.sum())
                         .add("total_error_replies", stats.errors.sum())
-                        .add("rejected_connections", context.connectionRegistry().closedCount(CloseReason.TOO_MANY));
+                        .add(
+                                "rejected_connections",
+                                context.connectionRegistry().closedCount(CloseReason.TOO_MANY));
             }
             return lines.add("expired_keys", keys.reads().expired())
                     .add(

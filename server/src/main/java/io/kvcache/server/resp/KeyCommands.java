@@ -1,10 +1,9 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.CommandSpec.Command;
-
-import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.resp.CommandSpec.Command;
 import java.util.List;
 import java.util.function.BiPredicate;
 
@@ -32,8 +31,8 @@ final class KeyCommands {
     }
 
     private void exists(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
-        Command each = countingCommand((keyspace, key) ->
-                session.sequenceTracker(keyspace).exists(key));
+        Command each = countingCommand(
+                (keyspace, key) -> session.sequenceTracker(keyspace).exists(key));
         each.run(session, request, out);
     }
 

@@ -1,15 +1,13 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespProtocol.RespStats;
-
-import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
-
-import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.ChunkKey;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
+import io.kvcache.server.resp.RespProtocol.RespStats;
 import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;

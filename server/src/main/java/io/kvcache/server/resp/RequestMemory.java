@@ -1,8 +1,7 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespDecoder.RespException;
-
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.resp.RespDecoder.RespException;
 import org.jspecify.annotations.Nullable;
 
 /// The heap that the arguments of one connection's request take until it is answered. A little is every

@@ -1,10 +1,9 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespProtocol.RespStats;
-
-import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.resp.RespProtocol.RespStats;
 import java.util.HashMap;
 import java.util.Map;
 
@@ -75,24 +74,25 @@ final class RespAuthenticator {
             in.run();
             return;
         }
-        session.handler().<AuthResult>await(
-                then -> listenerAuth.authenticate(
-                        session.connection().channel().remoteAddress(),
-                        userPassword.user(),
-                        userPassword.password(),
-                        then),
-                authResult -> {
-                    if (authResult.tenant() != null) {
-                        session.enterTenant(ofTenant(authResult.tenant()));
-                        in.run();
-                    } else {
-                        stats.errors.increment();
-                        out.writeError(
-                                authResult.outcome() == AuthResult.Outcome.THROTTLED
-                                        ? TOO_MANY_ATTEMPTS
-                                        : WRONG_PASSWORD);
-                    }
-                },
-                _ -> {});
+        session.handler()
+                .<AuthResult>await(
+                        then -> listenerAuth.authenticate(
+                                session.connection().channel().remoteAddress(),
+                                userPassword.user(),
+                                userPassword.password(),
+                                then),
+                        authResult -> {
+                            if (authResult.tenant() != null) {
+                                session.enterTenant(ofTenant(authResult.tenant()));
+                                in.run();
+                            } else {
+                                stats.errors.increment();
+                                out.writeError(
+                                        authResult.outcome() == AuthResult.Outcome.THROTTLED
+                                                ? TOO_MANY_ATTEMPTS
+                                                : WRONG_PASSWORD);
+                            }
+                        },
+                        _ -> {});
     }
 }

@@ -2,8 +2,8 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.net.Connection;
-import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.Protocol;
+import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.quota.ByteBudget;
 import io.netty.channel.ChannelPipeline;

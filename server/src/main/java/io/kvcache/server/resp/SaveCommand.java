@@ -1,8 +1,7 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespProtocol.RespStats;
-
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.resp.RespProtocol.RespStats;
 import java.time.Duration;
 import java.util.List;
 
@@ -47,15 +46,21 @@ final class SaveCommand {
         if (!context.serverInfo().hasDisk()) {
             throw new CommandException("ERR no disk is configured, so nothing can be saved; set disks");
         }
-        session.handler().<Long>await(then -> Thread.ofVirtual().start(() -> then.accept(flushAll())), unsavedBytes -> {
-            if (unsavedBytes == ALL_SAVED) {
-                stats.savedSeconds.set(context.keyspaceRouter().ownKeyspace().nowMillis() / 1000);
-                out.writeOk();
-            } else {
-                out.writeError("ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
-                        + " a disk fails, is full or slow, or a value is larger than half a percent of it");
-            }
-        }, _ -> {});
+        session.handler()
+                .<Long>await(
+                        then -> Thread.ofVirtual().start(() -> then.accept(flushAll())),
+                        unsavedBytes -> {
+                            if (unsavedBytes == ALL_SAVED) {
+                                stats.savedSeconds.set(
+                                        context.keyspaceRouter().ownKeyspace().nowMillis() / 1000);
+                                out.writeOk();
+                            } else {
+                                out.writeError(
+                                        "ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
+                                                + " a disk fails, is full or slow, or a value is larger than half a percent of it");
+                            }
+                        },
+                        _ -> {});
     }
 
     /// Brings all to disk; bytes that are not there after that.

@@ -205,7 +205,11 @@ final class Transaction {
                         out.writeOk();
                     }),
                     CommandSpec.of(
-                            "WATCH", -2, "noscript fast", CommandSpec.ArgumentPositions.ALL, TransactionCommands::watch),
+                            "WATCH",
+                            -2,
+                            "noscript fast",
+                            CommandSpec.ArgumentPositions.ALL,
+                            TransactionCommands::watch),
                     CommandSpec.of("UNWATCH", 1, "noscript fast", none, (session, request, out) -> out.writeOk()));
         }
 

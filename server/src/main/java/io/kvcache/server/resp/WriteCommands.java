@@ -1,21 +1,19 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.Keyspace;
-import io.kvcache.server.resp.RespProtocol.RespStats;
-
-import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
-
 import io.kvcache.core.time.Clock;
+import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
-import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.keyspace.PendingPut.Condition;
-import io.kvcache.server.keyspace.PendingPut;
-import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.log.LogRateLimiter;
-import java.lang.System.Logger.Level;
+import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
+import io.kvcache.server.resp.RespProtocol.RespStats;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -311,7 +309,8 @@ final class WriteCommands {
             LOG.log(
                     Level.WARNING,
                     "A SET was answered +OK and its value dropped, as the client may be LMCache's native one, which cannot"
-                            + " read an error: " + refusal.substring(refusal.indexOf(' ') + 1) + "; the key has " + keyBytes
+                            + " read an error: " + refusal.substring(refusal.indexOf(' ') + 1) + "; the key has "
+                            + keyBytes
                             + " bytes, and a value may have " + maxBytes
                             + " (limits.value_bytes). kv_dropped_total and values_dropped_after_ok of INFO count these"
                             + LogRateLimiter.suppressedNote(unsaid));

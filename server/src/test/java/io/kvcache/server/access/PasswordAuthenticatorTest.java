@@ -1,12 +1,10 @@
 package io.kvcache.server.access;
 
-import io.kvcache.server.access.PasswordAuthenticator.FailedLoginLog;
-
-import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
+import io.kvcache.server.access.PasswordAuthenticator.FailedLoginLog;
 import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.ManualClock;

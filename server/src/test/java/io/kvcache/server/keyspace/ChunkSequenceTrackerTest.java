@@ -1,13 +1,11 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
-
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
 import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;

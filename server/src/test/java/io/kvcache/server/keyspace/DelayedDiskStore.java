@@ -1,12 +1,10 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;

@@ -1,11 +1,10 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-
 import static io.kvcache.server.keyspace.TestKeyspace.content;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,13 +1,11 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -1,12 +1,10 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
-
-import io.kvcache.server.keyspace.KeyIndex.KeyShard;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+import io.kvcache.server.keyspace.KeyIndex.KeyShard;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;

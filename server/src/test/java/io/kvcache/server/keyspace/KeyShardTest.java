@@ -1,13 +1,11 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
-
-import io.kvcache.server.keyspace.KeyIndex.KeyShard;
-
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+import io.kvcache.server.keyspace.KeyIndex.KeyShard;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;

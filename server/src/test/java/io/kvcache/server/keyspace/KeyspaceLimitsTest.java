@@ -1,11 +1,9 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.quota.ByteBudget;
 import java.time.Duration;
 import java.util.Objects;

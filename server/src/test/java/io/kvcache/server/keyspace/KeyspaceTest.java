@@ -1,11 +1,5 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
-import io.kvcache.server.keyspace.Keyspace.KeyPage;
-
-import io.kvcache.server.keyspace.Keyspace.KeyInfo;
-
 import static io.kvcache.server.keyspace.TestKeyspace.content;
 import static io.kvcache.server.keyspace.TestKeyspace.fill;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
@@ -13,6 +7,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
+import io.kvcache.server.keyspace.Keyspace.KeyPage;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import java.time.Duration;
 import java.util.HashSet;
 import java.util.Set;

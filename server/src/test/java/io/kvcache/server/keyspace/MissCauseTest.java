@@ -1,11 +1,9 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-
-import io.kvcache.server.keyspace.Keyspace.ReadResult;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,9 +1,8 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;

@@ -1,12 +1,10 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.ChunkSequenceTracker.RecomputeAdvisor;
-
-import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.server.keyspace.ChunkSequenceTracker.RecomputeAdvisor;
+import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 

@@ -1,8 +1,7 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.ByteArrayOutputStream;
 import java.lang.foreign.ValueLayout;

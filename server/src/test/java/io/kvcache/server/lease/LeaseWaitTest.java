@@ -1,7 +1,5 @@
 package io.kvcache.server.lease;
 
-import io.kvcache.server.lease.LeaseEndpoint.LeaseRequest;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.access.ListenerAuth;
@@ -10,6 +8,7 @@ import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.keyspace.DelayedDiskStore;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
+import io.kvcache.server.lease.LeaseEndpoint.LeaseRequest;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;

@@ -1,10 +1,9 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.Connection.CloseReason;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Repetitions;
+import io.kvcache.server.net.Connection.CloseReason;
 import java.util.Arrays;
 import java.util.EnumSet;
 import java.util.Random;

@@ -1,11 +1,9 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.ProtocolDetector.ProtocolSniffer;
-
-import io.kvcache.server.net.Protocol.ProtocolKind;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.net.Protocol.ProtocolKind;
+import io.kvcache.server.net.ProtocolDetector.ProtocolSniffer;
 import io.netty.buffer.Unpooled;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;

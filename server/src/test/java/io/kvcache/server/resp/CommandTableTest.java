@@ -1,10 +1,9 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespProtocol.RespStats;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.resp.RespProtocol.RespStats;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;

@@ -1,7 +1,5 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespContext.ServerInfo;
-
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
@@ -11,6 +9,7 @@ import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.resp.RespContext.ServerInfo;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;

@@ -1,12 +1,11 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.WriteCommands.DroppedValueLog;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.log.LogCapture;
 import io.kvcache.server.net.EmbeddedConnection;
+import io.kvcache.server.resp.WriteCommands.DroppedValueLog;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -1,11 +1,10 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespDecoder.RespLimits;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.resp.RespDecoder.RespLimits;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
