@@ -34,8 +34,9 @@ public record RespContext(
     public record ServerInfo(String version, EvictionPolicyFactory policy, long startedNanos, boolean hasDisk) {
 
         /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a value is
-        /// used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as Redis
-        does.String redisPolicy() {
+        /// used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as
+        /// Redis does.
+        String redisPolicy() {
             return policy.equals(PolicyKind.IMPORTANCE) ? "allkeys-lfu" : "allkeys-lru";
         }
     }
