@@ -11,7 +11,7 @@ import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.endpoint.NamespaceFilter;
+import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
 import io.netty.buffer.UnpooledByteBufAllocator;

@@ -1,10 +1,13 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameSink;
+import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
 import java.util.ArrayList;
@@ -133,6 +136,22 @@ final class ClientSession {
     Namespace namespace(int id) {
         List<Namespace> all = namespaceNumbers.byNumber;
         return id < 1 || id > all.size() ? null : all.get(id - 1);
+    }
+
+    /// Reads `u32 namespace`: one that the session has registered.
+    Namespace requireNamespace(BodyReader body) throws ProtocolException {
+        int id = body.count("namespace");
+        Namespace namespace = namespace(id);
+        if (namespace == null) {
+            throw new ProtocolException("namespace = %d; allowed: those that REGISTER has answered".formatted(id));
+        }
+        return namespace;
+    }
+
+    /// Whether the client may see everything in this memory.
+    boolean mayMap(SharedMemory memory) {
+        String only = onlyTenant();
+        return only == null || memory.mayBeMappedBy(only);
     }
 
     void recordActivity(long nowNanos) {

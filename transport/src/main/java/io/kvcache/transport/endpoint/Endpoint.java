@@ -1,5 +1,11 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
+
+import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
+
+import io.kvcache.transport.endpoint.EndpointConnections.EndpointThreads;
+
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
@@ -34,7 +40,7 @@ public final class Endpoint implements AutoCloseable {
     /// How late it may be noticed at the end that nobody waits.
     private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
-    private final EndpointContext endpointContext;
+    private final EndpointContext context;
     private final ExecutorService executor;
     private final LongSupplier nanoClock;
     private final AuthThrottle authThrottle;
@@ -49,13 +55,17 @@ public final class Endpoint implements AutoCloseable {
         // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
         executor = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
-        EndpointContext.SharedState sharedState = new EndpointContext.SharedState(
-                new HeapBudget(options.limits().heap().chainBytes()), new SnapshotCursors(options, nanoClock));
-        endpointContext = new EndpointContext(
-                cache, options, new EndpointStats.Counters(), executor, new GracefulShutdown(), sharedState);
+        context = new EndpointContext(
+                cache,
+                options,
+                new EndpointStats.Counters(),
+                executor,
+                new GracefulShutdown(),
+                new HeapBudget(options.limits().heap().chainBytes()),
+                new SnapshotCursors(options, nanoClock));
         this.nanoClock = nanoClock;
         connectionLimiter = new ConnectionLimiter(options.limits().connections());
-        authThrottle = new AuthThrottle(nanoClock, endpointContext.counters());
+        authThrottle = new AuthThrottle(nanoClock, context.counters());
     }
 
     /// Hears of a connection: its frames go to what is answered. When there are too many whose clients have
@@ -81,12 +91,12 @@ public final class Endpoint implements AutoCloseable {
         int ended = 0;
         for (ClientSession session : sessions.values()) {
             if (session.isExpired(now) && endSession(session, DisconnectReason.SILENT)) {
-                endpointContext.counters().sessionsExpired.increment();
+                context.counters().sessionsExpired.increment();
                 ended++;
             }
         }
-        endpointContext.shared().snapshotCursors().expireIdle(now);
-        long handshake = endpointContext.options().timeouts().handshake().toNanos();
+        context.snapshotCursors().expireIdle(now);
+        long handshake = context.options().timeouts().handshake().toNanos();
         for (ServerConnection serverConnection : connections) {
             if (serverConnection.isHandshakeOverdue(now, handshake)) {
                 serverConnection.frameSink().close(DisconnectReason.SILENT);
@@ -98,13 +108,13 @@ public final class Endpoint implements AutoCloseable {
 
     /// What it serves and has served.
     public EndpointStats stats() {
-        return endpointContext.counters().stats(connections.size(), sessions.size());
+        return context.counters().stats(connections.size(), sessions.size());
     }
 
     /// Begins nothing new any more: sessions, leases and reservations are refused. What has begun goes on,
     /// over connections that there are or that join.
     public void drain() {
-        endpointContext.gracefulShutdown().begin(nowNanos());
+        context.gracefulShutdown().begin(nowNanos());
     }
 
     /// Whether all that had begun has ended, since [#drain]: no put that has its room, no table that blocks
@@ -114,11 +124,11 @@ public final class Endpoint implements AutoCloseable {
     public boolean isDrained(boolean moving) {
         long now = nowNanos();
         if (moving
-                || endpointContext.counters().waiting.sum() > 0
+                || context.counters().waiting.sum() > 0
                 || sessions.values().stream().anyMatch(ClientSession::hasWorkInProgress)) {
-            endpointContext.gracefulShutdown().onActivity(now);
+            context.gracefulShutdown().onActivity(now);
         }
-        return endpointContext.gracefulShutdown().isIdle(now);
+        return context.gracefulShutdown().isIdle(now);
     }
 
     /// Ends all sessions and connections, and waits for requests that wait for something, five seconds at
@@ -130,12 +140,12 @@ public final class Endpoint implements AutoCloseable {
         connections.forEach(each -> each.frameSink().close(DisconnectReason.SHUTDOWN));
         executor.shutdown();
         awaitPendingRequests();
-        endpointContext.shared().snapshotCursors().close();
+        context.snapshotCursors().close();
     }
 
     private void awaitPendingRequests() {
         long start = System.nanoTime();
-        while (endpointContext.counters().waiting.sum() > 0
+        while (context.counters().waiting.sum() > 0
                 && !Thread.currentThread().isInterrupted()) {
             if (System.nanoTime() - start > EndpointThreads.MAX_WAIT_NANOS) {
                 LOG.log(System.Logger.Level.WARNING, "requests of clients still wait when the endpoint closes");
@@ -154,7 +164,7 @@ public final class Endpoint implements AutoCloseable {
     }
 
     EndpointContext context() {
-        return endpointContext;
+        return context;
     }
 
     long nowNanos() {
@@ -163,7 +173,7 @@ public final class Endpoint implements AutoCloseable {
 
     /// A session for a client that has shown who it is.
     ClientSession beginSession(Hello hello, EndpointAuth endpointAuth, Secret secret) {
-        long longest = endpointContext.options().timeouts().maxLease().toMillis();
+        long longest = context.options().timeouts().maxLease().toMillis();
         long asked = hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), MIN_LEASE_MILLIS, longest);
         String only = endpointAuth.tenantRestriction(hello.tenant());
         long number = lastSession.incrementAndGet();
@@ -172,10 +182,10 @@ public final class Endpoint implements AutoCloseable {
                 number,
                 clientIdentity,
                 TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)),
-                endpointContext.counters());
+                context.counters());
         session.recordActivity(nowNanos());
         sessions.put(number, session);
-        endpointContext.counters().sessionsBegun.increment();
+        context.counters().sessionsBegun.increment();
         return session;
     }
 

@@ -3,41 +3,61 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
 import io.kvcache.transport.wire.Status;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// What all conversations of an endpoint share, but for the store.
+/// What all connections of an endpoint share, except for the store: each trust domain has its own.
 ///
-/// @param cache that this conversation uses
-/// @param executor runs what may wait; it must not be bounded, as requests are bounded a session
-/// @param shared what all sessions have together
+/// @param executor runs what may wait; it must not be bounded, as each session bounds its requests
+/// @param chains heap for the chains of all connections
 record EndpointContext(
         KvCache cache,
         EndpointOptions options,
         EndpointStats.Counters counters,
         Executor executor,
         GracefulShutdown gracefulShutdown,
-        SharedState shared) {
+        HeapBudget chains,
+        SnapshotCursors snapshotCursors) {
 
-    /// What all sessions have together.
-    ///
-    /// @param chains what they take of the heap
-    /// @param snapshotCursors few at a time
-    record SharedState(HeapBudget chains, SnapshotCursors snapshotCursors) {}
+    private static final System.Logger LOG = System.getLogger(EndpointContext.class.getName());
 
-    /// The same for whoever may speak for one tenant only: with the store of its trust domain, if that has
+    /// The same for a client that may speak for one tenant only: with the store of its trust domain, if that has
     /// one, which is on no fabric.
     ///
-    /// @param only null for who may speak for all
+    /// @param only null for a client that may speak for all
     EndpointContext forTenant(@Nullable String only) {
         KvCache own = only == null ? null : options.domains().get(only);
         return own == null
                 ? this
-                : new EndpointContext(own, options.withFabric(null), counters, executor, gracefulShutdown, shared);
+                : new EndpointContext(
+                        own, options.withFabric(null), counters, executor, gracefulShutdown, chains, snapshotCursors);
+    }
+
+    /// @throws RequestException when the endpoint is draining: it begins nothing that has to be given back
+    void requireNotDraining() throws RequestException {
+        if (gracefulShutdown.isStarted()) {
+            throw new RequestException(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE);
+        }
+    }
+
+    /// The memory that this session's client may map.
+    SharedMemory requireSharedMemory(ClientSession session) throws RequestException {
+        SharedMemory memory = sharedMemory();
+        if (memory == null) {
+            throw new RequestException(Status.UNSUPPORTED, "this server keeps its memory to itself");
+        }
+        if (!session.mayMap(memory)) {
+            throw new RequestException(
+                    Status.FORBIDDEN,
+                    "the memory is of another trust domain than \"" + session.onlyTenant() + "\"");
+        }
+        return memory;
     }
 
     /// The memory that clients on this host may map, or null when the store does not share any.
@@ -101,7 +121,7 @@ record EndpointContext(
 
     private void begin(ClientSession session, HeapReservation heapReservation) throws RequestException {
         if (!heapReservation.begin()) {
-            throw RequestException.forChain(Status.BUSY, ChainCache.budgetFullMessage(shared.chains));
+            throw RequestException.forChain(Status.BUSY, ChainCache.budgetFullMessage(chains));
         }
         if (!session.pendingRequests().tryBegin(options.limits().pendingRequests())) {
             heapReservation.end();
@@ -123,14 +143,21 @@ record EndpointContext(
     void runOrReject(EndpointRequest request, RequestStep step) {
         try {
             step.run();
-        } catch (RequestException requestException) {
-            request.reject(requestException);
-        } catch (IllegalArgumentException | IndexOutOfBoundsException wrong) {
-            request.reject(Status.INVALID, String.valueOf(wrong.getMessage()));
-        } catch (RuntimeException failed) {
-            System.getLogger(EndpointContext.class.getName())
-                    .log(System.Logger.Level.WARNING, request.type() + " of a remote client failed", failed);
-            request.reject(Status.FAILED, String.valueOf(failed.getMessage()));
+        } catch (RequestException | RuntimeException failed) {
+            reject(request, failed);
+        }
+    }
+
+    /// Answers a request that failed.
+    void reject(EndpointRequest request, Exception failure) {
+        switch (failure) {
+            case RequestException refused -> request.reject(refused);
+            case IllegalArgumentException wrong -> request.reject(Status.INVALID, String.valueOf(wrong.getMessage()));
+            case IndexOutOfBoundsException wrong -> request.reject(Status.INVALID, String.valueOf(wrong.getMessage()));
+            default -> {
+                LOG.log(System.Logger.Level.WARNING, request.type() + " of a remote client failed", failure);
+                request.reject(Status.FAILED, String.valueOf(failure.getMessage()));
+            }
         }
     }
 
@@ -168,5 +195,41 @@ record EndpointContext(
     @FunctionalInterface
     interface ResultStep<T> {
         void run(@Nullable T found) throws RequestException;
+    }
+
+    /// How an endpoint goes down: nothing new begins, what has begun goes on, and it is over when nobody has
+    /// gone on for a moment.
+    ///
+    /// The moment is for who has heard that blocks are there and is about to ask for them, or fills memory
+    /// that it is about to send.
+    ///
+    /// **Threads.** Any.
+    static final class GracefulShutdown {
+
+        static final String REJECTION_MESSAGE = "this server is going down";
+
+        private static final long IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+        private volatile boolean started;
+        private volatile long lastActivityNanos;
+
+        void begin(long nowNanos) {
+            lastActivityNanos = nowNanos;
+            started = true;
+        }
+
+        boolean isStarted() {
+            return started;
+        }
+
+        /// Something that had begun is under way.
+        void onActivity(long nowNanos) {
+            lastActivityNanos = nowNanos;
+        }
+
+        /// Whether nothing has been under way for a moment.
+        boolean isIdle(long nowNanos) {
+            return started && nowNanos - lastActivityNanos > IDLE_NANOS;
+        }
     }
 }

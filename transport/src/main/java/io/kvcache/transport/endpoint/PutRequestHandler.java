@@ -4,81 +4,94 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.core.shm.StagingArea;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.StagingDescriptor;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
+import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Requests that bring blocks and objects in: reserve, fill, abandon, or all in one.
+/// Requests of one connection that bring blocks and objects in: reserve, fill, abandon, or all in one.
+///
+/// Bytes come as a payload, or lie in staging memory that the client shares with this process. **Staged bytes can
+/// change at any moment**, as the client can write while they are read here. So they are copied into the room
+/// first, and the copy is summed: a client that writes too early spoils its own block, which then has not the
+/// checksum that it told.
 final class PutRequestHandler {
 
-    private final EndpointContext endpointContext;
+    /// Bytes that are copied from staging memory at once: still in a second-level cache when they are summed.
+    private static final long TILE_BYTES = 128 << 10;
+
+    private final EndpointContext context;
     private final ClientSession session;
     private final ChainCache chains;
-    private final ChainCache.ChainRetention holds;
-    private final UploadReservation.UploadCompletion uploadCompletion;
+    private final ChainCache.ChainRetention retention;
 
-    /// What the payload that is coming in over this connection fills.
+    /// What the payload fills that is coming in over this connection.
     private @Nullable UploadReservation filling;
 
-    PutRequestHandler(EndpointContext endpointContext, ClientSession session, ChainCache chains) {
-        this.endpointContext = endpointContext;
+    PutRequestHandler(EndpointContext context, ClientSession session, ChainCache chains) {
+        this.context = context;
         this.session = session;
         this.chains = chains;
-        holds = new ChainCache.ChainRetention(endpointContext.shared().chains());
-        uploadCompletion = new UploadReservation.UploadCompletion(endpointContext);
+        retention = new ChainCache.ChainRetention(context.chains());
     }
 
     /// `chain, u32 index, u32 part, u64 timeout` → `u8 outcome, u8 cause, 6 × 0, u64 reservation`
-    RequestDispatcher.RequestAction reserve(EndpointRequest request, BodyReader body)
-            throws ProtocolException, RequestException {
-        ChainCache.ResolvedChain resolvedChain = chains.resolve(body);
+    void reserve(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        ChainCache.ResolvedChain resolved = chains.resolve(body);
         int index = body.count("index");
         int part = body.count("part");
         long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
-        return () -> runReserve(request, timeout, holds.retain(resolvedChain), () -> {
-            BlockWriter writer =
-                    endpointContext.cache().put(resolvedChain.chain(), index, part, Duration.ofNanos(timeout));
+        context.requireNotDraining();
+        runReserve(request, timeout, retention.retain(resolved), () -> {
+            BlockWriter writer = context.cache().put(resolved.chain(), index, part, Duration.ofNanos(timeout));
             sendReservation(request, writer.outcome(), new UploadReservation.BlockReservation(writer));
         });
     }
 
     /// `u32 namespace, u32 key bytes, u64 bytes, u64 timeout, key` → as [#reserve]
-    RequestDispatcher.RequestAction reserveObject(EndpointRequest request, BodyReader body) throws ProtocolException {
-        Namespace namespace = ObjectRequestHandler.namespace(session, body);
+    void reserveObject(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        Namespace namespace = session.requireNamespace(body);
         int keyBytes = body.count("key bytes");
         long bytes = body.nonNegativeLong("bytes");
         long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
         byte[] key = body.bytes("key", keyBytes);
-        return () -> runReserve(request, timeout, EndpointContext.HeapReservation.NONE, () -> {
-            ObjectWriter writer = endpointContext.cache().putObject(namespace, key, bytes, Duration.ofNanos(timeout));
+        context.requireNotDraining();
+        runReserve(request, timeout, EndpointContext.HeapReservation.NONE, () -> {
+            ObjectWriter writer = context.cache().putObject(namespace, key, bytes, Duration.ofNanos(timeout));
             sendReservation(request, writer.outcome(), new UploadReservation.ObjectReservation(writer, key));
         });
     }
 
-    /// At once if it cannot wait, else beside the connection.
+    /// Runs at once what cannot wait, else beside the connection.
     ///
-    /// @param heapReservation what is kept for its chain while it waits
+    /// @param heap what is kept for its chain while it waits
     private void runReserve(
             EndpointRequest request,
             long timeoutNanos,
-            EndpointContext.HeapReservation heapReservation,
+            EndpointContext.HeapReservation heap,
             EndpointContext.RequestStep step)
             throws RequestException {
         if (timeoutNanos == 0) {
             step.run();
         } else {
-            endpointContext.later(session, request, heapReservation, step);
+            context.later(session, request, heap, step);
         }
     }
 
@@ -90,16 +103,12 @@ final class PutRequestHandler {
         } else {
             reservation.close();
         }
-        request.reply(new BodyWriter()
-                .u8(OutcomeCodec.code(outcome))
-                .u8(OutcomeCodec.cause(outcome))
-                .u16(0)
-                .i32(0)
-                .i64(number));
+        BodyWriter reply = new BodyWriter().u8(OutcomeCodec.code(outcome)).u8(OutcomeCodec.cause(outcome));
+        request.reply(reply.u16(0).i32(0).i64(number));
     }
 
     private long grant(UploadReservation reservation) throws RequestException {
-        int most = endpointContext.options().limits().handles();
+        int most = context.options().limits().handles();
         if (session.reservations().size() >= most) {
             reservation.close();
             throw new RequestException(Status.BUSY, "%d reservations are held; allowed: %1$d".formatted(most));
@@ -113,49 +122,54 @@ final class PutRequestHandler {
     }
 
     /// `u64 reservation`, no reply
-    RequestDispatcher.RequestAction abandon(BodyReader body) throws ProtocolException {
-        long number = body.i64("reservation");
-        return () -> {
-            UploadReservation reservation = session.reservations().remove(number);
-            if (reservation != null) {
-                reservation.close();
-            }
-        };
+    void abandon(BodyReader body) throws ProtocolException {
+        UploadReservation reservation = session.reservations().remove(body.i64("reservation"));
+        if (reservation != null) {
+            reservation.close();
+        }
+    }
+
+    private UploadReservation takeReservation(long number) throws RequestException {
+        UploadReservation reservation = session.reservations().remove(number);
+        if (reservation == null) {
+            throw new RequestException(Status.GONE, "reservation " + number + " is over");
+        }
+        return reservation;
     }
 
     /// `u64 reservation, u32 checksum, u32 0`, payload → `u8 outcome`
-    PayloadSink fill(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
+    PayloadSink fill(FrameHeader header, EndpointRequest request, BodyReader body)
+            throws ProtocolException, RequestException {
         long number = body.i64("reservation");
         int checksum = body.i32("checksum");
-        UploadReservation reservation = session.reservations().remove(number);
-        if (reservation == null) {
-            String text = "reservation " + number + " is over";
-            return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(Status.GONE, text));
-        }
-        return receiveInto(header, request, reservation, UploadReservation.UploadCompletion.forFill(checksum));
+        return receiveInto(header, request, takeReservation(number), ExpectedUpload.forFill(checksum));
     }
 
     private PayloadSink receiveInto(
-            FrameHeader header,
-            EndpointRequest request,
-            UploadReservation reservation,
-            UploadReservation.UploadCompletion.ExpectedUpload expectedUpload) {
+            FrameHeader header, EndpointRequest request, UploadReservation reservation, ExpectedUpload expected)
+            throws RequestException {
         List<MemorySegment> room = reservation.pieces();
-        long bytes = 0;
-        for (MemorySegment piece : room) {
-            bytes += piece.byteSize();
-        }
+        long bytes = bytes(room);
         if (bytes != header.payloadBytes()) {
             reservation.close();
-            String text = "a payload of %d bytes; the room is for %d".formatted(header.payloadBytes(), bytes);
-            return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(Status.INVALID, text));
+            throw new RequestException(
+                    Status.INVALID,
+                    "a payload of %d bytes; the room is for %d".formatted(header.payloadBytes(), bytes));
         }
         filling = reservation;
         return PayloadSink.into(room, sum -> {
             filling = null;
-            endpointContext.counters().bytesIn.add(header.payloadBytes());
-            uploadCompletion.seal(request, reservation, sum, expectedUpload);
+            context.counters().bytesIn.add(header.payloadBytes());
+            seal(request, reservation, sum, expected);
         });
+    }
+
+    private static long bytes(List<MemorySegment> pieces) {
+        long bytes = 0;
+        for (MemorySegment piece : pieces) {
+            bytes += piece.byteSize();
+        }
+        return bytes;
     }
 
     /// `chain, u32 index, u32 part, u32 checksum, u32 0`, payload → `u8 outcome, u8 sealed, 6 × 0`
@@ -166,52 +180,190 @@ final class PutRequestHandler {
         int part = body.count("part");
         int checksum = body.i32("checksum");
         return receiveDirect(header, request, checksum, () -> {
-            BlockWriter writer = endpointContext.cache().put(chain, index, part, KvCache.NO_WAIT);
+            BlockWriter writer = context.cache().put(chain, index, part, KvCache.NO_WAIT);
             return new OneStepPut(writer.outcome(), new UploadReservation.BlockReservation(writer));
         });
     }
 
     /// `u32 namespace, u32 key bytes, u32 checksum, u32 0, key`, payload → as [#put]
-    PayloadSink putObject(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
-        Namespace namespace = ObjectRequestHandler.namespace(session, body);
+    PayloadSink putObject(FrameHeader header, EndpointRequest request, BodyReader body)
+            throws ProtocolException, RequestException {
+        Namespace namespace = session.requireNamespace(body);
         int keyBytes = body.count("key bytes");
         int checksum = body.i32("checksum");
         byte[] key = body.skip(Integer.BYTES).bytes("key", keyBytes);
         return receiveDirect(header, request, checksum, () -> {
-            ObjectWriter writer =
-                    endpointContext.cache().putObject(namespace, key, header.payloadBytes(), KvCache.NO_WAIT);
+            ObjectWriter writer = context.cache().putObject(namespace, key, header.payloadBytes(), KvCache.NO_WAIT);
             return new OneStepPut(writer.outcome(), new UploadReservation.ObjectReservation(writer, key));
         });
     }
 
     private record OneStepPut(PutOutcome outcome, UploadReservation reservation) {}
 
-    /// Reserves while the payload is on its way, which has to come off the connection whatever there is to
-    /// say.
+    /// Reserves while the payload is on its way, which has to come off the connection whatever the answer is.
     private PayloadSink receiveDirect(
-            FrameHeader header, EndpointRequest request, int checksum, Supplier<OneStepPut> reserve) {
-        if (endpointContext.gracefulShutdown().isStarted()) {
-            return PayloadSink.discard(
-                    header.payloadBytes(), sum -> request.reject(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE));
-        }
-        OneStepPut oneStepPut;
+            FrameHeader header, EndpointRequest request, int checksum, Supplier<OneStepPut> reserve)
+            throws RequestException {
+        context.requireNotDraining();
+        OneStepPut put;
         try {
-            oneStepPut = reserve.get();
+            put = reserve.get();
         } catch (RuntimeException failed) {
-            return PayloadSink.discard(
-                    header.payloadBytes(),
-                    sum -> endpointContext.runOrReject(request, () -> {
-                        throw failed;
-                    }));
+            return PayloadSink.discard(header.payloadBytes(), sum -> context.reject(request, failed));
         }
-        if (oneStepPut.outcome != PutOutcome.RESERVED) {
-            oneStepPut.reservation.close();
-            return PayloadSink.discard(
-                    header.payloadBytes(),
-                    sum -> request.reply(UploadReservation.UploadCompletion.rejectedPutReply(oneStepPut.outcome)));
+        if (put.outcome != PutOutcome.RESERVED) {
+            put.reservation.close();
+            return PayloadSink.discard(header.payloadBytes(), sum -> request.reply(putReply(put.outcome, 0)));
         }
-        return receiveInto(
-                header, request, oneStepPut.reservation, UploadReservation.UploadCompletion.forPut(checksum));
+        return receiveInto(header, request, put.reservation, ExpectedUpload.forPut(checksum));
+    }
+
+    private static BodyWriter putReply(PutOutcome outcome, int sealed) {
+        BodyWriter reply = new BodyWriter().u8(OutcomeCodec.code(outcome)).u8(sealed);
+        return reply.u8(OutcomeCodec.cause(outcome)).u8(0).i32(0);
+    }
+
+    /// `u64 bytes` → see [StagingDescriptor]
+    void stage(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        long bytes = body.nonNegativeLong("bytes");
+        context.requireNotDraining();
+        SharedMemory memory = context.requireSharedMemory(session);
+        if (memory.maxStagingBytes() == 0) {
+            throw new RequestException(Status.UNSUPPORTED, "this server has no memory for clients to write into");
+        }
+        StagingArea area;
+        try {
+            area = session.staging().areaOrCreate(() -> memory.createStagingArea(bytes));
+        } catch (IllegalStateException none) {
+            throw new RequestException(Status.BUSY, String.valueOf(none.getMessage()));
+        }
+        BodyWriter reply = new BodyWriter(64);
+        new StagingDescriptor(area.bytes(), area.header(), area.file()).write(reply);
+        request.reply(reply);
+    }
+
+    /// `u64 reservation`, [StagedRange] → `u8 outcome`
+    void fillStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        long number = body.i64("reservation");
+        StagedRange staged = StagedRange.read(body);
+        sealStaged(request, takeReservation(number), staged, ExpectedUpload.forFill(staged.checksum()));
+    }
+
+    /// `chain, u32 index, u32 part`, [StagedRange] → `u8 outcome, u8 sealed, 6 × 0`
+    void putStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        BlockChain chain = chains.read(body);
+        int index = body.count("index");
+        int part = body.count("part");
+        StagedRange staged = StagedRange.read(body);
+        context.requireNotDraining();
+        BlockWriter writer = context.cache().put(chain, index, part, KvCache.NO_WAIT);
+        putStaged(request, writer.outcome(), new UploadReservation.BlockReservation(writer), staged);
+    }
+
+    /// `u32 namespace, u32 key bytes`, [StagedRange], `key` → as [#putStaged]
+    void putObjectStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        Namespace namespace = session.requireNamespace(body);
+        int keyBytes = body.count("key bytes");
+        StagedRange staged = StagedRange.read(body);
+        byte[] key = body.bytes("key", keyBytes);
+        context.requireNotDraining();
+        ObjectWriter writer = context.cache().putObject(namespace, key, staged.bytes(), KvCache.NO_WAIT);
+        putStaged(request, writer.outcome(), new UploadReservation.ObjectReservation(writer, key), staged);
+    }
+
+    private void putStaged(
+            EndpointRequest request, PutOutcome outcome, UploadReservation reservation, StagedRange staged)
+            throws RequestException {
+        if (outcome == PutOutcome.RESERVED) {
+            sealStaged(request, reservation, staged, ExpectedUpload.forPut(staged.checksum()));
+        } else {
+            reservation.close();
+            request.reply(putReply(outcome, 0));
+        }
+    }
+
+    private void sealStaged(
+            EndpointRequest request, UploadReservation reservation, StagedRange staged, ExpectedUpload expected)
+            throws RequestException {
+        ChunkedCrc sum = new ChunkedCrc();
+        boolean copied = false;
+        try {
+            copy(staged, reservation.pieces(), sum);
+            copied = true;
+        } finally {
+            if (!copied) {
+                reservation.close();
+            }
+        }
+        context.counters().bytesStaged.add(staged.bytes());
+        seal(request, reservation, sum, expected);
+    }
+
+    private void copy(StagedRange staged, List<MemorySegment> room, ChunkedCrc sum) throws RequestException {
+        StagingArea area = session.staging().area();
+        if (area == null) {
+            throw new RequestException(Status.INVALID, "this session has no staging memory; allowed: after STAGE");
+        }
+        long bytes = bytes(room);
+        if (bytes != staged.bytes()) {
+            throw new RequestException(
+                    Status.INVALID, "%d staged bytes; the room is for %d".formatted(staged.bytes(), bytes));
+        }
+        if (staged.offset() > area.bytes() - bytes) {
+            throw new RequestException(
+                    Status.INVALID,
+                    "%d staged bytes from %d on; allowed: up to %d".formatted(bytes, staged.offset(), area.bytes()));
+        }
+        long from = staged.offset();
+        for (MemorySegment piece : room) {
+            copy(area, from, piece, sum);
+            from += piece.byteSize();
+        }
+    }
+
+    private static void copy(StagingArea area, long offset, MemorySegment piece, ChunkedCrc sum)
+            throws RequestException {
+        long size = piece.byteSize();
+        for (long at = 0; at < size; at += TILE_BYTES) {
+            MemorySegment tile = piece.asSlice(at, Math.min(TILE_BYTES, size - at));
+            if (!area.read(offset + at, tile)) {
+                throw new RequestException(Status.GONE, "the staging memory is closed, or was cut short");
+            }
+            sum.update(tile);
+        }
+    }
+
+    /// The checksum that a client told of its bytes, and how to answer once they are sealed.
+    private record ExpectedUpload(int checksum, Function<SealOutcome, BodyWriter> answer) {
+
+        /// Of a request that fills room that was reserved before.
+        static ExpectedUpload forFill(int checksum) {
+            return new ExpectedUpload(checksum, outcome -> new BodyWriter().u8(OutcomeCodec.code(outcome)));
+        }
+
+        /// Of a request that reserves and fills.
+        static ExpectedUpload forPut(int checksum) {
+            return new ExpectedUpload(checksum, outcome -> putReply(PutOutcome.RESERVED, OutcomeCodec.code(outcome)));
+        }
+    }
+
+    /// Seals bytes that lie in their room if they have the checksum that the client told, else drops them.
+    ///
+    /// @param sum of the bytes in the room
+    private void seal(
+            EndpointRequest request, UploadReservation reservation, ChunkedCrc sum, ExpectedUpload expected) {
+        byte[] trailer = reservation.trailer();
+        if (trailer.length > 0) {
+            sum.update(MemorySegment.ofArray(trailer));
+        }
+        int found = sum.value();
+        if (found != expected.checksum) {
+            context.counters().corrupt.increment();
+            reservation.close();
+            request.reject(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, expected.checksum));
+            return;
+        }
+        context.runOrReject(request, () -> request.reply(expected.answer.apply(reservation.seal(found))));
     }
 
     /// The connection is over, perhaps in the middle of a payload.

@@ -5,39 +5,38 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
 
-/// Hands the requests of one connection to those who know how.
+/// Hands each request of one connection to the handler of its kind.
+///
+/// A handler reads the whole body first: a malformed one ends the connection. A request that is sound and cannot be
+/// done is answered by an error, and the connection goes on.
 final class RequestDispatcher {
 
-    private final EndpointContext endpointContext;
+    /// Bytes each way in one PROBE: enough that moving them takes the time, and no worse for the server than reads.
+    private static final int MAX_PROBE_BYTES = 1 << 20;
+
+    /// The answer to a probe; never written to.
+    private static final MemorySegment ZEROS = Arena.global().allocate(MAX_PROBE_BYTES);
+
+    private final EndpointContext context;
     private final ClientSession session;
     private final ChainCache chains;
-    private final BlockSender blockSender;
-    private final BlockRequestHandler blocks;
+    private final LeaseRequestHandler leases;
     private final PutRequestHandler puts;
-    private final StagedPutHandler staged;
-    private final ObjectRequestHandler objects;
-    private final StoreAdminRequestHandler store;
-    private final SharedMemoryHandler share;
-    private final DiscoveryHandler ways;
+    private final StoreRequestHandler store;
 
-    RequestDispatcher(EndpointContext endpointContext, ClientSession session) {
-        this.endpointContext = endpointContext;
+    RequestDispatcher(EndpointContext context, ClientSession session) {
+        this.context = context;
         this.session = session;
-        chains = new ChainCache(
-                session,
-                endpointContext.options().limits().heap(),
-                endpointContext.shared().chains());
-        blockSender = new BlockSender(endpointContext, session);
-        share = new SharedMemoryHandler(endpointContext, session, blockSender);
-        blocks = new BlockRequestHandler(endpointContext, session, chains, blockSender, share);
-        puts = new PutRequestHandler(endpointContext, session, chains);
-        staged = new StagedPutHandler(endpointContext, session, chains, share);
-        objects = new ObjectRequestHandler(endpointContext, session, blockSender, share);
-        store = new StoreAdminRequestHandler(endpointContext, session);
-        ways = new DiscoveryHandler(endpointContext);
+        chains = new ChainCache(session, context.options().limits().heap(), context.chains());
+        leases = new LeaseRequestHandler(context, session, chains);
+        puts = new PutRequestHandler(context, session, chains);
+        store = new StoreRequestHandler(context, session, chains);
     }
 
     ClientSession session() {
@@ -45,90 +44,88 @@ final class RequestDispatcher {
     }
 
     void onMessage(MessageType type, EndpointRequest request, BodyReader body) throws ProtocolException {
-        blockSender.onNextRequest();
-        RequestAction requestAction;
+        leases.onNextRequest();
         try {
-            requestAction = parse(type, request, body);
-        } catch (RequestException requestException) {
-            request.reject(requestException);
-            return;
+            handle(type, request, body);
+        } catch (RequestException | RuntimeException failed) {
+            context.reject(request, failed);
         }
-        if (endpointContext.gracefulShutdown().rejects(type)) {
-            request.reject(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE);
-            return;
-        }
-        endpointContext.runOrReject(request, requestAction::run);
     }
 
-    /// A request that has been read: it is sound, but may still be refused.
-    @FunctionalInterface
-    interface RequestAction {
-        void run() throws RequestException;
-    }
-
-    private RequestAction parse(MessageType type, EndpointRequest request, BodyReader body)
+    private void handle(MessageType type, EndpointRequest request, BodyReader body)
             throws ProtocolException, RequestException {
-        return switch (type) {
-            case PING, RENEW -> () -> request.reply(new BodyWriter());
-            case SHARE -> share.share(request);
-            case FABRIC -> share.fabric(request);
-            case PLACES -> share.places(request, body);
-            case TOUCH -> share.touch(body);
-            case OFFERS -> ways.listOffers(request);
+        switch (type) {
+            case PING, RENEW -> request.reply(new BodyWriter());
+            case OFFERS -> request.reply(new BodyWriter(128).text(context.options().aeron()));
+            case CHAIN -> chains.define(body);
+            case ACQUIRE -> leases.acquire(request, body);
+            case READ -> leases.read(request, body);
+            case RELEASE -> leases.release(body);
+            case GET_OBJECT -> leases.getObject(request, body);
+            case SHARE -> leases.share(request);
+            case FABRIC -> leases.fabric(request);
+            case PLACES -> leases.places(request, body);
+            case TOUCH -> leases.touch(body);
+            case RESERVE -> puts.reserve(request, body);
+            case RESERVE_OBJECT -> puts.reserveObject(request, body);
+            case ABANDON -> puts.abandon(body);
+            case STAGE -> puts.stage(request, body);
+            case FILL_STAGED -> puts.fillStaged(request, body);
+            case PUT_STAGED -> puts.putStaged(request, body);
+            case PUT_OBJECT_STAGED -> puts.putObjectStaged(request, body);
             case REGISTER -> store.register(request, body);
-            case DROP_NAMESPACE -> store.drop(request, body);
+            case MATCH -> store.match(request, body);
+            case CONTAINS_OBJECT -> store.containsObject(request, body);
+            case DROP_CHAIN -> store.dropChain(request, body);
+            case DROP_OBJECT -> store.dropObject(request, body);
+            case DROP_NAMESPACE -> store.dropNamespace(request, body);
+            case HINT -> store.hint(request, body);
+            case HINT_OBJECTS -> store.hintObjects(request, body);
             case STATS -> store.stats(request);
             case EVENTS -> store.events(request, body);
             case SNAPSHOT -> store.snapshot(request, body);
             case FLUSH -> store.flush(request, body);
-            case CHAIN -> blocks.defineChain(body);
-            case MATCH -> blocks.match(request, body);
-            case ACQUIRE -> blocks.acquire(request, body);
-            case READ -> blocks.read(request, body);
-            case RELEASE -> blocks.release(body);
-            case DROP_CHAIN -> blocks.drop(request, body);
-            case HINT -> blocks.hint(request, body);
-            case RESERVE -> puts.reserve(request, body);
-            case RESERVE_OBJECT -> puts.reserveObject(request, body);
-            case ABANDON -> puts.abandon(body);
-            case STAGE -> staged.stage(request, body);
-            case FILL_STAGED -> staged.fill(request, body);
-            case PUT_STAGED -> staged.put(request, body);
-            case PUT_OBJECT_STAGED -> staged.putObject(request, body);
-            case GET_OBJECT -> objects.get(request, body);
-            case CONTAINS_OBJECT -> objects.contains(request, body);
-            case DROP_OBJECT -> objects.drop(request, body);
-            case HINT_OBJECTS -> objects.hint(request, body);
             case FILL, PUT, PUT_OBJECT, PROBE ->
                 throw new ProtocolException(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->
                 throw new ProtocolException("message " + type + " from a client that is in; allowed: requests");
-        };
-    }
-
-    PayloadSink onPayload(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
-        blockSender.onNextRequest();
-        try {
-            return payloadSink(header, request, body);
-        } catch (RequestException requestException) {
-            return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(requestException));
         }
     }
 
-    private PayloadSink payloadSink(FrameHeader header, EndpointRequest request, BodyReader body)
+    PayloadSink onPayload(FrameHeader header, EndpointRequest request, BodyReader body) throws ProtocolException {
+        leases.onNextRequest();
+        try {
+            return switch (request.type()) {
+                case FILL -> puts.fill(header, request, body);
+                case PUT -> puts.put(header, request, body);
+                case PUT_OBJECT -> puts.putObject(header, request, body);
+                case PROBE -> probe(header, request, body);
+                default -> throw new RequestException(Status.INVALID, request.type() + " takes no payload");
+            };
+        } catch (RequestException refused) {
+            return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(refused));
+        }
+    }
+
+    /// `u32 bytes, u32 0`, payload that is thrown away → `u32 1`, then DATA with as many zeros
+    private static PayloadSink probe(FrameHeader header, EndpointRequest request, BodyReader body)
             throws ProtocolException, RequestException {
-        return switch (request.type()) {
-            case FILL -> puts.fill(header, request, body);
-            case PUT -> puts.put(header, request, body);
-            case PUT_OBJECT -> puts.putObject(header, request, body);
-            case PROBE -> ways.probe(header, request, body);
-            default -> throw new RequestException(Status.INVALID, request.type() + " takes no payload");
-        };
+        int bytes = body.count("bytes");
+        int told = header.payloadBytes();
+        if (bytes < 1 || bytes > MAX_PROBE_BYTES || told > MAX_PROBE_BYTES) {
+            throw new RequestException(
+                    Status.INVALID,
+                    "a probe of %d bytes there and %d back; allowed: 1 to %d".formatted(told, bytes, MAX_PROBE_BYTES));
+        }
+        return PayloadSink.discard(told, sum -> {
+            request.reply(new BodyWriter().i32(1));
+            request.frameSink().send(request.dataFrames().next(0, 0, Payload.of(ZEROS.asSlice(0, bytes))));
+        });
     }
 
     /// The connection is over.
     void onClosed() {
-        blockSender.onClosed();
+        leases.onClosed();
         puts.onClosed();
         chains.onClosed();
     }

@@ -1,18 +1,31 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
+
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.HandshakeProof;
+import io.kvcache.transport.wire.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.Welcome;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// One connection, from its first frame to its last: first who it is, then requests in order.
+/// One connection, from its first frame to its last: the handshake, then requests in order.
+///
+/// The handshake is HELLO, which is answered by a challenge, and AUTH, which is answered by a session.
 final class ServerConnection implements FrameHandler {
 
     /// Of a stranger: HELLO with the longest name of a tenant, and as much for what a later version adds.
@@ -22,7 +35,13 @@ final class ServerConnection implements FrameHandler {
     private final FrameSink frameSink;
     private final EndpointStats.Counters counters;
     private final long openedNanos;
-    private final ServerHandshake serverHandshake;
+    private @Nullable Hello hello;
+    private @Nullable Challenge challenge;
+    private EndpointAuth endpointAuth = EndpointAuth.unauthenticated();
+
+    /// Whether this connection began its session, and so ends it.
+    private boolean startedSession;
+
     private @Nullable RequestDispatcher requestDispatcher;
     private volatile @Nullable ClientSession session;
 
@@ -32,7 +51,6 @@ final class ServerConnection implements FrameHandler {
         this.frameSink = frameSink;
         this.openedNanos = since;
         counters = endpoint.context().counters();
-        serverHandshake = new ServerHandshake(endpoint, this);
     }
 
     /// Whether it has taken too long to say who it is.
@@ -85,12 +103,127 @@ final class ServerConnection implements FrameHandler {
 
     private void handshake(MessageType type, FrameHeader header, BodyReader body) throws ProtocolException {
         ClientSession welcomed =
-                serverHandshake.onMessage(type, EndpointRequest.of(type, header, frameSink, counters), body);
+                handshake(type, EndpointRequest.of(type, header, frameSink, counters), body);
         if (welcomed != null) {
             onActivity(welcomed);
             requestDispatcher = new RequestDispatcher(endpoint.context().forTenant(welcomed.onlyTenant()), welcomed);
             session = welcomed;
         }
+    }
+
+    /// Returns the session, once there is one.
+    private @Nullable ClientSession handshake(MessageType type, EndpointRequest request, BodyReader body) throws ProtocolException {
+        Hello said = hello;
+        Challenge asked = challenge;
+        if (type == MessageType.HELLO && said == null) {
+            onHello(Hello.read(body), request);
+            return null;
+        }
+        if (type == MessageType.AUTH && said != null && asked != null) {
+            return admit(said, asked, new Secret(body.bytes("proof", HandshakeProof.BYTES)), request);
+        }
+        String allowed = said == null ? "HELLO" : "AUTH";
+        throw new ProtocolException("message %s at the beginning; allowed: %s".formatted(type, allowed));
+    }
+
+    private void onHello(Hello said, EndpointRequest request) throws ProtocolException {
+        if (said.version() < Hello.VERSION) {
+            throw new ProtocolException("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
+        }
+        endpointAuth = endpoint.context().options().auth().current();
+        EndpointContext endpointContext = endpoint.context().forTenant(endpointAuth.tenantRestriction(said.tenant()));
+        SharedMemory shared = endpointContext.sharedMemory();
+        long memory = shared == null ? 0 : Hello.SHARED_MEMORY;
+        long staging =
+                shared == null || shared.maxStagingBytes() == 0 ? 0 : Challenge.STAGING | Challenge.STAGED_OBJECTS;
+        long fabric = endpointContext.options().fabric() == null ? 0 : Challenge.FABRIC;
+        Challenge asked = new Challenge(
+                Hello.VERSION,
+                endpointAuth.requiresProof(),
+                memory | fabric | staging | Challenge.PUTS | Challenge.HINTS | Challenge.OBJECT_HINTS,
+                Secret.random(Hello.NONCE_BYTES));
+        hello = said;
+        challenge = asked;
+        frameSink.send(asked.frame(request.number()));
+    }
+
+    private @Nullable ClientSession admit(Hello said, Challenge asked, Secret shown, EndpointRequest request) {
+        ClientSession joined = said.startsSession() ? null : joinedSession(said);
+        Secret right;
+        boolean unseen;
+        synchronized (endpoint.authThrottle().lockFor(frameSink.peerAddress())) {
+            unseen = endpointAuth.requiresProof()
+                    && joined == null
+                    && endpoint.authThrottle().isThrottled(frameSink.peerAddress(), endpointAuth);
+            right = unseen ? null : matchingSecret(said, asked, shown, joined);
+            if (!unseen && right == null && endpointAuth.requiresProof()) {
+                endpoint.authThrottle().recordFailure(frameSink.peerAddress(), said.tenant());
+            }
+        }
+        if (unseen) {
+            return reject(
+                    request,
+                    Status.BUSY,
+                    "too many wrong proofs came from there; they are looked at again within "
+                            + AuthThrottle.FAILURE_WINDOW.toSeconds() + " s");
+        }
+        if (right == null) {
+            return reject(request, Status.UNAUTHORIZED, "the proof is wrong: another secret, or an unknown tenant");
+        }
+        if (said.startsSession() && endpoint.context().gracefulShutdown().isStarted()) {
+            request.reject(Status.BUSY, GracefulShutdown.REJECTION_MESSAGE);
+            frameSink.close(DisconnectReason.SHUTDOWN);
+            return null;
+        }
+        String tenant = endpointAuth.separatesTenants() ? said.tenant() : "";
+        if (!endpoint.connectionLimiter().admit(this, tenant)) {
+            int most = endpoint.context().options().limits().connections();
+            String why = tenant.isEmpty()
+                    ? most + " connections are open; allowed: " + most
+                    : "tenant \"" + tenant + "\" has as many connections open as are free; allowed: fewer, of " + most;
+            request.reject(Status.BUSY, why);
+            frameSink.close(DisconnectReason.OVER_LIMIT);
+            return null;
+        }
+        ClientSession session = said.startsSession() ? endpoint.beginSession(said, endpointAuth, right) : joined;
+        if (session == null || !session.addConnection(frameSink)) {
+            return reject(request, Status.UNAUTHORIZED, "there is no such session");
+        }
+        startedSession = said.startsSession();
+        Secret mine = endpointAuth.requiresProof()
+                ? new HandshakeProof(right, said, asked).serverProof()
+                : Secret.zeros(HandshakeProof.BYTES);
+        int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
+        frameSink.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
+        return session;
+    }
+
+    /// The session of a ticket, for the tenant that began it.
+    private @Nullable ClientSession joinedSession(Hello said) {
+        ClientSession session = endpoint.findSession(said.session(), said.ticket());
+        return session != null && session.tenant().equals(said.tenant()) ? session : null;
+    }
+
+    /// The secret that the client has proved to know, or null. The present secrets are good, and for a session the
+    /// one that it began with: an authenticated client may open more connections.
+    private @Nullable Secret matchingSecret(Hello said, Challenge asked, Secret shown, @Nullable ClientSession joined) {
+        List<Secret> good = new ArrayList<>(endpointAuth.secretsOf(said.tenant()));
+        if (joined != null) {
+            good.add(joined.secret());
+        }
+        Secret right = null;
+        for (Secret each : good) {
+            if (!endpointAuth.requiresProof() || shown.equals(new HandshakeProof(each, said, asked).clientProof())) {
+                right = each;
+            }
+        }
+        return right;
+    }
+
+    private @Nullable ClientSession reject(EndpointRequest request, Status status, String why) {
+        request.reject(status, why);
+        frameSink.close(DisconnectReason.UNAUTHORIZED);
+        return null;
     }
 
     private void onActivity(ClientSession by) {
@@ -118,7 +251,7 @@ final class ServerConnection implements FrameHandler {
         if (open != null) {
             open.onClosed();
             open.session().removeConnection(frameSink);
-            if (serverHandshake.startedSession()) {
+            if (startedSession) {
                 open.session().close(DisconnectReason.SESSION_OVER);
             }
         }

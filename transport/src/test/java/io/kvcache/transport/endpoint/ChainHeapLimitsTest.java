@@ -1,5 +1,7 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.memory.ChunkedCrc;
@@ -128,9 +130,9 @@ final class ChainHeapLimitsTest {
             require(second, 0, Status.BUSY, "given up for others");
             require(second, 1, Status.OK, "");
             first.end(DisconnectReason.PEER_CLOSED);
-            assertThat(endpoint.context().shared().chains().reservedBytes()).isEqualTo(ChainCache.BLOCK_BYTES);
+            assertThat(endpoint.context().chains().reservedBytes()).isEqualTo(ChainCache.BLOCK_BYTES);
             second.end(DisconnectReason.PEER_CLOSED);
-            assertThat(endpoint.context().shared().chains().reservedBytes()).isZero();
+            assertThat(endpoint.context().chains().reservedBytes()).isZero();
         }
     }
 
@@ -144,7 +146,7 @@ final class ChainHeapLimitsTest {
                 TestClient testClient = TestClient.connect(endpoint);
                 for (int round = 0; round < 300; round++) {
                     tell(testClient, round % ChainCache.SLOT_COUNT, 1 + round * 7 % 100);
-                    assertThat(endpoint.context().shared().chains().reservedBytes())
+                    assertThat(endpoint.context().chains().reservedBytes())
                             .isBetween(0L, 300L * ChainCache.BLOCK_BYTES);
                 }
                 testClient.end(DisconnectReason.PEER_CLOSED);
@@ -153,7 +155,7 @@ final class ChainHeapLimitsTest {
             for (Future<Void> teller : threads.invokeAll(tellers)) {
                 teller.get();
             }
-            assertThat(endpoint.context().shared().chains().reservedBytes()).isZero();
+            assertThat(endpoint.context().chains().reservedBytes()).isZero();
         }
     }
 

@@ -1,5 +1,7 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockChain;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointConnections.EndpointThreads;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.concurrent.atomic.AtomicInteger;

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.endpoint.HeapLimits;
+import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
 import java.time.Duration;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;

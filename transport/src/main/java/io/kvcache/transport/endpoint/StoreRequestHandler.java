@@ -1,0 +1,260 @@
+package io.kvcache.transport.endpoint;
+
+import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.Match;
+import io.kvcache.core.ObjectHint;
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.EventBatch;
+import io.kvcache.core.event.StoreSnapshot;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.core.time.Timeouts;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.EventCodec;
+import io.kvcache.transport.wire.HintCodec;
+import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ObjectHintCodec;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.StatsCodec;
+import io.kvcache.transport.wire.Status;
+import java.time.Duration;
+import java.util.List;
+
+/// Requests of one connection that move no bytes of blocks: look-ups, drops, hints, statistics and events.
+final class StoreRequestHandler {
+
+    /// Half a MiB of events in one reply.
+    private static final int MAX_EVENTS = 8192;
+
+    /// The operator's own tenant: the only one that may do what concerns all tenants.
+    private static final String DEFAULT_TENANT = "default";
+
+    private final EndpointContext context;
+    private final ClientSession session;
+    private final ChainCache chains;
+
+    StoreRequestHandler(EndpointContext context, ClientSession session, ChainCache chains) {
+        this.context = context;
+        this.session = session;
+        this.chains = chains;
+    }
+
+    private static BodyWriter yesNo(boolean yes) {
+        return new BodyWriter().u8(yes ? 1 : 0);
+    }
+
+    /// A namespace → `u32 number`, and where memory is shared `u32` that its records have
+    void register(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        Namespace namespace = namespace(body);
+        String only = session.onlyTenant();
+        if (only != null && !only.equals(namespace.tenant())) {
+            throw new RequestException(
+                    Status.FORBIDDEN,
+                    "tenant = \"%s\" of %s; allowed: \"%s\"".formatted(namespace.tenant(), namespace, only));
+        }
+        String refusal = context.options().namespaces().rejectionReason(namespace);
+        if (refusal != null) {
+            throw new RequestException(Status.FORBIDDEN, refusal);
+        }
+        context.cache().register(namespace);
+        int number = session.registerNamespace(namespace);
+        if (number == 0) {
+            throw new RequestException(
+                    Status.BUSY,
+                    "%d namespaces are registered; allowed: %1$d".formatted(ClientSession.MAX_NAMESPACES));
+        }
+        BodyWriter reply = new BodyWriter().i32(number);
+        SharedMemory memory = context.sharedMemory();
+        request.reply(memory == null ? reply : reply.i32(memory.namespaceId(namespace)));
+    }
+
+    private static Namespace namespace(BodyReader body) throws ProtocolException {
+        try {
+            return NamespaceCodec.read(body);
+        } catch (IllegalArgumentException impossible) {
+            throw new ProtocolException(String.valueOf(impossible.getMessage()));
+        }
+    }
+
+    /// `chain[, u64 timeout]` → `u32 device, u32 host, u32 disk`
+    void match(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        BlockChain chain = chains.read(body);
+        boolean timed = body.hasRemaining();
+        Duration timeout = Duration.ofNanos(timed ? body.nonNegativeLong("timeout") : 0);
+        KvCache cache = context.cache();
+        Match match = timed ? cache.match(chain, timeout) : cache.match(chain);
+        request.reply(new BodyWriter()
+                .i32(match.deviceBlocks())
+                .i32(match.hostBlocks())
+                .i32(match.diskBlocks()));
+    }
+
+    /// `u32 namespace, u32 key bytes, key` → `u8 here`
+    void containsObject(EndpointRequest request, BodyReader body) throws ProtocolException {
+        Namespace namespace = session.requireNamespace(body);
+        request.reply(yesNo(context.cache().containsObject(namespace, key(body))));
+    }
+
+    private static byte[] key(BodyReader body) throws ProtocolException {
+        return body.bytes("key", body.count("key bytes"));
+    }
+
+    /// `chain, u32 from` → `u32 blocks`
+    void dropChain(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        BlockChain chain = chains.read(body);
+        int from = body.count("from");
+        request.reply(new BodyWriter().i32(context.cache().drop(chain, from)));
+    }
+
+    /// `u32 namespace, u32 key bytes, key` → `u8 was here`
+    void dropObject(EndpointRequest request, BodyReader body) throws ProtocolException {
+        Namespace namespace = session.requireNamespace(body);
+        request.reply(yesNo(context.cache().dropObject(namespace, key(body))));
+    }
+
+    /// `u32 namespace` → `u64 blocks and objects`
+    void dropNamespace(EndpointRequest request, BodyReader body) throws ProtocolException {
+        Namespace namespace = session.requireNamespace(body);
+        request.reply(new BodyWriter().i64(context.cache().drop(namespace)));
+    }
+
+    /// `chain` and a [hint][HintCodec] → `u8 taken`; 0 for an unknown kind.
+    void hint(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        BlockChain chain = chains.read(body);
+        Hint hint = HintCodec.read(body).forChain(chain);
+        request.reply(yesNo(hint != null && applyHint(hint)));
+    }
+
+    private boolean applyHint(Hint hint) {
+        KvCache cache = context.cache();
+        if (!(hint instanceof Hint.Pin pin) || pin.chain().length() == 0) {
+            return cache.hint(hint);
+        }
+        return applyPin(SessionPins.PinRequest.of(cache, pin), pin.time()) || pin.time().isZero();
+    }
+
+    private boolean applyPin(SessionPins.PinRequest pin, Duration time) {
+        return session.pins().apply(SessionPins.PinRefCounts.of(context.cache()), pin, Timeouts.toNanos(time));
+    }
+
+    /// `u32 namespace` and a [hint][ObjectHintCodec] → `u32 taken`; 0 for an unknown kind.
+    void hintObjects(EndpointRequest request, BodyReader body) throws ProtocolException {
+        Namespace namespace = session.requireNamespace(body);
+        ObjectHintCodec.DecodedObjectHint decoded = ObjectHintCodec.read(body);
+        ObjectHint hint = decoded.hint();
+        request.reply(new BodyWriter().i32(hint == null ? 0 : applyHint(namespace, decoded.keys(), hint)));
+    }
+
+    private int applyHint(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        KvCache cache = context.cache();
+        if (!(hint instanceof ObjectHint.Pin pin)) {
+            return cache.hintObjects(namespace, keys, hint);
+        }
+        int taken = 0;
+        for (byte[] key : keys) {
+            List<byte[]> one = List.of(key);
+            SessionPins.PinRequest request = new SessionPins.PinRequest(
+                    BlockKey.ofObject(namespace, key),
+                    () -> cache.hintObjects(namespace, one, pin) > 0,
+                    () -> cache.hintObjects(namespace, one, new ObjectHint.Pin(Duration.ZERO)));
+            taken += applyPin(request, pin.time()) ? 1 : 0;
+        }
+        return pin.time().isZero() ? taken : Math.min(taken, SessionPins.MAX_PINS); // the first have ended
+    }
+
+    /// → see [StatsCodec]
+    void stats(EndpointRequest request) {
+        BodyWriter reply = new BodyWriter(1024);
+        StatsCodec.write(context.cache().stats(), session.namespaceNumbers().numbers(), reply);
+        request.reply(reply);
+    }
+
+    /// `u64 sequence, u32 most` → `u64 next, u8 lost, 3 × 0, u32 events`, and these
+    void events(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        long sequence = body.i64("sequence");
+        int most = body.count("most");
+        requireAllTenants();
+        EventBatch batch = context.cache().events().since(sequence, Math.min(most, MAX_EVENTS));
+        List<CacheEvent> events = batch.events();
+        BodyWriter reply = new BodyWriter(16 + EventCodec.BYTES * events.size());
+        reply.i64(batch.nextSequence()).u8(batch.hasGap() ? 1 : 0).u8(0).u16(0);
+        reply.i32(events.size());
+        events.forEach(event -> EventCodec.write(event, reply));
+        request.reply(reply);
+    }
+
+    /// Events and snapshots name the blocks of all tenants.
+    private void requireAllTenants() throws RequestException {
+        if (session.onlyTenant() != null) {
+            throw new RequestException(Status.FORBIDDEN, "events tell of all tenants; allowed: who may speak for all");
+        }
+    }
+
+    /// `u64 snapshot (0: take one), u32 first, u32 0` → `u64 snapshot, u64 next, u32 stored, u32
+    /// namespaces, u32 events, u32 0`, for each namespace that the session has registered `u32 number in
+    /// events, u32 number of the session`, and events from the first on.
+    void snapshot(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        long number = body.i64("snapshot");
+        int first = body.count("first");
+        requireAllTenants();
+        SnapshotCursors cursors = context.snapshotCursors();
+        if (number == 0) {
+            context.later(
+                    session, request, () -> sendPage(request, cursors.open(session, context.cache()), first));
+            return;
+        }
+        StoreSnapshot kept = cursors.find(session, number);
+        if (kept == null) {
+            throw new RequestException(Status.GONE, "snapshot " + number + " was read, or gave way to another");
+        }
+        sendPage(request, new SnapshotCursors.NumberedSnapshot(number, kept), first);
+    }
+
+    private void sendPage(EndpointRequest request, SnapshotCursors.NumberedSnapshot numbered, int first) {
+        StoreSnapshot snapshot = numbered.snapshot();
+        int stored = snapshot.stored().size();
+        int from = Math.min(first, stored);
+        List<CacheEvent> events = snapshot.stored().subList(from, Math.min(stored, from + MAX_EVENTS));
+        BodyWriter reply = new BodyWriter(256 + EventCodec.BYTES * events.size());
+        BodyWriter names = new BodyWriter();
+        snapshot.namespaces().forEach((id, namespace) -> {
+            Integer own = session.namespaceNumbers().numbers().get(namespace);
+            if (own != null) {
+                names.i32(id).i32(own);
+            }
+        });
+        if (from + events.size() == stored) {
+            context.snapshotCursors().finish(session, numbered.number());
+        }
+        reply.i64(numbered.number()).i64(snapshot.nextSequence()).i32(stored);
+        reply.i32(names.size() / 8).i32(events.size()).i32(0).append(names);
+        events.forEach(event -> EventCodec.write(event, reply));
+        request.reply(reply);
+    }
+
+    /// `u64 timeout` → `u8 durable`
+    void flush(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        Duration timeout = Duration.ofNanos(request.boundedTimeout(body.nonNegativeLong("timeout")));
+        requireFlushAllowed();
+        context.later(
+                session, request, () -> request.reply(yesNo(context.cache().flush(timeout))));
+    }
+
+    /// A flush writes what all tenants have stored, and may take minutes of the disks' time.
+    private void requireFlushAllowed() throws RequestException {
+        String only = session.onlyTenant();
+        if (only != null
+                && !only.equals(DEFAULT_TENANT)
+                && !context.options().domains().containsKey(only)) {
+            throw new RequestException(
+                    Status.FORBIDDEN,
+                    "tenant = \"%s\" may not flush, as that writes what all tenants have; allowed: tenant \"%s\", or a"
+                                    .formatted(only, DEFAULT_TENANT)
+                            + " client that may speak for all");
+        }
+    }
+}
