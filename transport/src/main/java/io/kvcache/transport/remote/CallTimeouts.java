@@ -18,23 +18,23 @@ final class CallTimeouts {
     private volatile boolean stopped;
 
     /// Somebody begins to wait.
-    void begin(FrameConnection frameConnection, long nanos) {
-        deadlines.put(frameConnection, System.nanoTime() + nanos);
+    void begin(FrameConnection connection, long nanos) {
+        deadlines.put(connection, System.nanoTime() + nanos);
         if (stopped) { // Looked at behind the put, as #end() sets it before it looks for lines: one of them sees the
             // other.
-            frameConnection.close(DisconnectReason.SHUTDOWN);
+            connection.close(DisconnectReason.SHUTDOWN);
         }
     }
 
     /// Nobody ticks any more.
     void end() {
         stopped = true;
-        deadlines.keySet().forEach(frameConnection -> frameConnection.close(DisconnectReason.SHUTDOWN));
+        deadlines.keySet().forEach(connection -> connection.close(DisconnectReason.SHUTDOWN));
     }
 
     /// Nobody waits any more.
-    void end(FrameConnection frameConnection) {
-        deadlines.remove(frameConnection);
+    void end(FrameConnection connection) {
+        deadlines.remove(connection);
     }
 
     /// Whether somebody waits.
@@ -44,9 +44,9 @@ final class CallTimeouts {
 
     void closeExpired() {
         long now = System.nanoTime();
-        deadlines.forEach((frameConnection, end) -> {
-            if (end - now < 0 && deadlines.remove(frameConnection, end)) {
-                frameConnection.close(DisconnectReason.STALLED);
+        deadlines.forEach((connection, end) -> {
+            if (end - now < 0 && deadlines.remove(connection, end)) {
+                connection.close(DisconnectReason.STALLED);
             }
         });
     }

@@ -76,9 +76,9 @@ final class ChainDictionary {
     private List<OutboundFrame> clearingFrames() {
         List<OutboundFrame> frames = new ArrayList<>();
         for (int slot = 0; slot < SLOTS; slot++) {
-            DefinedChain definedChain = slots.set(slot, null);
-            if (definedChain != null) {
-                BodyWriter empty = new BodyWriter().u8(slot).u8(slot).u16(0).i32(definedChain.namespace);
+            DefinedChain defined = slots.set(slot, null);
+            if (defined != null) {
+                BodyWriter empty = new BodyWriter().u8(slot).u8(slot).u16(0).i32(defined.namespace);
                 frames.add(empty.i32(0).i32(0).request(MessageType.CHAIN, 0, 0));
             }
         }
@@ -106,19 +106,19 @@ final class ChainDictionary {
         return new ChainReference(slot, definitionFrames(slot, nearest, namespace, chain, most));
     }
 
-    private static int commonPrefix(@Nullable DefinedChain definedChain, BlockChain chain, int namespace) {
-        if (definedChain == null || definedChain.namespace != namespace) {
+    private static int commonPrefix(@Nullable DefinedChain defined, BlockChain chain, int namespace) {
+        if (defined == null || defined.namespace != namespace) {
             return 0;
         }
-        int most = Math.min(definedChain.chain.length(), chain.length());
-        if (definedChain.chain == chain) {
+        int most = Math.min(defined.chain.length(), chain.length());
+        if (defined.chain == chain) {
             return most;
         }
         int index = 0;
         while (index < most
-                && definedChain.chain.keyLo(index) == chain.keyLo(index)
-                && definedChain.chain.keyHi(index) == chain.keyHi(index)
-                && definedChain.chain.engineHash64(index) == chain.engineHash64(index)) {
+                && defined.chain.keyLo(index) == chain.keyLo(index)
+                && defined.chain.keyHi(index) == chain.keyHi(index)
+                && defined.chain.engineHash64(index) == chain.engineHash64(index)) {
             index++;
         }
         return index;
@@ -128,8 +128,8 @@ final class ChainDictionary {
         int oldest = 0;
         long least = Long.MAX_VALUE;
         for (int slot = 0; slot < SLOTS; slot++) {
-            DefinedChain definedChain = slots.get(slot);
-            long use = definedChain == null ? 0 : definedChain.lastUse;
+            DefinedChain defined = slots.get(slot);
+            long use = defined == null ? 0 : defined.lastUse;
             if (use < least) {
                 least = use;
                 oldest = slot;

@@ -23,21 +23,21 @@ import org.jspecify.annotations.Nullable;
 /// Opens a connection and says who is there; then passes its frames on to whoever it is for.
 final class ClientHandshake implements FrameHandler {
 
-    private final HandshakeSettings handshakeSettings;
+    private final HandshakeSettings settings;
     private final Hello hello;
     private @Nullable Challenge challenge;
     private @Nullable Welcome welcome;
     private @Nullable RpcException refusal;
     private @Nullable FrameHandler next;
 
-    private ClientHandshake(HandshakeSettings handshakeSettings, Hello hello) {
-        this.handshakeSettings = handshakeSettings;
+    private ClientHandshake(HandshakeSettings settings, Hello hello) {
+        this.settings = settings;
         this.hello = hello;
     }
 
     /// A connection that may be used, and how to hear it.
     record OpenedConnection(
-            FrameConnection frameConnection, Challenge challenge, Welcome welcome, ClientHandshake handshake) {
+            FrameConnection connection, Challenge challenge, Welcome welcome, ClientHandshake handshake) {
 
         /// From now on, frames go there.
         void handOverTo(FrameHandler handler) {
@@ -57,10 +57,10 @@ final class ClientHandshake implements FrameHandler {
             long timeoutNanos) {}
 
     /// Begins a session, or joins one.
-    static OpenedConnection open(Connector connector, HandshakeSettings handshakeSettings)
+    static OpenedConnection open(Connector connector, HandshakeSettings settings)
             throws IOException, RpcException {
-        RemoteOptions options = handshakeSettings.options;
-        Welcome joined = handshakeSettings.joined;
+        RemoteOptions options = settings.options;
+        Welcome joined = settings.joined;
         Hello hello = new Hello(
                 Hello.VERSION,
                 joined == null ? 0 : joined.session(),
@@ -69,41 +69,41 @@ final class ClientHandshake implements FrameHandler {
                 joined == null ? Secret.zeros(Hello.TICKET_BYTES) : joined.ticket(),
                 (int) options.lease().toMillis(),
                 options.tenant());
-        ClientHandshake handshake = new ClientHandshake(handshakeSettings, hello);
-        long until = System.nanoTime() + handshakeSettings.timeoutNanos;
-        FrameConnection frameConnection = connector.connect(handshake, handshakeSettings.timeoutNanos);
+        ClientHandshake handshake = new ClientHandshake(settings, hello);
+        long until = System.nanoTime() + settings.timeoutNanos;
+        FrameConnection connection = connector.connect(handshake, settings.timeoutNanos);
         long left = Math.max(1, until - System.nanoTime());
-        handshakeSettings.callTimeouts.begin(frameConnection, left);
+        settings.callTimeouts.begin(connection, left);
         try {
-            Welcome welcome = handshake.run(frameConnection, left);
+            Welcome welcome = handshake.run(connection, left);
             return new OpenedConnection(
-                    frameConnection, Objects.requireNonNull(handshake.challenge), welcome, handshake);
+                    connection, Objects.requireNonNull(handshake.challenge), welcome, handshake);
         } catch (RpcException failed) {
-            frameConnection.close(DisconnectReason.UNAUTHORIZED);
+            connection.close(DisconnectReason.UNAUTHORIZED);
             throw failed;
         } catch (RuntimeException | Error bug) {
-            frameConnection.close(DisconnectReason.INTERNAL);
+            connection.close(DisconnectReason.INTERNAL);
             throw bug;
         } finally {
-            handshakeSettings.callTimeouts.end(frameConnection);
+            settings.callTimeouts.end(connection);
         }
     }
 
-    private Welcome run(FrameConnection frameConnection, long patienceNanos) throws RpcException {
-        frameConnection.send(hello.frame(1, patienceNanos));
+    private Welcome run(FrameConnection connection, long patienceNanos) throws RpcException {
+        connection.send(hello.frame(1, patienceNanos));
         while (challenge == null) {
-            pump(frameConnection);
+            pump(connection);
         }
         if (challenge.version() != Hello.VERSION) {
             throw RpcException.rejected(
                     Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
         }
-        Secret secret = handshakeSettings.options.secret();
+        Secret secret = settings.options.secret();
         HandshakeProof proof = new HandshakeProof(secret == null ? Secret.zeros(1) : secret, hello, challenge);
         Secret shown = challenge.proofRequired() ? proof.clientProof() : Secret.zeros(HandshakeProof.BYTES);
-        frameConnection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
+        connection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
         while (welcome == null) {
-            pump(frameConnection);
+            pump(connection);
         }
         if (secret != null && !welcome.proof().equals(proof.serverProof())) {
             throw RpcException.rejected(Status.UNAUTHORIZED, "the server does not know the secret");
@@ -111,8 +111,8 @@ final class ClientHandshake implements FrameHandler {
         return welcome;
     }
 
-    private void pump(FrameConnection frameConnection) throws RpcException {
-        boolean open = frameConnection.pump();
+    private void pump(FrameConnection connection) throws RpcException {
+        boolean open = connection.pump();
         if (refusal != null) {
             throw refusal;
         }

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /// The connection that carries many requests at a time. A thread of its own reads it.
 final class ControlConnection implements FrameHandler {
 
-    private final FrameConnection frameConnection;
+    private final FrameConnection connection;
     private final Consumer<LeaseProgress> progress;
     private final Runnable ended;
     private final ReleaseQueue releaseQueue;
@@ -61,36 +61,36 @@ final class ControlConnection implements FrameHandler {
     /// @param progress hears news, on the reading thread
     /// @param ended hears that the connection is over
     ControlConnection(
-            ClientHandshake.OpenedConnection openedConnection,
+            ClientHandshake.OpenedConnection opened,
             ReleaseQueue releaseQueue,
             Consumer<LeaseProgress> progress,
             Runnable ended) {
-        frameConnection = openedConnection.frameConnection();
+        connection = opened.connection();
         this.releaseQueue = releaseQueue;
         this.progress = progress;
         this.ended = ended;
-        openedConnection.handOverTo(this);
+        opened.handOverTo(this);
     }
 
     /// Reads until the connection is over.
     void readLoop() {
         boolean open = true;
         while (open) {
-            open = frameConnection.pump();
+            open = connection.pump();
         }
     }
 
     /// Asks, and answers what the reply will say.
-    <T> CompletableFuture<T> call(CallRequest<T> callRequest) {
+    <T> CompletableFuture<T> call(CallRequest<T> request) {
         long number = numbers.incrementAndGet();
-        PendingCall<T> call = registerCall(number, callRequest, false);
-        send(number, callRequest);
+        PendingCall<T> call = registerCall(number, request, false);
+        send(number, request);
         return call.result;
     }
 
-    private synchronized <T> void send(long number, CallRequest<T> callRequest) {
-        OutboundFrame request = callRequest.body.request(callRequest.type, number, callRequest.timeoutNanos);
-        frameConnection.send(ReleaseQueue.prepend(request, releaseQueue.drain()));
+    private synchronized <T> void send(long number, CallRequest<T> request) {
+        OutboundFrame frame = request.body.request(request.type, number, request.timeoutNanos);
+        connection.send(ReleaseQueue.prepend(frame, releaseQueue.drain()));
     }
 
     /// Asks about a chain.
@@ -99,19 +99,19 @@ final class ControlConnection implements FrameHandler {
     <T> CompletableFuture<T> call(BlockChain chain, int namespace, Function<BodyWriter, CallRequest<T>> question) {
         long number = numbers.incrementAndGet();
         synchronized (this) {
-            ChainDictionary.ChainReference chainReference = chains.define(chain, namespace);
+            ChainDictionary.ChainReference reference = chains.define(chain, namespace);
             BodyWriter body =
-                    new BodyWriter().u8(chainReference.slot()).u8(0).u16(0).i32(chain.length());
+                    new BodyWriter().u8(reference.slot()).u8(0).u16(0).i32(chain.length());
             CallRequest<T> asked = question.apply(body);
             PendingCall<T> call = registerCall(number, asked, true);
             OutboundFrame request = asked.body.request(asked.type, number, asked.timeoutNanos);
-            frameConnection.send(ReleaseQueue.prepend(chainReference.prependTo(request), releaseQueue.drain()));
+            connection.send(ReleaseQueue.prepend(reference.prependTo(request), releaseQueue.drain()));
             return call.result;
         }
     }
 
-    private <T> PendingCall<T> registerCall(long number, CallRequest<T> callRequest, boolean chain) {
-        PendingCall<T> call = new PendingCall<>(callRequest.parser, new CompletableFuture<>(), chain);
+    private <T> PendingCall<T> registerCall(long number, CallRequest<T> request, boolean chain) {
+        PendingCall<T> call = new PendingCall<>(request.parser, new CompletableFuture<>(), chain);
         calls.put(number, call);
         if (closed) {
             fail(number);
@@ -145,18 +145,18 @@ final class ControlConnection implements FrameHandler {
 
     /// Tells something that has no answer.
     synchronized void sendOneWay(MessageType type, BodyWriter body) {
-        frameConnection.send(ReleaseQueue.prepend(body.request(type, 0, 0), releaseQueue.drain()));
+        connection.send(ReleaseQueue.prepend(body.request(type, 0, 0), releaseQueue.drain()));
     }
 
     /// Gives back what nothing else has taken along.
     synchronized void flushReleases() {
         if (!releaseQueue.isEmpty()) {
-            frameConnection.send(ReleaseQueue.releaseBody(releaseQueue.drain()).request(MessageType.RELEASE, 0, 0));
+            connection.send(ReleaseQueue.releaseBody(releaseQueue.drain()).request(MessageType.RELEASE, 0, 0));
         }
     }
 
     FrameConnection connection() {
-        return frameConnection;
+        return connection;
     }
 
     @Override

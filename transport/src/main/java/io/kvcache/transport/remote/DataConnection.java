@@ -14,6 +14,7 @@ import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.util.List;
+import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -21,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// answer itself: nobody else has to be woken.
 final class DataConnection implements FrameHandler {
 
-    private final FrameConnection frameConnection;
+    private final FrameConnection connection;
     private final CallTimeouts callTimeouts;
     private final ReleaseQueue releaseQueue;
     private final ChainDictionary chains = new ChainDictionary();
@@ -47,6 +48,32 @@ final class DataConnection implements FrameHandler {
         boolean isComplete();
     }
 
+    /// Reads an answer of one frame without payload.
+    static final class SingleReply<T> implements ReplyHandler {
+
+        private final ControlConnection.ReplyParser<T> parser;
+        private @Nullable T value;
+
+        SingleReply(ControlConnection.ReplyParser<T> parser) {
+            this.parser = parser;
+        }
+
+        /// What the answer says; only after a call that has returned.
+        T value() {
+            return Objects.requireNonNull(value);
+        }
+
+        @Override
+        public void onReply(BodyReader body) throws ProtocolException {
+            value = parser.parse(body);
+        }
+
+        @Override
+        public boolean isComplete() {
+            return value != null;
+        }
+    }
+
     /// Requests of which several are on their way at a time. Their answers come in order.
     interface RequestPipeline {
 
@@ -62,19 +89,19 @@ final class DataConnection implements FrameHandler {
     }
 
     DataConnection(
-            ClientHandshake.OpenedConnection openedConnection, CallTimeouts callTimeouts, ReleaseQueue releaseQueue) {
-        frameConnection = openedConnection.frameConnection();
+            ClientHandshake.OpenedConnection opened, CallTimeouts callTimeouts, ReleaseQueue releaseQueue) {
+        connection = opened.connection();
         this.callTimeouts = callTimeouts;
         this.releaseQueue = releaseQueue;
-        openedConnection.handOverTo(this);
+        opened.handOverTo(this);
     }
 
     boolean isOpen() {
-        return frameConnection.isOpen();
+        return connection.isOpen();
     }
 
     void close() {
-        frameConnection.close(DisconnectReason.SHUTDOWN);
+        connection.close(DisconnectReason.SHUTDOWN);
     }
 
     /// A request about a chain.
@@ -97,18 +124,18 @@ final class DataConnection implements FrameHandler {
     /// Asks about a chain, once more if the server has given it up, and waits for all of the
     /// answer.
     void call(ChainRequest chainRequest, long timeoutNanos, ReplyHandler with) throws RpcException {
-        ReplyHandler _ = RpcClient.RetryOnce.run(timeoutNanos, this::invalidateChains, left -> {
+        ReplyHandler _ = RpcClient.retryOnce(timeoutNanos, this::invalidateChains, left -> {
             callOnce(chainRequest, left, with);
             return with;
         });
     }
 
     private void callOnce(ChainRequest chainRequest, long timeoutNanos, ReplyHandler with) throws RpcException {
-        ChainDictionary.ChainReference chainReference = defineChain(chainRequest.chain, chainRequest.number);
+        ChainDictionary.ChainReference reference = defineChain(chainRequest.chain, chainRequest.number);
         BodyWriter body =
-                new BodyWriter().u8(chainReference.slot()).u8(0).u16(0).i32(chainRequest.chain.length());
+                new BodyWriter().u8(reference.slot()).u8(0).u16(0).i32(chainRequest.chain.length());
         chainRequest.rest.accept(body);
-        call(chainReference.prependTo(body.request(chainRequest.type, ++number, timeoutNanos)), timeoutNanos, with);
+        call(reference.prependTo(body.request(chainRequest.type, ++number, timeoutNanos)), timeoutNanos, with);
     }
 
     /// Asks, and waits for all of the answer.
@@ -129,14 +156,14 @@ final class DataConnection implements FrameHandler {
         replied = false;
         refusal = null;
         List<Long> back = releaseQueue.drain();
-        callTimeouts.begin(frameConnection, timeoutNanos);
+        callTimeouts.begin(connection, timeoutNanos);
         try {
-            boolean open = frameConnection.send(ReleaseQueue.prepend(frame, back));
+            boolean open = connection.send(ReleaseQueue.prepend(frame, back));
             while (open && !with.isComplete() && refusal == null) {
-                open = frameConnection.pump();
+                open = connection.pump();
             }
         } finally {
-            callTimeouts.end(frameConnection);
+            callTimeouts.end(connection);
             replyHandler = null;
         }
         if (refusal != null) {
@@ -162,21 +189,21 @@ final class DataConnection implements FrameHandler {
         boolean more = true;
         try {
             while (open && (more || lastReplied < number)) {
-                callTimeouts.begin(frameConnection, timeoutNanos);
+                callTimeouts.begin(connection, timeoutNanos);
                 if (!more || number - lastReplied == ahead) {
-                    open = frameConnection.pump();
+                    open = connection.pump();
                     continue;
                 }
                 OutboundFrame next = asking.nextFrame(number + 1);
                 more = next != null;
                 if (next != null) {
                     number++;
-                    open = frameConnection.send(ReleaseQueue.prepend(next, told));
+                    open = connection.send(ReleaseQueue.prepend(next, told));
                     told = List.of();
                 }
             }
         } finally {
-            callTimeouts.end(frameConnection);
+            callTimeouts.end(connection);
             pipeline = null;
         }
         if (!told.isEmpty() || lastReplied < number) {

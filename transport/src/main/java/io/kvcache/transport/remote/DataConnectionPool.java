@@ -1,6 +1,9 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.Welcome;
 import java.io.IOException;
 import java.util.concurrent.ConcurrentLinkedDeque;
@@ -48,22 +51,46 @@ final class DataConnectionPool {
 
     /// Lends a connection for one use. Until one is free, until it is open and until it has answered is no longer
     /// than a request may take, all together.
-    void withConnection(ConnectionTask connectionTask) throws RpcException {
-        withConnection(System.nanoTime() + options.requestTimeoutNanos(), connectionTask);
+    void withConnection(ConnectionTask task) throws RpcException {
+        withConnection(deadlineNanos(), task);
+    }
+
+    /// When a request must be answered that begins now.
+    long deadlineNanos() {
+        return System.nanoTime() + options.requestTimeoutNanos();
     }
 
     /// Lends a connection for a use that is over at a moment.
-    void withConnection(long untilNanos, ConnectionTask connectionTask) throws RpcException {
+    void withConnection(long untilNanos, ConnectionTask task) throws RpcException {
         acquirePermit(untilNanos);
         try {
             DataConnection line = idle.pollFirst();
             if (line == null || !line.isOpen()) {
                 line = open(remainingNanos(untilNanos));
             }
-            withConnection(line, untilNanos, connectionTask);
+            withConnection(line, untilNanos, task);
         } finally {
             permits.release();
         }
+    }
+
+    /// Asks over a connection, and returns what the answer says, which is one frame without payload.
+    <T> T call(long untilNanos, MessageType type, BodyWriter body, ControlConnection.ReplyParser<T> parser)
+            throws RpcException {
+        return call(untilNanos, type, body, Payload.NONE, parser);
+    }
+
+    /// The same, for a request that has a payload.
+    <T> T call(
+            long untilNanos,
+            MessageType type,
+            BodyWriter body,
+            Payload payload,
+            ControlConnection.ReplyParser<T> parser)
+            throws RpcException {
+        DataConnection.SingleReply<T> reply = new DataConnection.SingleReply<>(parser);
+        withConnection(untilNanos, (line, patience) -> line.call(type, body, payload, patience, reply));
+        return reply.value();
     }
 
     private static long remainingNanos(long untilNanos) throws RpcException {
@@ -74,13 +101,13 @@ final class DataConnectionPool {
         return left;
     }
 
-    private void withConnection(DataConnection line, long untilNanos, ConnectionTask connectionTask)
+    private void withConnection(DataConnection line, long untilNanos, ConnectionTask task)
             throws RpcException {
         boolean good = true;
         try {
             long left = remainingNanos(untilNanos);
             good = false; // what ends it from here on, but an answer, ends the connection
-            connectionTask.run(line, left);
+            task.run(line, left);
             good = true;
         } catch (RpcException failed) {
             good |= failed.hasReply();
@@ -113,9 +140,9 @@ final class DataConnectionPool {
             throw RpcException.noReply("the session is over");
         }
         try {
-            ClientHandshake.OpenedConnection openedConnection = ClientHandshake.open(
+            ClientHandshake.OpenedConnection opened = ClientHandshake.open(
                     connector, new ClientHandshake.HandshakeSettings(options, callTimeouts, session, timeoutNanos));
-            return new DataConnection(openedConnection, callTimeouts, releaseQueue);
+            return new DataConnection(opened, callTimeouts, releaseQueue);
         } catch (IOException unreachable) {
             throw RpcException.noReply(String.valueOf(unreachable.getMessage()));
         }

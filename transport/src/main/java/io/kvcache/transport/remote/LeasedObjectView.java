@@ -13,206 +13,159 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/// An object that a lease keeps on the server, and segments that end with the view.
+/// An object that a lease keeps on the server, and segments that end with the view: in one buffer of this process,
+/// or where the object lies in the server's mapped memory.
 ///
 /// **Threads.** Any; closing it beside a use of it is the caller's mistake, which checked segments tell.
-abstract class LeasedObjectView implements ObjectView {
+final class LeasedObjectView implements ObjectView {
 
-    private final RemoteCacheContext remoteCacheContext;
-    private final RemoteSession remoteSession;
+    private final RpcClient client;
+    private final RemoteSession session;
     private final long lease;
     private final long bytes;
+    private final Contents contents;
     private final SegmentLifetime scope;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    /// @param lease given back at the end
-    LeasedObjectView(RemoteCacheContext remoteCacheContext, RemoteSession remoteSession, long lease, long bytes) {
-        this.remoteCacheContext = remoteCacheContext;
-        this.remoteSession = remoteSession;
-        this.lease = lease;
-        this.bytes = bytes;
-        scope = new SegmentLifetime(remoteCacheContext.options().checked());
-        remoteCacheContext.openHandles().incrementAndGet();
-        remoteSession.users().add();
+    /// What the view owns.
+    ///
+    /// @param pieces of the object, in order
+    /// @param buffer that has them, or null when the server's memory has
+    /// @param mapped the object's place in the server's memory, or null
+    private record Contents(
+            List<MemorySegment> pieces,
+            int checksum,
+            ReceiveBuffers.@Nullable PooledBuffer buffer,
+            @Nullable MappedRecord mapped) {
+
+        void release() {
+            if (buffer != null) {
+                buffer.free();
+            }
+            if (mapped != null) {
+                mapped.store.release();
+            }
+        }
     }
 
-    @Override
-    public final long bytes() {
-        return bytes;
+    /// A record in the server's memory, whose mapping is in use.
+    private record MappedRecord(SharedStore store, long handle) {}
+
+    private LeasedObjectView(
+            RpcClient client, RemoteSession session, ObjectReceiver.FoundObject found, Contents contents) {
+        this.client = client;
+        this.session = session;
+        this.contents = contents;
+        lease = found.lease();
+        bytes = found.bytes();
+        scope = new SegmentLifetime(client.options().checked());
+        client.openHandles().incrementAndGet();
+        session.users().add();
     }
 
-    /// What segments are limited to.
-    final SegmentLifetime scope() {
-        return scope;
+    /// An object that has arrived in this process's memory, in one piece.
+    static LeasedObjectView received(
+            RpcClient client,
+            RemoteSession session,
+            ObjectReceiver.FoundObject found,
+            ReceiveBuffers.PooledBuffer buffer,
+            int checksum) {
+        List<MemorySegment> pieces = List.of(buffer.segment(found.bytes()));
+        return new LeasedObjectView(client, session, found, new Contents(pieces, checksum, buffer, null));
     }
 
-    final boolean isOpen() {
-        return !closed.get();
+    /// An object where it lies in the server's memory; null when it has to be read.
+    static @Nullable LeasedObjectView mapped(
+            RpcClient client, RemoteSession session, ObjectReceiver.FoundObject found) {
+        SharedStore store = session.sharedStore();
+        ObjectExtents places = found.places();
+        if (places == null || store == null || !store.retain()) {
+            return null;
+        }
+        List<MemorySegment> pieces = places.resolve(store, found.bytes());
+        if (pieces == null) {
+            store.release();
+            return null;
+        }
+        client.counters().mapped.increment();
+        MappedRecord mapped = new MappedRecord(store, places.handle());
+        return new LeasedObjectView(client, session, found, new Contents(pieces, places.checksum(), null, mapped));
     }
 
-    final void requireOpen() {
-        if (!isOpen()) {
+    private void requireOpen() {
+        if (closed.get()) {
             throw new IllegalStateException("the view is closed");
         }
     }
 
-    /// Lets go of what the bytes lie in. Once, after the segments have ended.
-    abstract void releaseMemory();
+    @Override
+    public long bytes() {
+        return bytes;
+    }
+
+    @Override
+    public int checksum() {
+        requireOpen();
+        return contents.checksum;
+    }
 
     /// @return always [io.kvcache.core.tree.RecordHandle#MISS]: the record is in the server
     @Override
-    public final long handle() {
+    public long handle() {
         requireOpen();
         return RecordHandle.MISS;
     }
 
+    /// @return always true for bytes in this process's memory
     @Override
-    public final void close() {
+    public boolean isValid() {
+        MappedRecord mapped = contents.mapped;
+        return mapped == null || (!closed.get() && mapped.store.isCurrent(mapped.handle));
+    }
+
+    @Override
+    public void visit(long offset, long bytes, SegmentVisitor each) {
+        requireOpen();
+        Objects.checkFromIndexSize(offset, bytes, bytes());
+        long begin = 0;
+        for (MemorySegment piece : contents.pieces) {
+            long from = Math.max(offset, begin) - begin;
+            long to = Math.min(offset + bytes, begin + piece.byteSize()) - begin;
+            if (from < to) {
+                each.visitSegment(scope.confine(piece).asReadOnly(), from, to - from);
+            }
+            begin += piece.byteSize();
+        }
+    }
+
+    @Override
+    public void copyTo(long offset, long bytes, MemorySegment target) {
+        requireOpen();
+        Objects.checkFromIndexSize(offset, bytes, bytes());
+        Objects.checkFromIndexSize(0, bytes, target.byteSize());
+        long begin = 0;
+        for (MemorySegment piece : contents.pieces) {
+            long from = Math.max(offset, begin);
+            long to = Math.min(offset + bytes, begin + piece.byteSize());
+            if (from < to) {
+                MemorySegment.copy(piece, from - begin, target, from - offset, to - from);
+            }
+            begin += piece.byteSize();
+        }
+    }
+
+    @Override
+    public void close() {
         if (!closed.compareAndSet(false, true)) {
             return;
         }
         try {
             scope.close();
-            releaseMemory();
+            contents.release();
         } finally {
-            remoteCacheContext.openHandles().decrementAndGet();
-            remoteSession.release(lease);
-            remoteSession.users().leave();
-        }
-    }
-
-    /// An object that has arrived in this process's memory, in one piece.
-    static final class ReceivedObjectView extends LeasedObjectView {
-
-        private final ReceiveBuffers.PooledBuffer pooledBuffer;
-        private final int checksum;
-
-        /// What the view owns.
-        record ReceivedContents(long lease, ReceiveBuffers.PooledBuffer pooledBuffer, long bytes, int checksum) {}
-
-        ReceivedObjectView(
-                RemoteCacheContext remoteCacheContext, RemoteSession remoteSession, ReceivedContents receivedContents) {
-            super(remoteCacheContext, remoteSession, receivedContents.lease, receivedContents.bytes);
-            pooledBuffer = receivedContents.pooledBuffer;
-            checksum = receivedContents.checksum;
-        }
-
-        @Override
-        public void visit(long offset, long bytes, SegmentVisitor each) {
-            requireOpen();
-            Objects.checkFromIndexSize(offset, bytes, bytes());
-            if (bytes > 0) {
-                each.visitSegment(scope().confine(pooledBuffer.segment(bytes())).asReadOnly(), offset, bytes);
-            }
-        }
-
-        @Override
-        public int checksum() {
-            requireOpen();
-            return checksum;
-        }
-
-        /// @return always true: the bytes lie in this process's memory
-        @Override
-        public boolean isValid() {
-            return true;
-        }
-
-        @Override
-        public void copyTo(long offset, long bytes, MemorySegment target) {
-            requireOpen();
-            Objects.checkFromIndexSize(offset, bytes, bytes());
-            Objects.checkFromIndexSize(0, bytes, target.byteSize());
-            MemorySegment.copy(pooledBuffer.segment(bytes()), offset, target, 0, bytes);
-        }
-
-        @Override
-        void releaseMemory() {
-            pooledBuffer.free();
-        }
-    }
-
-    /// An object where it lies in the server's memory, which keeps it there for as long as the lease lasts.
-    static final class MappedObjectView extends LeasedObjectView {
-
-        private final MappedContents mappedContents;
-
-        /// What the view owns: a use of the mapped memory.
-        private record MappedContents(SharedStore store, ObjectExtents places, List<MemorySegment> pieces) {}
-
-        private MappedObjectView(
-                RemoteCacheContext remoteCacheContext,
-                RemoteSession remoteSession,
-                ObjectReceiver.FoundObject foundObject,
-                MappedContents mappedContents) {
-            super(remoteCacheContext, remoteSession, foundObject.lease(), foundObject.bytes());
-            this.mappedContents = mappedContents;
-        }
-
-        /// A view of what was found; null when it has to be read.
-        static @Nullable ObjectView of(
-                RemoteCacheContext remoteCacheContext,
-                RemoteSession remoteSession,
-                ObjectReceiver.FoundObject foundObject) {
-            SharedStore store = remoteSession.sharedStore();
-            ObjectExtents places = foundObject.places();
-            if (places == null || store == null || !store.retain()) {
-                return null;
-            }
-            List<MemorySegment> pieces = places.resolve(store, foundObject.bytes());
-            if (pieces == null) {
-                store.release();
-                return null;
-            }
-            remoteCacheContext.counters().mapped.increment();
-            return new MappedObjectView(
-                    remoteCacheContext, remoteSession, foundObject, new MappedContents(store, places, pieces));
-        }
-
-        @Override
-        public void visit(long offset, long bytes, SegmentVisitor each) {
-            requireOpen();
-            Objects.checkFromIndexSize(offset, bytes, bytes());
-            long begin = 0;
-            for (MemorySegment piece : mappedContents.pieces) {
-                long from = Math.max(offset, begin) - begin;
-                long to = Math.min(offset + bytes, begin + piece.byteSize()) - begin;
-                if (from < to) {
-                    each.visitSegment(scope().confine(piece).asReadOnly(), from, to - from);
-                }
-                begin += piece.byteSize();
-            }
-        }
-
-        @Override
-        public int checksum() {
-            requireOpen();
-            return mappedContents.places.checksum();
-        }
-
-        @Override
-        public boolean isValid() {
-            return isOpen() && mappedContents.store.isCurrent(mappedContents.places.handle());
-        }
-
-        @Override
-        public void copyTo(long offset, long bytes, MemorySegment target) {
-            requireOpen();
-            Objects.checkFromIndexSize(0, bytes, target.byteSize());
-            visit(offset, bytes, new SegmentVisitor() {
-                private long at;
-
-                @Override
-                public void visitSegment(MemorySegment memory, long from, long length) {
-                    MemorySegment.copy(memory, from, target, at, length);
-                    at += length;
-                }
-            });
-        }
-
-        @Override
-        void releaseMemory() {
-            mappedContents.store.release();
+            client.openHandles().decrementAndGet();
+            session.release(lease);
+            session.users().leave();
         }
     }
 

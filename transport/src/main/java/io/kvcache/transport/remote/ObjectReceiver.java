@@ -14,10 +14,10 @@ import org.jspecify.annotations.Nullable;
 /// One object on its way here.
 final class ObjectReceiver implements DataConnection.ReplyHandler {
 
-    private final RemoteCacheContext remoteCacheContext;
-    private final RemoteSession remoteSession;
-    private final ObjectQuery objectQuery;
-    private FoundObject foundObject;
+    private final RpcClient client;
+    private final RemoteSession session;
+    private final ObjectQuery query;
+    private FoundObject found;
     private boolean dataExpected;
     private boolean replied;
     private ReceiveBuffers.@Nullable PooledBuffer buffer;
@@ -49,47 +49,47 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     record ObjectQuery(byte[] key, long untilNanos) {}
 
     private ObjectReceiver(
-            RemoteCacheContext remoteCacheContext,
-            RemoteSession remoteSession,
-            ObjectQuery objectQuery,
-            FoundObject foundObject) {
-        this.remoteCacheContext = remoteCacheContext;
-        this.remoteSession = remoteSession;
-        this.objectQuery = objectQuery;
-        this.foundObject = foundObject;
+            RpcClient client,
+            RemoteSession session,
+            ObjectQuery query,
+            FoundObject found) {
+        this.client = client;
+        this.session = session;
+        this.query = query;
+        this.found = found;
     }
 
     /// Asks for a resident object, and waits until it is here.
     ///
     /// @param body of GET_OBJECT
     static @Nullable ObjectView get(
-            RemoteCacheContext remoteCacheContext,
-            RemoteSession remoteSession,
-            ObjectQuery objectQuery,
+            RpcClient client,
+            RemoteSession session,
+            ObjectQuery query,
             BodyWriter body)
             throws RpcException {
         ObjectReceiver arrival =
-                new ObjectReceiver(remoteCacheContext, remoteSession, objectQuery, FoundObject.NOT_FOUND);
+                new ObjectReceiver(client, session, query, FoundObject.NOT_FOUND);
         return arrival.run(MessageType.GET_OBJECT, body);
     }
 
     /// Reads an object of a lease.
     static @Nullable ObjectView read(
-            RemoteCacheContext remoteCacheContext,
-            RemoteSession remoteSession,
-            ObjectQuery objectQuery,
-            FoundObject foundObject)
+            RpcClient client,
+            RemoteSession session,
+            ObjectQuery query,
+            FoundObject found)
             throws RpcException {
-        ObjectReceiver arrival = new ObjectReceiver(remoteCacheContext, remoteSession, objectQuery, foundObject);
+        ObjectReceiver arrival = new ObjectReceiver(client, session, query, found);
         return arrival.run(
-                MessageType.READ, new BodyWriter().i64(foundObject.lease).i32(0).i32(1));
+                MessageType.READ, new BodyWriter().i64(found.lease).i32(0).i32(1));
     }
 
     private @Nullable ObjectView run(MessageType type, BodyWriter body) throws RpcException {
         try {
-            remoteSession
+            session
                     .data()
-                    .withConnection(objectQuery.untilNanos, (line, patience) -> line.call(type, body, patience, this));
+                    .withConnection(query.untilNanos, (line, patience) -> line.call(type, body, patience, this));
             return view;
         } finally {
             if (view == null) {
@@ -97,16 +97,16 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
                     buffer.free();
                     buffer = null;
                 }
-                remoteSession.release(foundObject.lease);
+                session.release(found.lease);
             }
         }
     }
 
     @Override
     public void onReply(BodyReader body) throws ProtocolException {
-        if (foundObject.lease == 0) {
-            foundObject = FoundObject.read(body);
-            dataExpected = foundObject.sent;
+        if (found.lease == 0) {
+            found = FoundObject.read(body);
+            dataExpected = found.sent;
         } else {
             dataExpected = body.count("count") > 0;
         }
@@ -117,31 +117,28 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     public PayloadSink onData(FrameHeader header, BodyReader body) throws ProtocolException {
         body.count("index");
         int checksum = body.i32("checksum");
-        if (!dataExpected || header.payloadBytes() != foundObject.bytes) {
+        if (!dataExpected || header.payloadBytes() != found.bytes) {
             throw new ProtocolException(
-                    "an object of %d bytes; allowed: %d".formatted(header.payloadBytes(), foundObject.bytes));
+                    "an object of %d bytes; allowed: %d".formatted(header.payloadBytes(), found.bytes));
         }
-        ReceiveBuffers.PooledBuffer pooledBuffer = remoteCacheContext.buffers().allocate(foundObject.bytes);
-        if (pooledBuffer == null) {
-            remoteCacheContext.counters().outOfMemory.increment();
+        ReceiveBuffers.PooledBuffer slot = client.buffers().allocate(found.bytes);
+        if (slot == null) {
+            client.counters().outOfMemory.increment();
             return PayloadSink.discard(header.payloadBytes(), sum -> dataExpected = false);
         }
-        buffer = pooledBuffer;
-        return PayloadSink.into(pooledBuffer.buffer(foundObject.bytes), sum -> onReceived(pooledBuffer, sum, checksum));
+        buffer = slot;
+        return PayloadSink.into(slot.buffer(found.bytes), sum -> onReceived(slot, sum, checksum));
     }
 
-    private void onReceived(ReceiveBuffers.PooledBuffer pooledBuffer, ChunkedCrc sum, int checksum) {
+    private void onReceived(ReceiveBuffers.PooledBuffer slot, ChunkedCrc sum, int checksum) {
         dataExpected = false;
-        remoteCacheContext.counters().bytesIn.add(foundObject.bytes);
-        sum.update(MemorySegment.ofArray(objectQuery.key));
+        client.counters().bytesIn.add(found.bytes);
+        sum.update(MemorySegment.ofArray(query.key));
         if (sum.value() == checksum) {
             buffer = null;
-            LeasedObjectView.ReceivedObjectView.ReceivedContents receivedContents =
-                    new LeasedObjectView.ReceivedObjectView.ReceivedContents(
-                            foundObject.lease, pooledBuffer, foundObject.bytes, checksum);
-            view = new LeasedObjectView.ReceivedObjectView(remoteCacheContext, remoteSession, receivedContents);
+            view = LeasedObjectView.received(client, session, found, slot, checksum);
         } else {
-            remoteCacheContext.counters().corrupt.increment();
+            client.counters().corrupt.increment();
         }
     }
 

@@ -69,17 +69,17 @@ final class ReceiveBuffers {
     synchronized PooledBuffer allocate(long bytes) {
         long size = roundToPages(bytes);
         Deque<PooledBuffer> same = idle.get(size);
-        PooledBuffer pooledBuffer = same == null ? null : same.pollFirst();
-        if (pooledBuffer != null) {
+        PooledBuffer buffer = same == null ? null : same.pollFirst();
+        if (buffer != null) {
             idleBytes -= size;
-            pooledBuffer.used = true;
+            buffer.used = true;
         } else if (makeRoom(size)) {
-            pooledBuffer = new PooledBuffer(size);
+            buffer = new PooledBuffer(size);
         } else {
             return null;
         }
         usedBytes += size;
-        return pooledBuffer;
+        return buffer;
     }
 
     /// Slots of this size that can be had now.
@@ -108,23 +108,23 @@ final class ReceiveBuffers {
         return true;
     }
 
-    private void discard(PooledBuffer pooledBuffer) {
-        idleBytes -= pooledBuffer.memory.byteSize();
-        pooledBuffer.arena.close();
+    private void discard(PooledBuffer buffer) {
+        idleBytes -= buffer.memory.byteSize();
+        buffer.arena.close();
     }
 
-    private synchronized void free(PooledBuffer pooledBuffer) {
-        if (!pooledBuffer.used) {
+    private synchronized void free(PooledBuffer buffer) {
+        if (!buffer.used) {
             throw new IllegalStateException("a slot is given back twice");
         }
-        pooledBuffer.used = false;
-        long size = pooledBuffer.memory.byteSize();
+        buffer.used = false;
+        long size = buffer.memory.byteSize();
         usedBytes -= size;
         if (closed) {
-            pooledBuffer.arena.close();
+            buffer.arena.close();
         } else {
             idleBytes += size;
-            idle.computeIfAbsent(size, none -> new ArrayDeque<>()).addFirst(pooledBuffer);
+            idle.computeIfAbsent(size, none -> new ArrayDeque<>()).addFirst(buffer);
         }
     }
 

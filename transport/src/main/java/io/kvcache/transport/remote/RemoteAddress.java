@@ -12,11 +12,11 @@ import org.jspecify.annotations.Nullable;
 
 /// What an address says: who opens connections, and how blocks are to come.
 ///
-/// @param connectorChoice makes what opens connections
+/// @param choice makes what opens connections
 /// @param sharedMemory whether the server's memory is read in place
 /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
 record RemoteAddress(
-        ConnectorChoice connectorChoice,
+        ConnectorChoice choice,
         SharedMemoryMode sharedMemory,
         @Nullable String fabric) {
 
@@ -35,7 +35,7 @@ record RemoteAddress(
         record Tls(String host, int port) implements ConnectorChoice {}
 
         /// By what is fastest.
-        record Auto(TransportSelector transportSelector) implements ConnectorChoice {}
+        record Auto(TransportSelector selector) implements ConnectorChoice {}
     }
 
     /// Over anything that opens connections.
@@ -76,19 +76,19 @@ record RemoteAddress(
 
     /// Whether it goes behind TLS.
     boolean isEncrypted() {
-        return connectorChoice instanceof ConnectorChoice.Tls;
+        return choice instanceof ConnectorChoice.Tls;
     }
 
     /// One of the ways to a server.
     ///
     /// @param trusted for those behind TLS
     ServerList.Server toServer(Supplier<SSLContext> trusted, RemoteOptions options) {
-        return switch (connectorChoice) {
+        return switch (choice) {
             case ConnectorChoice.Plain(Connector connector) -> ServerList.Server.of(connector, options);
             case ConnectorChoice.Tls(String host, int port) ->
                 ServerList.Server.of(new TcpConnector(host, port, trusted.get()), options);
-            case ConnectorChoice.Auto(TransportSelector transportSelector) ->
-                ServerList.Server.of(transportSelector, options);
+            case ConnectorChoice.Auto(TransportSelector selector) ->
+                ServerList.Server.of(selector, options);
         };
     }
 

@@ -23,8 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// lies in this process's memory stays as it is; of the rest [#isValid] tells.
 final class RemoteBlockTable implements BlockTable {
 
-    private final RemoteCacheContext remoteCacheContext;
-    private final RemoteSession remoteSession;
+    private final RpcClient client;
+    private final RemoteSession session;
     private final LeasedRange range;
     private final SegmentLifetime scope;
     private final List<Block> receivedBlocks = new ArrayList<>();
@@ -60,14 +60,14 @@ final class RemoteBlockTable implements BlockTable {
         void free();
     }
 
-    RemoteBlockTable(RemoteCacheContext remoteCacheContext, RemoteSession remoteSession, LeasedRange leasedRange) {
-        this.remoteCacheContext = remoteCacheContext;
-        this.remoteSession = remoteSession;
-        this.range = leasedRange;
-        end = leasedRange.end;
-        scope = new SegmentLifetime(remoteCacheContext.options().checked());
-        remoteCacheContext.openHandles().incrementAndGet();
-        remoteSession.users().add();
+    RemoteBlockTable(RpcClient client, RemoteSession session, LeasedRange leased) {
+        this.client = client;
+        this.session = session;
+        this.range = leased;
+        end = leased.end;
+        scope = new SegmentLifetime(client.options().checked());
+        client.openHandles().incrementAndGet();
+        session.users().add();
     }
 
     long blockBytes() {
@@ -121,7 +121,7 @@ final class RemoteBlockTable implements BlockTable {
 
     private void begin() {
         try {
-            remoteCacheContext.fetchExecutor().execute(this::fetchNow);
+            client.fetchExecutor().execute(this::fetchNow);
         } catch (RejectedExecutionException closing) {
             end();
         }
@@ -134,7 +134,7 @@ final class RemoteBlockTable implements BlockTable {
             from = readyUntil();
             count = serverReady - receivedBlocks.size();
         }
-        boolean all = isClosed() || fetch(from, count);
+        boolean all = isClosed() || BlockReceiver.read(client, session, this, from, count);
         synchronized (this) {
             fetching = false;
         }
@@ -143,18 +143,6 @@ final class RemoteBlockTable implements BlockTable {
         } else {
             end();
         }
-    }
-
-    private boolean fetch(int from, int count) {
-        MappedBlockReceiver.BlockRange blockRange = new MappedBlockReceiver.BlockRange(from, count);
-        SharedStore store = remoteSession.sharedStore();
-        if (store != null) {
-            return MappedBlockReceiver.read(remoteCacheContext, remoteSession, store, this, blockRange);
-        }
-        UcxReader fabric = remoteSession.fabric();
-        return fabric == null
-                ? BlockReceiver.read(remoteCacheContext, remoteSession, this, from, count)
-                : FabricBlockReceiver.read(remoteCacheContext, remoteSession, fabric, this, blockRange);
     }
 
     private synchronized boolean isClosed() {
@@ -166,7 +154,7 @@ final class RemoteBlockTable implements BlockTable {
         synchronized (this) {
             ended = true;
         }
-        remoteSession.untrackLease(range.lease);
+        session.untrackLease(range.lease);
         wake();
     }
 
@@ -287,9 +275,9 @@ final class RemoteBlockTable implements BlockTable {
                 inUse = busy;
             }
         }
-        remoteCacheContext.openHandles().decrementAndGet();
-        remoteSession.release(range.lease);
-        remoteSession.users().leave();
+        client.openHandles().decrementAndGet();
+        session.release(range.lease);
+        session.users().leave();
         wake();
         if (inUse != null) {
             throw inUse;
@@ -297,12 +285,12 @@ final class RemoteBlockTable implements BlockTable {
     }
 
     /// A block in memory of this process.
-    record ReceivedBlock(ReceiveBuffers.PooledBuffer pooledBuffer, long bytes, int checksum)
+    record ReceivedBlock(ReceiveBuffers.PooledBuffer buffer, long bytes, int checksum)
             implements RemoteBlockTable.Block {
 
         @Override
         public MemorySegment segment() {
-            return pooledBuffer.segment(bytes);
+            return buffer.segment(bytes);
         }
 
         @Override
@@ -312,7 +300,41 @@ final class RemoteBlockTable implements BlockTable {
 
         @Override
         public void free() {
-            pooledBuffer.free();
+            buffer.free();
+        }
+    }
+
+    /// A block where it lies in the server's memory, which is mapped here read-only. The server keeps it there for as
+    /// long as the lease lasts.
+    record MappedBlock(SharedStore store, long handle, MemorySegment segment) implements Block {
+
+        /// The block that a handle of a lease stands for; null when it is not there as it should be, or the memory is
+        /// not mapped any more.
+        static @Nullable MappedBlock of(SharedStore store, long handle, long bytes) {
+            if (!store.retain()) {
+                return null;
+            }
+            MemorySegment slot = store.view(handle, bytes);
+            if (slot == null) {
+                store.release();
+                return null;
+            }
+            return new MappedBlock(store, handle, slot);
+        }
+
+        @Override
+        public int checksum() {
+            return store.checksum(handle);
+        }
+
+        @Override
+        public boolean isValid() {
+            return store.isCurrent(handle);
+        }
+
+        @Override
+        public void free() {
+            store.release();
         }
     }
 }

@@ -35,13 +35,13 @@ final class RemoteEvents implements EventStream {
     /// Between two questions for a snapshot.
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
-    private final RpcClient rpcClient;
+    private final RpcClient client;
 
     /// The session keeps one snapshot at a time.
     private final Object snapshotLock = new Object();
 
-    RemoteEvents(RpcClient rpcClient) {
-        this.rpcClient = rpcClient;
+    RemoteEvents(RpcClient client) {
+        this.client = client;
     }
 
     @Override
@@ -70,10 +70,10 @@ final class RemoteEvents implements EventStream {
     }
 
     private EventBatch page(long sequence, int max) {
-        return rpcClient.callOrThrow(remoteSession -> {
-            long base = base(remoteSession);
+        return client.callOrThrow(session -> {
+            long base = base(session);
             BodyWriter body = new BodyWriter().i64(Math.max(0, sequence - base)).i32(max);
-            EventBatch batch = remoteSession.call(MessageType.EVENTS, body, RemoteEvents::batch, 0);
+            EventBatch batch = session.call(MessageType.EVENTS, body, RemoteEvents::batch, 0);
             boolean earlier = sequence >> SESSION_SHIFT < base >> SESSION_SHIFT;
             return new EventBatch(
                     renumbered(batch.events(), base), batch.hasGap() || earlier, base + batch.nextSequence());
@@ -100,8 +100,8 @@ final class RemoteEvents implements EventStream {
                 .toList();
     }
 
-    private static long base(RemoteSession remoteSession) {
-        return (remoteSession.previousSessions() % MAX_SESSIONS) << SESSION_SHIFT;
+    private static long base(RemoteSession session) {
+        return (session.previousSessions() % MAX_SESSIONS) << SESSION_SHIFT;
     }
 
     private static EventBatch batch(BodyReader reply) throws ProtocolException {
@@ -140,39 +140,39 @@ final class RemoteEvents implements EventStream {
     @Override
     public StoreSnapshot snapshot() {
         synchronized (snapshotLock) {
-            return rpcClient.callOrThrow(this::snapshot);
+            return client.callOrThrow(this::snapshot);
         }
     }
 
     /// All of it from one session, as pieces and numbers of namespaces are that one's.
-    private StoreSnapshot snapshot(RemoteSession remoteSession) throws RpcException {
-        Page page = firstPage(remoteSession);
+    private StoreSnapshot snapshot(RemoteSession session) throws RpcException {
+        Page page = firstPage(session);
         List<CacheEvent> stored = new ArrayList<>(page.events);
         Page last = page;
         while (stored.size() < page.stored && !last.events.isEmpty()) {
-            last = remoteSession.call(MessageType.SNAPSHOT, pageRequest(page.number, stored.size()), Page::read, 0);
+            last = session.call(MessageType.SNAPSHOT, pageRequest(page.number, stored.size()), Page::read, 0);
             stored.addAll(last.events);
         }
         Map<Integer, Namespace> names = new HashMap<>();
-        Map<Integer, Namespace> own = remoteSession.namespacesByNumber();
+        Map<Integer, Namespace> own = session.namespacesByNumber();
         page.names.forEach((id, number) -> {
             Namespace namespace = own.get(number);
             if (namespace != null) {
                 names.put(id, namespace);
             }
         });
-        return new StoreSnapshot(base(remoteSession) + page.next, stored, names);
+        return new StoreSnapshot(base(session) + page.next, stored, names);
     }
 
     /// Asks for a snapshot, again for a while when others have all that there may be.
-    private Page firstPage(RemoteSession remoteSession) throws RpcException {
+    private Page firstPage(RemoteSession session) throws RpcException {
         long start = System.nanoTime();
         while (true) {
             try {
-                return remoteSession.call(MessageType.SNAPSHOT, pageRequest(0, 0), Page::read, 0);
+                return session.call(MessageType.SNAPSHOT, pageRequest(0, 0), Page::read, 0);
             } catch (RpcException failed) {
                 if (!failed.isBusy()
-                        || System.nanoTime() - start > rpcClient.requestTimeoutNanos()
+                        || System.nanoTime() - start > client.options().requestTimeoutNanos()
                         || Thread.currentThread().isInterrupted()) {
                     throw failed;
                 }

@@ -80,21 +80,17 @@ public final class RemoteKvCache implements KvCache {
 
     private static final long NO_WAIT_NANOS = 0;
 
-    private final RemoteCacheContext remoteCacheContext;
-    private final RpcClient rpcClient;
+    private final RpcClient client;
     private final RemoteReads reads;
-    private final RemoteReservations reservations;
     private final RemoteWrites writes;
     private final RemoteEvents events;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    RemoteKvCache(RemoteCacheContext remoteCacheContext) {
-        this.remoteCacheContext = remoteCacheContext;
-        rpcClient = new RpcClient(remoteCacheContext);
-        reads = new RemoteReads(remoteCacheContext, rpcClient);
-        reservations = new RemoteReservations(remoteCacheContext, rpcClient);
-        writes = new RemoteWrites(remoteCacheContext, rpcClient, reservations);
-        events = new RemoteEvents(rpcClient);
+    RemoteKvCache(RpcClient client) {
+        this.client = client;
+        reads = new RemoteReads(client);
+        writes = new RemoteWrites(client);
+        events = new RemoteEvents(client);
     }
 
     /// Connects to a server.
@@ -139,13 +135,13 @@ public final class RemoteKvCache implements KvCache {
 
     private void requireRegistered(Namespace namespace) {
         requireOpen();
-        remoteCacheContext.sessions().requireRegistered(namespace);
+        client.sessions().requireRegistered(namespace);
     }
 
     @Override
     public void register(Namespace namespace) {
         requireOpen();
-        remoteCacheContext.sessions().register(namespace);
+        client.sessions().register(namespace);
     }
 
     @Override
@@ -166,9 +162,9 @@ public final class RemoteKvCache implements KvCache {
     }
 
     private Match match(BlockChain chain, Consumer<BodyWriter> timeout) {
-        return rpcClient.callOrDefault(
+        return client.callOrDefault(
                 Match.NOTHING,
-                rpcClient.chainCall(
+                client.chainCall(
                         chain,
                         NO_WAIT_NANOS,
                         body -> {
@@ -188,7 +184,7 @@ public final class RemoteKvCache implements KvCache {
         Preconditions.checkFrom(chain, from);
         requireRegistered(chain.namespace());
         if (chain.length() == 0) {
-            return remoteCacheContext.emptyTable(from);
+            return client.emptyTable(from);
         }
         return timeoutNanos == 0 ? reads.acquireResident(chain, from) : reads.acquireLoading(chain, from, timeoutNanos);
     }
@@ -210,7 +206,7 @@ public final class RemoteKvCache implements KvCache {
         Preconditions.checkIndex(chain, index);
         requireRegistered(chain.namespace());
         Preconditions.checkPart(chain, part);
-        return new RemoteSlotWriter.RemoteBlockWriter(reservations.reserveBlock(chain, index, part, timeoutNanos));
+        return RemoteSlotWriter.reserveBlock(client, chain, index, part, timeoutNanos);
     }
 
     @Override
@@ -230,7 +226,7 @@ public final class RemoteKvCache implements KvCache {
         if (from == chain.length()) {
             return 0;
         }
-        return rpcClient.callOrThrow(rpcClient.chainCall(
+        return client.callOrThrow(client.chainCall(
                 chain,
                 NO_WAIT_NANOS,
                 body -> {
@@ -244,9 +240,9 @@ public final class RemoteKvCache implements KvCache {
     @Override
     public long drop(Namespace namespace) {
         requireRegistered(namespace);
-        return rpcClient.callOrThrow(remoteSession -> remoteSession.call(
+        return client.callOrThrow(session -> session.call(
                 MessageType.DROP_NAMESPACE,
-                new BodyWriter().i32(remoteSession.namespaceNumber(namespace)),
+                new BodyWriter().i32(session.namespaceNumber(namespace)),
                 reply -> reply.nonNegativeLong("dropped"),
                 NO_WAIT_NANOS));
     }
@@ -258,7 +254,7 @@ public final class RemoteKvCache implements KvCache {
         if (chain.length() == 0) {
             return false;
         }
-        RpcClient.SessionCall<Boolean> sessionCall = rpcClient.chainCall(
+        RpcClient.SessionCall<Boolean> call = client.chainCall(
                 chain,
                 NO_WAIT_NANOS,
                 body -> {
@@ -266,8 +262,8 @@ public final class RemoteKvCache implements KvCache {
                     return new RpcClient.CallSpec<>(MessageType.HINT, RemoteKvCache::parseBoolean);
                 },
                 late -> {});
-        return rpcClient.callOrDefault(
-                false, remoteSession -> remoteSession.supportsHint(hint) && sessionCall.call(remoteSession));
+        return client.callOrDefault(
+                false, session -> session.supportsHint(hint) && call.call(session));
     }
 
     @Override
@@ -276,13 +272,13 @@ public final class RemoteKvCache implements KvCache {
         keys.forEach(Preconditions::checkKey);
         int taken = 0;
         for (List<byte[]> some : ObjectHintBatches.of(keys, hint)) {
-            taken += rpcClient.callOrDefault(0, remoteSession -> {
-                if (!remoteSession.supportsObjectHints()) {
+            taken += client.callOrDefault(0, session -> {
+                if (!session.supportsObjectHints()) {
                     return 0;
                 }
-                BodyWriter body = new BodyWriter().i32(remoteSession.namespaceNumber(namespace));
+                BodyWriter body = new BodyWriter().i32(session.namespaceNumber(namespace));
                 ObjectHintCodec.write(hint, some, body);
-                return remoteSession.call(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT_NANOS);
+                return session.call(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT_NANOS);
             });
         }
         return taken;
@@ -298,7 +294,7 @@ public final class RemoteKvCache implements KvCache {
         requireRegistered(namespace);
         Preconditions.checkKey(key);
         Preconditions.checkSize(bytes);
-        return new RemoteSlotWriter.RemoteObjectWriter(reservations.reserveObject(namespace, key, bytes, timeoutNanos));
+        return RemoteSlotWriter.reserveObject(client, namespace, key, bytes, timeoutNanos);
     }
 
     @Override
@@ -329,23 +325,23 @@ public final class RemoteKvCache implements KvCache {
 
     @Override
     public boolean containsObject(Namespace namespace, byte[] key) {
-        return rpcClient.callOrDefault(false, objectCall(MessageType.CONTAINS_OBJECT, namespace, key));
+        return client.callOrDefault(false, objectCall(MessageType.CONTAINS_OBJECT, namespace, key));
     }
 
     /// @throws UncheckedIOException when the server did not answer; it may have forgotten the object all
     ///     the same
     @Override
     public boolean dropObject(Namespace namespace, byte[] key) {
-        return rpcClient.callOrThrow(objectCall(MessageType.DROP_OBJECT, namespace, key));
+        return client.callOrThrow(objectCall(MessageType.DROP_OBJECT, namespace, key));
     }
 
     private RpcClient.SessionCall<Boolean> objectCall(MessageType type, Namespace namespace, byte[] key) {
         requireRegistered(namespace);
         Preconditions.checkKey(key);
-        return remoteSession -> {
+        return session -> {
             BodyWriter body = new BodyWriter(16 + key.length);
-            body.i32(remoteSession.namespaceNumber(namespace)).i32(key.length).bytes(key);
-            return remoteSession.call(type, body, RemoteKvCache::parseBoolean, NO_WAIT_NANOS);
+            body.i32(session.namespaceNumber(namespace)).i32(key.length).bytes(key);
+            return session.call(type, body, RemoteKvCache::parseBoolean, NO_WAIT_NANOS);
         };
     }
 
@@ -353,9 +349,9 @@ public final class RemoteKvCache implements KvCache {
     public boolean flush(Duration timeout) {
         long timeoutNanos = Timeouts.toNanos(timeout);
         requireOpen();
-        return rpcClient.callOrDefault(
+        return client.callOrDefault(
                 false,
-                remoteSession -> remoteSession.call(
+                session -> session.call(
                         MessageType.FLUSH,
                         new BodyWriter().i64(timeoutNanos),
                         RemoteKvCache::parseBoolean,
@@ -368,22 +364,22 @@ public final class RemoteKvCache implements KvCache {
     @Override
     public CacheStats stats() {
         requireOpen();
-        return rpcClient.callOrThrow(remoteSession -> remoteSession.call(
+        return client.callOrThrow(session -> session.call(
                 MessageType.STATS,
                 new BodyWriter(),
-                reply -> StatsCodec.read(reply, remoteSession.namespacesByNumber()),
+                reply -> StatsCodec.read(reply, session.namespacesByNumber()),
                 NO_WAIT_NANOS));
     }
 
     /// What this side holds and has done.
     public RemoteStats remoteStats() {
         requireOpen();
-        return RemoteStats.of(remoteCacheContext);
+        return RemoteStats.of(client);
     }
 
     /// The address of the server that is used, or was used last.
     public String server() {
-        return remoteCacheContext.sessions().server();
+        return client.sessions().server();
     }
 
     /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.
@@ -398,11 +394,11 @@ public final class RemoteKvCache implements KvCache {
         if (!closed.compareAndSet(false, true)) {
             return;
         }
-        remoteCacheContext.sessions().close();
-        remoteCacheContext.fetchExecutor().shutdown();
-        remoteCacheContext.buffers().close();
-        int open = remoteCacheContext.openHandles().get();
-        if (open > 0 && remoteCacheContext.options().strict()) {
+        client.sessions().close();
+        client.fetchExecutor().shutdown();
+        client.buffers().close();
+        int open = client.openHandles().get();
+        if (open > 0 && client.options().strict()) {
             throw new IllegalStateException(open + " tables, views or writers are open");
         }
     }

@@ -173,14 +173,14 @@ public final class RemoteKvCacheBuilder {
     /// @throws UncheckedIOException when none of them can be reached, or each refuses this client
     public RemoteKvCache connect() {
         List<ServerList.Server> ways = addresses.stream()
-                .map(remoteAddress -> remoteAddress.toServer(this::trusted, options(remoteAddress)))
+                .map(address -> address.toServer(this::trusted, options(address)))
                 .toList();
         RemoteStats.Counters counters = new RemoteStats.Counters();
         SessionPool sessionPool = SessionPool.open(ways, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(
                 connections,
                 Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
-        return new RemoteKvCache(new RemoteCacheContext(
+        return new RemoteKvCache(new RpcClient(
                 sessionPool,
                 ways.getFirst().options(),
                 new ReceiveBuffers(memoryBytes),
@@ -193,7 +193,7 @@ public final class RemoteKvCacheBuilder {
         return trusted == null ? ClientTlsContexts.systemDefault() : trusted;
     }
 
-    private RemoteOptions options(RemoteAddress remoteAddress) {
+    private RemoteOptions options(RemoteAddress address) {
         return new RemoteOptions(
                 secret,
                 tenant,
@@ -203,9 +203,9 @@ public final class RemoteKvCacheBuilder {
                 memoryBytes,
                 checked,
                 strict,
-                sharedMemory == null ? remoteAddress.sharedMemory() : sharedMemory,
+                sharedMemory == null ? address.sharedMemory() : sharedMemory,
                 stagingBytes,
-                remoteAddress.fabric(),
+                address.fabric(),
                 failbackAfter);
     }
 }

@@ -28,20 +28,18 @@ final class RemoteReads {
     /// A look-up in mapped memory that only the server can decide.
     private static final int INCONCLUSIVE = -1;
 
-    private final RemoteCacheContext remoteCacheContext;
-    private final RpcClient rpcClient;
+    private final RpcClient client;
 
-    RemoteReads(RemoteCacheContext remoteCacheContext, RpcClient rpcClient) {
-        this.remoteCacheContext = remoteCacheContext;
-        this.rpcClient = rpcClient;
+    RemoteReads(RpcClient client) {
+        this.client = client;
     }
 
     /// Matches a chain in the server's memory, without a message. Null when the server must be asked.
     @Nullable
     Match matchMapped(BlockChain chain) {
-        RemoteSession remoteSession = currentSession();
-        SharedStore store = remoteSession == null ? null : remoteSession.sharedStore();
-        Integer number = remoteSession == null ? null : remoteSession.recordNamespaceNumber(chain.namespace());
+        RemoteSession session = currentSession();
+        SharedStore store = session == null ? null : session.sharedStore();
+        Integer number = session == null ? null : session.recordNamespaceNumber(chain.namespace());
         if (store == null || number == null || !store.retain()) {
             return null;
         }
@@ -57,10 +55,10 @@ final class RemoteReads {
 
     /// Copies leading blocks out of the server's memory, from block `from` on. -1 when the server must be asked.
     int copyMapped(BlockChain chain, int from, List<MemorySegment> into) {
-        RemoteSession remoteSession = currentSession();
-        SharedStore store = remoteSession == null ? null : remoteSession.sharedStore();
-        Integer number = remoteSession == null ? null : remoteSession.recordNamespaceNumber(chain.namespace());
-        if (remoteSession == null || store == null || number == null) {
+        RemoteSession session = currentSession();
+        SharedStore store = session == null ? null : session.sharedStore();
+        Integer number = session == null ? null : session.recordNamespaceNumber(chain.namespace());
+        if (session == null || store == null || number == null) {
             return INCONCLUSIVE;
         }
         if (chain.namespace().parts().isEmpty() || !store.retain()) {
@@ -71,7 +69,7 @@ final class RemoteReads {
             SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
             SharedStore.CopyResult copyResult = store.copy(chainQuery, from, blockBytes, into);
             if (RecordHandle.isFound(copyResult.lastHandle())) {
-                remoteSession.reportAccess(copyResult.lastHandle());
+                session.reportAccess(copyResult.lastHandle());
             }
             return copyResult.blocks();
         } finally {
@@ -81,7 +79,7 @@ final class RemoteReads {
 
     private @Nullable RemoteSession currentSession() {
         try {
-            return remoteCacheContext.sessions().currentSession();
+            return client.sessions().currentSession();
         } catch (RpcException away) {
             return null;
         }
@@ -89,62 +87,50 @@ final class RemoteReads {
 
     /// What is resident, all of it here.
     BlockTable acquireResident(BlockChain chain, int from) {
-        BlockReceiver.BlockQuery blockQuery = new BlockReceiver.BlockQuery(chain, from);
-        Optional<BlockTable> table = rpcClient.callOrDefault(
-                Optional.empty(), remoteSession -> Optional.ofNullable(acquireResident(remoteSession, blockQuery)));
-        return table.orElseGet(() -> remoteCacheContext.emptyTable(from));
-    }
-
-    private @Nullable BlockTable acquireResident(RemoteSession remoteSession, BlockReceiver.BlockQuery blockQuery)
-            throws RpcException {
-        SharedStore store = remoteSession.sharedStore();
-        if (store != null) {
-            return MappedBlockReceiver.acquire(remoteCacheContext, remoteSession, store, blockQuery);
-        }
-        UcxReader fabric = remoteSession.fabric();
-        return fabric == null
-                ? BlockReceiver.acquire(remoteCacheContext, remoteSession, blockQuery)
-                : FabricBlockReceiver.acquire(remoteCacheContext, remoteSession, fabric, blockQuery);
+        BlockReceiver.BlockQuery query = new BlockReceiver.BlockQuery(chain, from);
+        Optional<BlockTable> table = client.callOrDefault(
+                Optional.empty(), session -> Optional.of(BlockReceiver.acquire(client, session, query)));
+        return table.orElseGet(() -> client.emptyTable(from));
     }
 
     /// What is resident and what arrives in time; on its way here.
     BlockTable acquireLoading(BlockChain chain, int from, long timeoutNanos) {
-        Optional<BlockTable> table = rpcClient.callOrDefault(
-                Optional.empty(), remoteSession -> Optional.of(begin(remoteSession, chain, from, timeoutNanos)));
-        return table.orElseGet(() -> remoteCacheContext.emptyTable(from));
+        Optional<BlockTable> table = client.callOrDefault(
+                Optional.empty(), session -> Optional.of(begin(session, chain, from, timeoutNanos)));
+        return table.orElseGet(() -> client.emptyTable(from));
     }
 
-    private RemoteBlockTable begin(RemoteSession remoteSession, BlockChain chain, int from, long timeoutNanos)
+    private RemoteBlockTable begin(RemoteSession session, BlockChain chain, int from, long timeoutNanos)
             throws RpcException {
-        RpcClient.SessionCall<RemoteBlockTable> sessionCall = rpcClient.chainCall(
+        RpcClient.SessionCall<RemoteBlockTable> call = client.chainCall(
                 chain,
                 timeoutNanos,
                 body -> {
                     body.i32(from).i32(0).i64(timeoutNanos);
                     return new RpcClient.CallSpec<>(
-                            MessageType.ACQUIRE, reply -> openTable(remoteSession, chain, from, timeoutNanos, reply));
+                            MessageType.ACQUIRE, reply -> openTable(session, chain, from, timeoutNanos, reply));
                 },
                 RemoteBlockTable::close);
-        return sessionCall.call(remoteSession);
+        return call.call(session);
     }
 
     /// Runs before any news of the lease is read.
     private RemoteBlockTable openTable(
-            RemoteSession remoteSession, BlockChain chain, int from, long timeoutNanos, BodyReader reply)
+            RemoteSession session, BlockChain chain, int from, long timeoutNanos, BodyReader reply)
             throws ProtocolException {
         long lease = reply.i64("lease");
         int ready = reply.count("ready");
         int end = reply.count("end");
-        long until = System.nanoTime() + remoteCacheContext.options().totalTimeoutNanos(timeoutNanos);
+        long until = System.nanoTime() + client.options().totalTimeoutNanos(timeoutNanos);
         long blockBytes = chain.namespace().parts().getFirst().bytes();
         RemoteBlockTable table = new RemoteBlockTable(
-                remoteCacheContext,
-                remoteSession,
+                client,
+                session,
                 new RemoteBlockTable.LeasedRange(lease, from, end, blockBytes, until));
         if (lease == 0) {
             table.end();
         } else {
-            remoteSession.trackLease(lease, table);
+            session.trackLease(lease, table);
             table.onProgress(ready, end);
         }
         return table;
@@ -152,74 +138,74 @@ final class RemoteReads {
 
     @Nullable
     ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
-        Optional<ObjectView> view = rpcClient.callOrDefault(
+        Optional<ObjectView> view = client.callOrDefault(
                 Optional.empty(),
-                remoteSession -> Optional.ofNullable(requestObject(remoteSession, namespace, key, timeoutNanos)));
+                session -> Optional.ofNullable(requestObject(session, namespace, key, timeoutNanos)));
         return view.orElse(null);
     }
 
     private @Nullable ObjectView requestObject(
-            RemoteSession remoteSession, Namespace namespace, byte[] key, long timeoutNanos) throws RpcException {
-        long patience = remoteCacheContext.options().totalTimeoutNanos(timeoutNanos);
-        ObjectReceiver.ObjectQuery objectQuery = new ObjectReceiver.ObjectQuery(key, System.nanoTime() + patience);
-        BodyWriter body = body(remoteSession, namespace, key, timeoutNanos);
-        if (timeoutNanos == 0 && remoteSession.sharedStore() == null) {
-            return ObjectReceiver.get(remoteCacheContext, remoteSession, objectQuery, body);
+            RemoteSession session, Namespace namespace, byte[] key, long timeoutNanos) throws RpcException {
+        long patience = client.options().totalTimeoutNanos(timeoutNanos);
+        ObjectReceiver.ObjectQuery query = new ObjectReceiver.ObjectQuery(key, System.nanoTime() + patience);
+        BodyWriter body = body(session, namespace, key, timeoutNanos);
+        if (timeoutNanos == 0 && session.sharedStore() == null) {
+            return ObjectReceiver.get(client, session, query, body);
         }
         if (timeoutNanos == 0) {
             return openView(
-                    remoteSession, objectQuery, ObjectLookup.ask(remoteSession, objectQuery.untilNanos(), body));
+                    session, query, session.data().call(query.untilNanos(), MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read));
         }
-        ObjectReceiver.FoundObject foundObject = ControlConnection.await(
-                requestObject(remoteSession, body, patience), patience, late -> remoteSession.release(late.lease()));
-        return openView(remoteSession, objectQuery, foundObject);
+        ObjectReceiver.FoundObject found = ControlConnection.await(
+                requestObject(session, body, patience), patience, late -> session.release(late.lease()));
+        return openView(session, query, found);
     }
 
     /// What was found: in place, or brought here.
     private @Nullable ObjectView openView(
-            RemoteSession remoteSession, ObjectReceiver.ObjectQuery objectQuery, ObjectReceiver.FoundObject foundObject)
+            RemoteSession session, ObjectReceiver.ObjectQuery query, ObjectReceiver.FoundObject found)
             throws RpcException {
-        if (foundObject.lease() == 0) {
+        if (found.lease() == 0) {
             return null;
         }
-        ObjectView inPlace = LeasedObjectView.MappedObjectView.of(remoteCacheContext, remoteSession, foundObject);
+        ObjectView inPlace = LeasedObjectView.mapped(client, session, found);
         return inPlace == null
-                ? ObjectReceiver.read(remoteCacheContext, remoteSession, objectQuery, foundObject)
+                ? ObjectReceiver.read(client, session, query, found)
                 : inPlace;
     }
 
     CompletionStage<@Nullable ObjectView> fetchObject(
             Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
         CompletableFuture<LocatedObject> asked =
-                rpcClient.callOrDefault(CompletableFuture.completedFuture(LocatedObject.NOT_FOUND), remoteSession -> {
-                    BodyWriter body = body(remoteSession, namespace, key, Math.max(1, timeoutNanos));
-                    remoteSession.users().add();
+                client.callOrDefault(CompletableFuture.completedFuture(LocatedObject.NOT_FOUND), session -> {
+                    BodyWriter body = body(session, namespace, key, Math.max(1, timeoutNanos));
+                    session.users().add();
                     return withTimeout(
-                                    remoteSession,
+                                    session,
                                     body,
-                                    remoteCacheContext.options().totalTimeoutNanos(timeoutNanos))
-                            .handle((foundObject, failed) -> new LocatedObject(
-                                    remoteSession,
-                                    failed == null ? foundObject : ObjectReceiver.FoundObject.NOT_FOUND));
+                                    client.options().totalTimeoutNanos(timeoutNanos))
+                            .handle((found, failed) -> new LocatedObject(
+                                    session,
+                                    failed == null ? found : ObjectReceiver.FoundObject.NOT_FOUND));
                 });
-        return asked.thenCompose(locatedObject -> CompletableFuture.completedFuture(locatedObject)
+        return asked.thenCompose(located -> CompletableFuture.completedFuture(located)
                 .thenApplyAsync(found -> read(found, key), executor)
-                .whenComplete((view, failed) -> locatedObject.leave(failed)));
+                .whenComplete((view, failed) -> located.leave(failed)));
     }
 
     /// A server that never answers keeps nobody waiting; what it finds later is given back.
     private static CompletableFuture<ObjectReceiver.FoundObject> withTimeout(
-            RemoteSession remoteSession, BodyWriter body, long patienceNanos) {
-        CompletableFuture<ObjectReceiver.FoundObject> answer = requestObject(remoteSession, body, patienceNanos);
-        return answer.copy().orTimeout(patienceNanos, TimeUnit.NANOSECONDS).whenComplete((foundObject, failed) -> {
+            RemoteSession session, BodyWriter body, long patienceNanos) {
+        CompletableFuture<ObjectReceiver.FoundObject> answer = requestObject(session, body, patienceNanos);
+        return answer.copy().orTimeout(patienceNanos, TimeUnit.NANOSECONDS).whenComplete((found, failed) -> {
             if (failed instanceof TimeoutException) {
-                var _ = answer.thenAccept(late -> remoteSession.release(late.lease()));
+                var _ = answer.thenAccept(late -> session.release(late.lease()));
             }
         });
     }
 
     /// An object that was found, and in which session.
-    private record LocatedObject(@Nullable RemoteSession remoteSession, ObjectReceiver.FoundObject foundObject) {
+    private record LocatedObject(@Nullable RemoteSession session, ObjectReceiver.FoundObject found) {
 
         static final LocatedObject NOT_FOUND = new LocatedObject(null, ObjectReceiver.FoundObject.NOT_FOUND);
 
@@ -227,33 +213,33 @@ final class RemoteReads {
         ///
         /// @param failed why nobody has, or null
         void leave(@Nullable Throwable failed) {
-            if (remoteSession != null) {
+            if (session != null) {
                 if (failed != null) {
-                    remoteSession.release(foundObject.lease());
+                    session.release(found.lease());
                 }
-                remoteSession.users().leave();
+                session.users().leave();
             }
         }
     }
 
-    private @Nullable ObjectView read(LocatedObject locatedObject, byte[] key) {
-        RemoteSession remoteSession = locatedObject.remoteSession;
-        if (remoteSession == null || locatedObject.foundObject.lease() == 0) {
+    private @Nullable ObjectView read(LocatedObject located, byte[] key) {
+        RemoteSession session = located.session;
+        if (session == null || located.found.lease() == 0) {
             return null;
         }
-        long until = System.nanoTime() + remoteCacheContext.options().requestTimeoutNanos();
-        ObjectReceiver.ObjectQuery objectQuery = new ObjectReceiver.ObjectQuery(key, until);
-        Optional<ObjectView> view = rpcClient.callOrDefault(
+        long until = System.nanoTime() + client.options().requestTimeoutNanos();
+        ObjectReceiver.ObjectQuery query = new ObjectReceiver.ObjectQuery(key, until);
+        Optional<ObjectView> view = client.callOrDefault(
                 Optional.empty(),
-                current -> Optional.ofNullable(openView(remoteSession, objectQuery, locatedObject.foundObject)));
+                current -> Optional.ofNullable(openView(session, query, located.found)));
         return view.orElse(null);
     }
 
-    private static BodyWriter body(RemoteSession remoteSession, Namespace namespace, byte[] key, long timeoutNanos)
+    private static BodyWriter body(RemoteSession session, Namespace namespace, byte[] key, long timeoutNanos)
             throws RpcException {
         BodyWriter body = new BodyWriter(64 + key.length);
-        body.i32(remoteSession.namespaceNumber(namespace)).i32(key.length);
-        boolean places = remoteSession.sharedStore() != null;
+        body.i32(session.namespaceNumber(namespace)).i32(key.length);
+        boolean places = session.sharedStore() != null;
         return body.u8(timeoutNanos == 0 && !places ? 1 : 0)
                 .u8(places ? 1 : 0)
                 .u16(0)
@@ -263,42 +249,10 @@ final class RemoteReads {
     }
 
     private static CompletableFuture<ObjectReceiver.FoundObject> requestObject(
-            RemoteSession remoteSession, BodyWriter body, long patienceNanos) {
-        return remoteSession
+            RemoteSession session, BodyWriter body, long patienceNanos) {
+        return session
                 .control()
                 .call(new ControlConnection.CallRequest<>(
                         MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read, patienceNanos));
-    }
-
-    /// Asks for a resident object and where it lies, without its bytes.
-    static final class ObjectLookup implements DataConnection.ReplyHandler {
-
-        private ObjectReceiver.FoundObject foundObject = ObjectReceiver.FoundObject.NOT_FOUND;
-        private boolean replied;
-
-        private ObjectLookup() {}
-
-        /// @param untilNanos when nobody waits any longer
-        /// @param body of GET_OBJECT
-        static ObjectReceiver.FoundObject ask(RemoteSession remoteSession, long untilNanos, BodyWriter body)
-                throws RpcException {
-            ObjectLookup lookup = new ObjectLookup();
-            remoteSession
-                    .data()
-                    .withConnection(
-                            untilNanos, (line, patience) -> line.call(MessageType.GET_OBJECT, body, patience, lookup));
-            return lookup.foundObject;
-        }
-
-        @Override
-        public void onReply(BodyReader body) throws ProtocolException {
-            foundObject = ObjectReceiver.FoundObject.read(body);
-            replied = true;
-        }
-
-        @Override
-        public boolean isComplete() {
-            return replied;
-        }
     }
 }

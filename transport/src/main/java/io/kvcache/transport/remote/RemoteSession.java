@@ -58,7 +58,7 @@ final class RemoteSession {
     private final boolean serverStagesObjects;
     private final boolean serverTakesHints;
     private final boolean serverTakesObjectHints;
-    private final StagingClient stagingClient;
+    private final StagingClient staging;
     private final SessionRefCount users = new SessionRefCount();
     private volatile boolean closed;
     private volatile long lastRenewalNanos = System.nanoTime();
@@ -67,26 +67,26 @@ final class RemoteSession {
     /// @param ended hears that it is over, once or more
     private RemoteSession(
             Connector connector,
-            SessionSettings sessionSettings,
+            SessionSettings settings,
             CallTimeouts callTimeouts,
-            ClientHandshake.OpenedConnection openedConnection,
+            ClientHandshake.OpenedConnection opened,
             Runnable ended) {
-        RemoteOptions options = sessionSettings.options;
+        RemoteOptions options = settings.options;
         this.options = options;
-        counters = sessionSettings.counters;
-        previousSessions = sessionSettings.previousSessions;
-        route = sessionSettings.route;
-        serverSupportsPut = openedConnection.challenge().hasCapability(Challenge.PUTS);
-        serverStagesObjects = openedConnection.challenge().hasCapability(Challenge.STAGED_OBJECTS);
-        serverTakesHints = openedConnection.challenge().hasCapability(Challenge.HINTS);
-        serverTakesObjectHints = openedConnection.challenge().hasCapability(Challenge.OBJECT_HINTS);
-        stagingClient = new StagingClient(
-                this, openedConnection.challenge().hasCapability(Challenge.STAGING) ? options.stagingBytes() : 0);
-        data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, openedConnection.welcome());
-        serverSharesMemory = openedConnection.challenge().hasCapability(Hello.SHARED_MEMORY);
-        serverHasFabric = openedConnection.challenge().hasCapability(Challenge.FABRIC);
-        renewNanos = TimeUnit.MILLISECONDS.toNanos(openedConnection.welcome().leaseMillis()) / 3;
-        control = new ControlConnection(openedConnection, releaseQueue, this::onProgress, () -> {
+        counters = settings.counters;
+        previousSessions = settings.previousSessions;
+        route = settings.route;
+        serverSupportsPut = opened.challenge().hasCapability(Challenge.PUTS);
+        serverStagesObjects = opened.challenge().hasCapability(Challenge.STAGED_OBJECTS);
+        serverTakesHints = opened.challenge().hasCapability(Challenge.HINTS);
+        serverTakesObjectHints = opened.challenge().hasCapability(Challenge.OBJECT_HINTS);
+        staging = new StagingClient(
+                this, opened.challenge().hasCapability(Challenge.STAGING) ? options.stagingBytes() : 0);
+        data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, opened.welcome());
+        serverSharesMemory = opened.challenge().hasCapability(Hello.SHARED_MEMORY);
+        serverHasFabric = opened.challenge().hasCapability(Challenge.FABRIC);
+        renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
+        control = new ControlConnection(opened, releaseQueue, this::onProgress, () -> {
             closed = true;
             unmapSharedMemory();
             data.close();
@@ -99,16 +99,16 @@ final class RemoteSession {
     /// @throws IOException when the server cannot be reached
     /// @throws RpcException when it does not want this client
     static RemoteSession open(
-            Connector connector, SessionSettings sessionSettings, CallTimeouts callTimeouts, Runnable ended)
+            Connector connector, SessionSettings settings, CallTimeouts callTimeouts, Runnable ended)
             throws IOException, RpcException {
-        ClientHandshake.OpenedConnection openedConnection = ClientHandshake.open(
+        ClientHandshake.OpenedConnection opened = ClientHandshake.open(
                 connector,
                 new ClientHandshake.HandshakeSettings(
-                        sessionSettings.options, callTimeouts, null, sessionSettings.options.requestTimeoutNanos()));
+                        settings.options, callTimeouts, null, settings.options.requestTimeoutNanos()));
         try {
-            return new RemoteSession(connector, sessionSettings, callTimeouts, openedConnection, ended);
+            return new RemoteSession(connector, settings, callTimeouts, opened, ended);
         } catch (RuntimeException | Error bug) {
-            openedConnection.frameConnection().close(DisconnectReason.INTERNAL);
+            opened.connection().close(DisconnectReason.INTERNAL);
             throw bug;
         }
     }
@@ -197,7 +197,7 @@ final class RemoteSession {
     }
 
     private void unmapSharedMemory() {
-        stagingClient.close();
+        staging.close();
         SharedStore store = shared.getAndSet(null);
         if (store != null) {
             store.release();
@@ -216,8 +216,8 @@ final class RemoteSession {
     }
 
     /// Memory that the server shares for what is put.
-    StagingClient stagingClient() {
-        return stagingClient;
+    StagingClient staging() {
+        return staging;
     }
 
     /// Tells the server, some time soon, that a block was read without asking.

@@ -4,6 +4,8 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -14,15 +16,18 @@ import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Bytes that are collected here for room that is reserved there: what block and object writers have in
-/// common.
+/// Collects a block or an object in one piece of memory here, for room that is reserved on the server, and sends it
+/// when it is sealed.
 ///
 /// Not safe for several threads at once, as no writer is.
-final class RemoteSlotWriter {
+final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
 
-    private final RemoteCacheContext remoteCacheContext;
+    private static final byte[] NO_TRAILER = {};
+
+    private final RpcClient client;
     private final PutOutcome outcome;
     private final @Nullable ReservedSlot reservedSlot;
     private final SegmentLifetime scope;
@@ -31,40 +36,129 @@ final class RemoteSlotWriter {
     private int checksum;
     private long writtenBytes;
 
-    /// Room there, and memory here.
+    /// What is written.
     ///
-    /// @param trailer what is summed after the bytes
+    /// @param name in error messages
+    /// @param trailer bytes that the checksum covers after those of the block or object
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    record ReservedSlot(RemoteSession remoteSession, long reservation, PutBuffer buffer, long bytes, byte[] trailer) {
+    private record Contents(String name, long bytes, byte[] trailer) {}
+
+    /// Room there, and memory here.
+    private record ReservedSlot(RemoteSession session, long reservation, PutBuffer buffer, Contents contents) {
+
+        long bytes() {
+            return contents.bytes;
+        }
 
         MemorySegment segment() {
-            return buffer.segment(bytes);
+            return buffer.segment(contents.bytes);
         }
     }
 
-    private RemoteSlotWriter(
-            RemoteCacheContext remoteCacheContext, PutOutcome outcome, @Nullable ReservedSlot reservedSlot) {
-        this.remoteCacheContext = remoteCacheContext;
+    /// What the server answers to a reservation.
+    ///
+    /// @param reservation if there is one
+    private record ReserveReply(PutOutcome outcome, long reservation) {
+
+        static ReserveReply read(BodyReader reply) throws ProtocolException {
+            PutOutcome outcome = OutcomeCodec.put(reply.u8("outcome"), reply.u8("cause"));
+            return new ReserveReply(outcome, reply.skip(6).i64("reservation"));
+        }
+    }
+
+    private RemoteSlotWriter(RpcClient client, PutOutcome outcome, @Nullable ReservedSlot reservedSlot) {
+        this.client = client;
         this.outcome = outcome;
         this.reservedSlot = reservedSlot;
         open = reservedSlot != null;
-        scope = new SegmentLifetime(remoteCacheContext.options().checked() && open);
+        scope = new SegmentLifetime(client.options().checked() && open);
         if (reservedSlot != null) {
-            remoteCacheContext.openHandles().incrementAndGet();
-            reservedSlot.remoteSession.users().add();
+            client.openHandles().incrementAndGet();
+            reservedSlot.session.users().add();
         }
     }
 
-    /// Nothing to write.
-    static RemoteSlotWriter rejected(RemoteCacheContext remoteCacheContext, PutOutcome outcome) {
-        return new RemoteSlotWriter(remoteCacheContext, outcome, null);
+    /// Reserves room for a block. If the server or the memory here is missing, there is no room.
+    static RemoteSlotWriter reserveBlock(
+            RpcClient client, BlockChain chain, int index, int part, long timeoutNanos) {
+        long bytes = chain.namespace().parts().get(part).bytes();
+        Contents contents = new Contents("a block of this namespace", bytes, NO_TRAILER);
+        return reserve(
+                client,
+                contents,
+                late -> client.chainCall(
+                        chain,
+                        timeoutNanos,
+                        body -> {
+                            body.i32(index).i32(part).i64(timeoutNanos);
+                            return new RpcClient.CallSpec<>(MessageType.RESERVE, ReserveReply::read);
+                        },
+                        late));
     }
 
-    static RemoteSlotWriter forSlot(RemoteCacheContext remoteCacheContext, ReservedSlot reservedSlot) {
-        return new RemoteSlotWriter(remoteCacheContext, PutOutcome.RESERVED, reservedSlot);
+    /// Reserves room for an object. If the server or the memory here is missing, there is no room.
+    static RemoteSlotWriter reserveObject(
+            RpcClient client, Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
+        long patience = client.options().totalTimeoutNanos(timeoutNanos);
+        return reserve(client, new Contents("the room", bytes, key.clone()), late -> session -> {
+            BodyWriter body = new BodyWriter(64 + key.length);
+            body.i32(session.namespaceNumber(namespace)).i32(key.length);
+            body.i64(bytes).i64(timeoutNanos).bytes(key);
+            return ControlConnection.await(
+                    session.control()
+                            .call(new ControlConnection.CallRequest<>(
+                                    MessageType.RESERVE_OBJECT, body, ReserveReply::read, patience)),
+                    patience,
+                    late);
+        });
     }
 
-    PutOutcome outcome() {
+    /// A question whose late answers are disposed of.
+    @FunctionalInterface
+    private interface ReserveCall {
+        RpcClient.SessionCall<ReserveReply> withLateReply(Consumer<ReserveReply> late);
+    }
+
+    private static RemoteSlotWriter reserve(RpcClient client, Contents contents, ReserveCall question) {
+        return client.callOrDefault(new RemoteSlotWriter(client, PutOutcome.NO_ROOM, null), session -> {
+            PutBuffer buffer = allocateBuffer(client, session, contents.bytes);
+            if (buffer == null) {
+                client.counters().outOfMemory.increment();
+                return new RemoteSlotWriter(client, PutOutcome.NO_ROOM, null);
+            }
+            boolean kept = false;
+            try {
+                ReserveReply reply = question.withLateReply(late -> {
+                            if (late.outcome == PutOutcome.RESERVED) {
+                                abandon(session, late.reservation);
+                            }
+                        })
+                        .call(session);
+                kept = reply.outcome == PutOutcome.RESERVED;
+                ReservedSlot slot = kept ? new ReservedSlot(session, reply.reservation, buffer, contents) : null;
+                return new RemoteSlotWriter(client, reply.outcome, slot);
+            } finally {
+                if (!kept) {
+                    buffer.free();
+                }
+            }
+        });
+    }
+
+    /// Memory that the server can read, if there is room; else memory that is sent from; null when neither has room.
+    private static @Nullable PutBuffer allocateBuffer(RpcClient client, RemoteSession session, long bytes) {
+        PutBuffer staged = session.staging().allocate(bytes);
+        return staged == null ? client.buffers().allocate(bytes) : staged;
+    }
+
+    private static void abandon(RemoteSession session, long reservation) {
+        if (!session.isClosed()) {
+            session.control().sendOneWay(MessageType.ABANDON, new BodyWriter().i64(reservation));
+        }
+    }
+
+    @Override
+    public PutOutcome outcome() {
         return outcome;
     }
 
@@ -78,34 +172,43 @@ final class RemoteSlotWriter {
         return Objects.requireNonNull(reservedSlot);
     }
 
-    MemorySegment segment() {
+    @Override
+    public MemorySegment segment() {
         return scope.confine(requireOpen().segment());
     }
 
-    /// Fills it all, summing on the way.
-    void copyFrom(MemorySegment source, String what) {
+    @Override
+    public List<MemorySegment> segments() {
+        return List.of(segment());
+    }
+
+    @Override
+    public void copyFrom(MemorySegment source) {
         ReservedSlot to = requireOpen();
-        Preconditions.checkSource(source.byteSize(), to.bytes, what);
+        Preconditions.checkSource(source.byteSize(), to.bytes(), to.contents.name);
         ChunkedCrc crc = new ChunkedCrc();
         crc.copy(source, 0, to.segment());
         sum(crc, to);
     }
 
     /// Bytes are in their place; they are summed when all are.
-    void onBytesWritten(long bytes) {
-        Objects.checkFromIndexSize(writtenBytes, bytes, requireOpen().bytes);
+    @Override
+    public void advance(long bytes) {
+        Objects.checkFromIndexSize(writtenBytes, bytes, requireOpen().bytes());
         writtenBytes += bytes;
     }
 
     private void sum(ChunkedCrc crc, ReservedSlot of) {
-        if (of.trailer.length > 0) {
-            crc.update(MemorySegment.ofArray(of.trailer));
+        byte[] trailer = of.contents.trailer;
+        if (trailer.length > 0) {
+            crc.update(MemorySegment.ofArray(trailer));
         }
         checksum = crc.value();
         summed = true;
     }
 
-    SealOutcome seal() {
+    @Override
+    public SealOutcome seal() {
         ReservedSlot from = requireOpen();
         if (!summed) {
             ChunkedCrc crc = new ChunkedCrc();
@@ -116,174 +219,74 @@ final class RemoteSlotWriter {
     }
 
     /// Sends the bytes; if that fails they are lost.
-    SealOutcome seal(int sum) {
+    @Override
+    public SealOutcome seal(int sum) {
         ReservedSlot from = requireOpen();
         open = false;
         scope.close();
-        FillReply fillReply = new FillReply();
+        DataConnection.SingleReply<SealOutcome> reply =
+                new DataConnection.SingleReply<>(body -> OutcomeCodec.seal(body.u8("outcome")));
         try {
-            from.remoteSession
-                    .data()
-                    .withConnection((line, patience) -> fill(line, new FillRequest(from, sum, patience), fillReply));
-            remoteCacheContext.counters().bytesOut.add(from.bytes);
-            return fillReply.outcome;
+            from.session.data().withConnection((line, patience) -> fill(line, from, sum, patience, reply));
+            client.counters().bytesOut.add(from.bytes());
+            return reply.value();
         } catch (RpcException failed) {
-            remoteCacheContext.counters().failed.increment();
-            abandon(from);
+            client.counters().failed.increment();
+            abandon(from.session, from.reservation);
             return SealOutcome.DROPPED;
         } finally {
             releaseSlot(from);
         }
     }
 
-    /// What is sent for the room, and how long its answer may take.
-    private record FillRequest(ReservedSlot from, int sum, long timeoutNanos) {}
-
-    private void fill(DataConnection line, FillRequest fillRequest, FillReply fillReply) throws RpcException {
-        ReservedSlot from = fillRequest.from;
-        int sum = fillRequest.sum;
-        long patience = fillRequest.timeoutNanos;
+    private void fill(
+            DataConnection line, ReservedSlot from, int sum, long timeoutNanos, DataConnection.ReplyHandler reply)
+            throws RpcException {
         BodyWriter body = new BodyWriter().i64(from.reservation);
         switch (from.buffer) {
             case PutBuffer.StagedBuffer staged -> {
-                line.call(
-                        MessageType.FILL_STAGED, staged.toRange(from.bytes, sum).write(body), patience, fillReply);
-                remoteCacheContext.counters().staged.increment();
+                staged.toRange(from.bytes(), sum).write(body);
+                line.call(MessageType.FILL_STAGED, body, timeoutNanos, reply);
+                client.counters().staged.increment();
             }
-            case ReceiveBuffers.PooledBuffer pooledBuffer -> {
-                Payload payload = Payload.of(pooledBuffer.segment(from.bytes));
-                line.call(MessageType.FILL, body.i32(sum).i32(0), payload, patience, fillReply);
+            case ReceiveBuffers.PooledBuffer pooled -> {
+                Payload payload = Payload.of(pooled.segment(from.bytes()));
+                line.call(MessageType.FILL, body.i32(sum).i32(0), payload, timeoutNanos, reply);
             }
-        }
-    }
-
-    /// The answer to FILL.
-    private static final class FillReply implements DataConnection.ReplyHandler {
-
-        private SealOutcome outcome = SealOutcome.DROPPED;
-        private boolean done;
-
-        @Override
-        public void onReply(BodyReader body) throws ProtocolException {
-            outcome = OutcomeCodec.seal(body.u8("outcome"));
-            done = true;
-        }
-
-        @Override
-        public boolean isComplete() {
-            return done;
-        }
-    }
-
-    private static void abandon(ReservedSlot from) {
-        if (!from.remoteSession.isClosed()) {
-            from.remoteSession.control().sendOneWay(MessageType.ABANDON, new BodyWriter().i64(from.reservation));
         }
     }
 
     /// Waits until the server has heard that the room is not needed: what comes next may go over another
     /// connection and overtake it. If there is no answer nothing is lost, the session will end.
-    private void abandonAndWait(ReservedSlot from) {
-        if (from.remoteSession.isClosed()) {
+    private void awaitAbandoned(RemoteSession session) {
+        if (session.isClosed()) {
             return;
         }
         try {
-            from.remoteSession.call(MessageType.PING, new BodyWriter(), reply -> true, 0);
+            session.call(MessageType.PING, new BodyWriter(), reply -> true, 0);
         } catch (RpcException unanswered) {
-            remoteCacheContext.counters().failed.increment();
+            client.counters().failed.increment();
         }
     }
 
     private void releaseSlot(ReservedSlot from) {
         from.buffer.free();
-        remoteCacheContext.openHandles().decrementAndGet();
-        from.remoteSession.users().leave();
+        client.openHandles().decrementAndGet();
+        from.session.users().leave();
     }
 
-    void close() {
+    @Override
+    public void close() {
         if (open) {
             ReservedSlot from = requireOpen();
             open = false;
             try {
                 scope.close();
             } finally {
-                abandon(from);
-                abandonAndWait(from);
+                abandon(from.session, from.reservation);
+                awaitAbandoned(from.session);
                 releaseSlot(from);
             }
-        }
-    }
-
-    /// Collects one block here and sends it when it is sealed.
-    record RemoteBlockWriter(RemoteSlotWriter remoteSlotWriter) implements BlockWriter {
-
-        @Override
-        public PutOutcome outcome() {
-            return remoteSlotWriter.outcome();
-        }
-
-        @Override
-        public MemorySegment segment() {
-            return remoteSlotWriter.segment();
-        }
-
-        @Override
-        public void copyFrom(MemorySegment source) {
-            remoteSlotWriter.copyFrom(source, "a block of this namespace");
-        }
-
-        @Override
-        public SealOutcome seal() {
-            return remoteSlotWriter.seal();
-        }
-
-        @Override
-        public SealOutcome seal(int checksum) {
-            return remoteSlotWriter.seal(checksum);
-        }
-
-        @Override
-        public void close() {
-            remoteSlotWriter.close();
-        }
-    }
-
-    /// Collects one object here, in one piece, and sends it when it is sealed.
-    record RemoteObjectWriter(RemoteSlotWriter remoteSlotWriter) implements ObjectWriter {
-
-        @Override
-        public PutOutcome outcome() {
-            return remoteSlotWriter.outcome();
-        }
-
-        @Override
-        public List<MemorySegment> segments() {
-            return List.of(remoteSlotWriter.segment());
-        }
-
-        @Override
-        public void copyFrom(MemorySegment source) {
-            remoteSlotWriter.copyFrom(source, "the room");
-        }
-
-        @Override
-        public void advance(long bytes) {
-            remoteSlotWriter.onBytesWritten(bytes);
-        }
-
-        @Override
-        public SealOutcome seal() {
-            return remoteSlotWriter.seal();
-        }
-
-        @Override
-        public SealOutcome seal(int checksum) {
-            return remoteSlotWriter.seal(checksum);
-        }
-
-        @Override
-        public void close() {
-            remoteSlotWriter.close();
         }
     }
 }

@@ -43,19 +43,19 @@ public record RemoteStats(
         long staged,
         String route) {
 
-    static RemoteStats of(RemoteCacheContext remoteCacheContext) {
-        Counters counters = remoteCacheContext.counters();
+    static RemoteStats of(RpcClient client) {
+        Counters counters = client.counters();
         return new RemoteStats(
-                remoteCacheContext.sessions().isConnected(),
-                remoteCacheContext.sessions().sessionCount(),
+                client.sessions().isConnected(),
+                client.sessions().sessionCount(),
                 counters.failed.sum(),
                 counters.corrupt.sum(),
                 counters.outOfMemory.sum(),
                 counters.bytesIn.sum(),
                 counters.bytesOut.sum(),
-                remoteCacheContext.buffers().usedBytes(),
-                remoteCacheContext.openHandles().get(),
-                remoteCacheContext.sessions().isMemoryMapped(),
+                client.buffers().usedBytes(),
+                client.openHandles().get(),
+                client.sessions().isMemoryMapped(),
                 counters.mapped.sum(),
                 counters.oneSided.copied(),
                 counters.oneSided.missed(),
@@ -63,7 +63,7 @@ public record RemoteStats(
                 counters.oneSided.reported(),
                 counters.fetched.sum(),
                 counters.staged.sum(),
-                remoteCacheContext.sessions().route());
+                client.sessions().route());
     }
 
     /// Counts what [RemoteStats] tells. Any thread.

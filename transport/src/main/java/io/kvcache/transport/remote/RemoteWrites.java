@@ -20,6 +20,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -29,14 +30,10 @@ import org.jspecify.annotations.Nullable;
 /// which reserve first.
 final class RemoteWrites {
 
-    private final RemoteCacheContext remoteCacheContext;
-    private final RpcClient rpcClient;
-    private final RemoteReservations remoteReservations;
+    private final RpcClient client;
 
-    RemoteWrites(RemoteCacheContext remoteCacheContext, RpcClient rpcClient, RemoteReservations remoteReservations) {
-        this.remoteCacheContext = remoteCacheContext;
-        this.rpcClient = rpcClient;
-        this.remoteReservations = remoteReservations;
+    RemoteWrites(RpcClient client) {
+        this.client = client;
     }
 
     PutSummary putBlocks(BlockChain chain, int from, List<MemorySegment> blocks, long timeoutNanos) {
@@ -73,18 +70,18 @@ final class RemoteWrites {
 
     /// Whether an answer was waited for in vain since a moment, and no more time is left to try otherwise.
     private boolean isTimedOut(long begunNanos, long leftNanos) {
-        return System.nanoTime() - begunNanos >= remoteCacheContext.options().totalTimeoutNanos(leftNanos);
+        return System.nanoTime() - begunNanos >= client.options().totalTimeoutNanos(leftNanos);
     }
 
     /// As many as can be put without waiting for room; none when the server takes them one by one only.
     private PutPipeline putPipelined(BlockChain chain, int from, List<MemorySegment> blocks) {
-        PutPipeline run = new PutPipeline(remoteCacheContext, chain, from, blocks);
-        attempt(remoteSession -> {
-            int number = remoteSession.namespaceNumber(chain.namespace());
+        PutPipeline run = new PutPipeline(client, chain, from, blocks);
+        attempt(session -> {
+            int number = session.namespaceNumber(chain.namespace());
             if (blocks.size() > 1) {
                 run.skipPresent(countResident(chain) - from);
             }
-            remoteSession.data().withConnection((line, _) -> run.run(line, remoteSession.stagingClient(), number));
+            session.data().withConnection((line, _) -> run.run(line, session.staging(), number));
         });
         run.requireSizes();
         return run;
@@ -92,9 +89,9 @@ final class RemoteWrites {
 
     /// Leading blocks whose bytes need not go there.
     private int countResident(BlockChain chain) {
-        Match match = rpcClient.callOrDefault(
+        Match match = client.callOrDefault(
                 Match.NOTHING,
-                rpcClient.chainCall(
+                client.chainCall(
                         chain,
                         0,
                         body -> new RpcClient.CallSpec<>(MessageType.MATCH, RemoteKvCache::parseMatch),
@@ -105,148 +102,110 @@ final class RemoteWrites {
     /// Something that only some servers can.
     @FunctionalInterface
     private interface PutAttempt {
-        void run(RemoteSession remoteSession) throws RpcException;
+        void run(RemoteSession session) throws RpcException;
     }
 
     private void attempt(PutAttempt attempt) {
         try {
-            remoteCacheContext.sessions().call(remoteSession -> {
-                if (remoteSession.supportsPut()) {
-                    attempt.run(remoteSession);
+            client.sessions().call(session -> {
+                if (session.supportsPut()) {
+                    attempt.run(session);
                 }
                 return true;
             });
         } catch (RpcException failed) {
-            remoteCacheContext.counters().failed.increment();
-            if (failed.hasReply() && failed.status() == Status.INVALID) {
-                throw new IllegalArgumentException(failed.getMessage());
-            }
+            client.onFailure(failed);
         }
     }
 
     /// Puts one block as a writer does; RESERVED when it is stored.
     private PutOutcome putReserved(BlockChain chain, int index, MemorySegment block, long timeoutNanos) {
-        RemoteSlotWriter remoteSlotWriter = remoteReservations.reserveBlock(chain, index, 0, timeoutNanos);
-        try {
-            if (remoteSlotWriter.outcome() != PutOutcome.RESERVED) {
-                return remoteSlotWriter.outcome();
+        try (RemoteSlotWriter writer = RemoteSlotWriter.reserveBlock(client, chain, index, 0, timeoutNanos)) {
+            if (writer.outcome() != PutOutcome.RESERVED) {
+                return writer.outcome();
             }
-            remoteSlotWriter.copyFrom(block, "a block of this namespace");
-            return remoteSlotWriter.seal() == SealOutcome.DROPPED ? PutOutcome.NO_PARENT : PutOutcome.RESERVED;
-        } finally {
-            remoteSlotWriter.close();
+            writer.copyFrom(block);
+            return writer.seal() == SealOutcome.DROPPED ? PutOutcome.NO_PARENT : PutOutcome.RESERVED;
         }
     }
 
     boolean putObject(Namespace namespace, byte[] key, MemorySegment value, long timeoutNanos) {
         long start = System.nanoTime();
-        ObjectPutReply put = new ObjectPutReply();
-        attempt(remoteSession -> send(remoteSession, new NamedObject(namespace, key), value, put));
-        PutPipeline.PutReply putReply = put.putReply;
-        if (putReply != null && (putReply.outcome() == PutOutcome.RESERVED || timeoutNanos == 0)) {
-            return putReply.isStored();
+        AtomicReference<PutPipeline.@Nullable PutReply> answer = new AtomicReference<>();
+        attempt(session -> answer.set(send(session, new NamedObject(namespace, key), value)));
+        PutPipeline.PutReply reply = answer.get();
+        if (reply != null && (reply.outcome() == PutOutcome.RESERVED || timeoutNanos == 0)) {
+            return reply.isStored();
         }
-        if (putReply == null && isTimedOut(start, timeoutNanos)) {
+        if (reply == null && isTimedOut(start, timeoutNanos)) {
             return false;
         }
-        RemoteSlotWriter remoteSlotWriter =
-                remoteReservations.reserveObject(namespace, key, value.byteSize(), timeoutNanos);
-        try {
-            if (remoteSlotWriter.outcome() != PutOutcome.RESERVED) {
+        try (RemoteSlotWriter writer =
+                RemoteSlotWriter.reserveObject(client, namespace, key, value.byteSize(), timeoutNanos)) {
+            if (writer.outcome() != PutOutcome.RESERVED) {
                 return false;
             }
-            remoteSlotWriter.copyFrom(value, "the room");
-            return remoteSlotWriter.seal() != SealOutcome.DROPPED;
-        } finally {
-            remoteSlotWriter.close();
+            writer.copyFrom(value);
+            return writer.seal() != SealOutcome.DROPPED;
         }
     }
 
-    private void send(RemoteSession remoteSession, NamedObject object, MemorySegment value, ObjectPutReply put)
+    /// Puts an object in one request; null when there was no memory to send it from.
+    private PutPipeline.@Nullable PutReply send(RemoteSession session, NamedObject object, MemorySegment value)
             throws RpcException {
-        PutBuffer.StagedBuffer place = remoteSession.supportsStagedObjectPut()
-                ? remoteSession.stagingClient().allocate(value.byteSize())
-                : null;
-        if (place == null) {
-            sendInline(remoteSession, object, value, put);
-        } else {
-            sendStaged(remoteSession, object, new StagedValue(value, place), put);
+        PutBuffer.StagedBuffer place =
+                session.supportsStagedObjectPut() ? session.staging().allocate(value.byteSize()) : null;
+        PutPipeline.PutReply reply =
+                place == null ? sendInline(session, object, value) : sendStaged(session, object, value, place);
+        if (reply != null && reply.isStored()) {
+            client.counters().bytesOut.add(value.byteSize());
+            client.counters().staged.add(place == null ? 0 : 1);
         }
-        if (put.isStored()) {
-            remoteCacheContext.counters().bytesOut.add(value.byteSize());
-            remoteCacheContext.counters().staged.add(place == null ? 0 : 1);
-        }
+        return reply;
     }
 
     /// What an object is called.
     @SuppressWarnings("ArrayRecordComponent") // never compared
     private record NamedObject(Namespace namespace, byte[] key) {
 
-        BodyWriter beginBody(RemoteSession remoteSession) throws RpcException {
+        BodyWriter beginBody(RemoteSession session) throws RpcException {
             return new BodyWriter(64 + key.length)
-                    .i32(remoteSession.namespaceNumber(namespace))
+                    .i32(session.namespaceNumber(namespace))
                     .i32(key.length);
         }
     }
 
-    /// A value, and where the server can read it.
-    private record StagedValue(MemorySegment value, PutBuffer.StagedBuffer buffer) {}
-
-    private static void sendStaged(
-            RemoteSession remoteSession, NamedObject object, StagedValue stagedValue, ObjectPutReply put)
+    private static PutPipeline.PutReply sendStaged(
+            RemoteSession session, NamedObject object, MemorySegment value, PutBuffer.StagedBuffer place)
             throws RpcException {
-        PutBuffer.StagedBuffer place = stagedValue.buffer;
         try {
-            long bytes = stagedValue.value.byteSize();
+            long bytes = value.byteSize();
             ChunkedCrc crc = new ChunkedCrc();
-            crc.copy(stagedValue.value, 0, place.segment(bytes));
+            crc.copy(value, 0, place.segment(bytes));
             crc.update(MemorySegment.ofArray(object.key));
-            BodyWriter body = place.toRange(bytes, crc.value())
-                    .write(object.beginBody(remoteSession))
-                    .bytes(object.key);
-            remoteSession
-                    .data()
-                    .withConnection((line, patience) -> line.call(MessageType.PUT_OBJECT_STAGED, body, patience, put));
+            BodyWriter body = object.beginBody(session);
+            place.toRange(bytes, crc.value()).write(body).bytes(object.key);
+            DataConnectionPool data = session.data();
+            return data.call(
+                    data.deadlineNanos(), MessageType.PUT_OBJECT_STAGED, body, PutPipeline.PutReply::read);
         } finally {
             place.free(); // If there was no answer the server may still copy what is there: it has its checksum.
         }
     }
 
-    private void sendInline(RemoteSession remoteSession, NamedObject object, MemorySegment value, ObjectPutReply put)
+    private PutPipeline.@Nullable PutReply sendInline(RemoteSession session, NamedObject object, MemorySegment value)
             throws RpcException {
-        try (SendBuffer sendBuffer = SendBuffer.of(value, remoteCacheContext)) {
-            if (sendBuffer == null) {
-                return;
+        try (SendBuffer sendable = SendBuffer.of(value, client)) {
+            if (sendable == null) {
+                return null;
             }
-            ChunkedCrc crc = sendBuffer.copyAndChecksum(value);
+            ChunkedCrc crc = sendable.copyAndChecksum(value);
             crc.update(MemorySegment.ofArray(object.key));
-            BodyWriter body =
-                    object.beginBody(remoteSession).i32(crc.value()).i32(0).bytes(object.key);
-            Payload payload = Payload.of(sendBuffer.segment());
-            remoteSession
-                    .data()
-                    .withConnection(
-                            (line, patience) -> line.call(MessageType.PUT_OBJECT, body, payload, patience, put));
-        }
-    }
-
-    /// The answer to PUT_OBJECT and PUT_OBJECT_STAGED.
-    private static final class ObjectPutReply implements DataConnection.ReplyHandler {
-
-        private PutPipeline.@Nullable PutReply putReply;
-
-        boolean isStored() {
-            return putReply != null && putReply.isStored();
-        }
-
-        @Override
-        public void onReply(BodyReader body) throws ProtocolException {
-            putReply = PutPipeline.PutReply.read(body);
-        }
-
-        @Override
-        public boolean isComplete() {
-            return putReply != null;
+            BodyWriter body = object.beginBody(session).i32(crc.value()).i32(0).bytes(object.key);
+            Payload payload = Payload.of(sendable.segment());
+            DataConnectionPool data = session.data();
+            return data.call(
+                    data.deadlineNanos(), MessageType.PUT_OBJECT, body, payload, PutPipeline.PutReply::read);
         }
     }
 
@@ -262,15 +221,15 @@ final class RemoteWrites {
 
         private static final int MAX_IN_FLIGHT = 16;
 
-        private final RemoteCacheContext remoteCacheContext;
+        private final RpcClient client;
         private final BlockChain chain;
         private final int from;
         private final List<MemorySegment> blocks;
         private final long blockBytes;
         private Supplier<ChainDictionary.ChainReference> chainDefiner =
                 () -> new ChainDictionary.ChainReference(0, List.of());
-        private ChainDictionary.@Nullable ChainReference chainReference;
-        private @Nullable StagingClient stagingClient;
+        private ChainDictionary.@Nullable ChainReference reference;
+        private @Nullable StagingClient staging;
         private final Deque<InFlightPut> inFlight = new ArrayDeque<>();
         private @Nullable SendBuffer sending;
         private int sentCount;
@@ -283,8 +242,8 @@ final class RemoteWrites {
         private @Nullable RpcException failure;
 
         /// @param from block of the chain that the first one is
-        PutPipeline(RemoteCacheContext remoteCacheContext, BlockChain chain, int from, List<MemorySegment> blocks) {
-            this.remoteCacheContext = remoteCacheContext;
+        PutPipeline(RpcClient client, BlockChain chain, int from, List<MemorySegment> blocks) {
+            this.client = client;
             this.chain = chain;
             this.from = from;
             this.blocks = blocks;
@@ -332,14 +291,14 @@ final class RemoteWrites {
         ///
         /// @param places where the server can read it; what finds none there is sent
         void run(DataConnection line, StagingClient places, int namespace) throws RpcException {
-            stagingClient = places;
+            staging = places;
             chainDefiner = () -> line.defineChain(chain, namespace);
             int ahead = Math.clamp(MAX_BYTES_IN_FLIGHT / blockBytes, 2, MAX_IN_FLIGHT);
             try {
-                line.call(this, ahead, remoteCacheContext.options().requestTimeoutNanos());
+                line.call(this, ahead, client.options().requestTimeoutNanos());
                 if (failure != null && line.invalidateChains(failure)) {
                     resumeAfterRejection();
-                    line.call(this, ahead, remoteCacheContext.options().requestTimeoutNanos());
+                    line.call(this, ahead, client.options().requestTimeoutNanos());
                 }
             } finally {
                 releaseSendBuffer();
@@ -356,7 +315,7 @@ final class RemoteWrites {
         /// given up.
         private void resumeAfterRejection() {
             sentCount = acceptedCount();
-            chainReference = null;
+            reference = null;
             rejection = null;
             failure = null;
         }
@@ -376,25 +335,25 @@ final class RemoteWrites {
 
         private @Nullable OutboundFrame frame(MemorySegment block, long number) {
             releaseSendBuffer();
-            PutBuffer.StagedBuffer place = stagingClient == null ? null : stagingClient.allocate(blockBytes);
+            PutBuffer.StagedBuffer place = staging == null ? null : staging.allocate(blockBytes);
             return place == null ? inlineFrame(block, number) : stagedFrame(block, place, number);
         }
 
         private @Nullable OutboundFrame inlineFrame(MemorySegment block, long number) {
-            SendBuffer sendBuffer = SendBuffer.of(block, remoteCacheContext);
-            if (sendBuffer == null) {
+            SendBuffer sendable = SendBuffer.of(block, client);
+            if (sendable == null) {
                 return null;
             }
-            sending = sendBuffer;
+            sending = sendable;
             inFlight.addLast(new InFlightPut(null));
-            int checksum = sendBuffer.copyAndChecksum(block).value();
-            Payload payload = Payload.of(sendBuffer.segment());
+            int checksum = sendable.copyAndChecksum(block).value();
+            Payload payload = Payload.of(sendable.segment());
             return withChain(body -> body.i32(checksum)
                     .i32(0)
                     .request(
                             MessageType.PUT,
                             number,
-                            remoteCacheContext.options().requestTimeoutNanos(),
+                            client.options().requestTimeoutNanos(),
                             payload));
         }
 
@@ -407,16 +366,16 @@ final class RemoteWrites {
                     .request(
                             MessageType.PUT_STAGED,
                             number,
-                            remoteCacheContext.options().requestTimeoutNanos()));
+                            client.options().requestTimeoutNanos()));
         }
 
         /// The request for the next block, after what has to be told of its chain. To be called when nothing
         /// can be missing any more: a line takes for told what it was asked to tell.
         private OutboundFrame withChain(Function<BodyWriter, OutboundFrame> request) {
-            ChainDictionary.ChainReference told = chainReference == null ? chainDefiner.get() : chainReference;
+            ChainDictionary.ChainReference told = reference == null ? chainDefiner.get() : reference;
             BodyWriter body = new BodyWriter().u8(told.slot()).u8(0).u16(0).i32(chain.length());
             OutboundFrame frame = request.apply(body.i32(from + sentCount).i32(0));
-            chainReference =
+            reference =
                     told.before().isEmpty() ? told : new ChainDictionary.ChainReference(told.slot(), List.of());
             sentCount++;
             return told.prependTo(frame);
@@ -439,9 +398,9 @@ final class RemoteWrites {
             }
             if (putReply.isStored()) {
                 storedCount++;
-                remoteCacheContext.counters().staged.add(staged ? 1 : 0);
+                client.counters().staged.add(staged ? 1 : 0);
                 lastOutcome = PutOutcome.RESERVED;
-                remoteCacheContext.counters().bytesOut.add(blockBytes);
+                client.counters().bytesOut.add(blockBytes);
             } else if (putReply.outcome == PutOutcome.RESERVED) {
                 rejection = PutOutcome.NO_PARENT;
             } else if (putReply.outcome.allowsNextBlock()) {
@@ -494,28 +453,28 @@ final class RemoteWrites {
     /// Bytes of a caller where they can be sent from: where they lie when that is native memory, else in a slot
     /// that they are copied to.
     ///
-    /// @param pooledBuffer null when none is needed
-    record SendBuffer(MemorySegment segment, ReceiveBuffers.@Nullable PooledBuffer pooledBuffer)
+    /// @param buffer null when none is needed
+    record SendBuffer(MemorySegment segment, ReceiveBuffers.@Nullable PooledBuffer buffer)
             implements AutoCloseable {
 
         /// For bytes like these, or null when there is no memory for a copy.
-        static @Nullable SendBuffer of(MemorySegment source, RemoteCacheContext remoteCacheContext) {
+        static @Nullable SendBuffer of(MemorySegment source, RpcClient client) {
             if (source.isNative()) {
                 return new SendBuffer(source, null);
             }
-            ReceiveBuffers.PooledBuffer pooledBuffer =
-                    remoteCacheContext.buffers().allocate(source.byteSize());
-            if (pooledBuffer == null) {
-                remoteCacheContext.counters().outOfMemory.increment();
+            ReceiveBuffers.PooledBuffer buffer =
+                    client.buffers().allocate(source.byteSize());
+            if (buffer == null) {
+                client.counters().outOfMemory.increment();
                 return null;
             }
-            return new SendBuffer(pooledBuffer.segment(source.byteSize()), pooledBuffer);
+            return new SendBuffer(buffer.segment(source.byteSize()), buffer);
         }
 
         /// Brings them there, and sums them.
         ChunkedCrc copyAndChecksum(MemorySegment source) {
             ChunkedCrc crc = new ChunkedCrc();
-            if (pooledBuffer == null) {
+            if (buffer == null) {
                 crc.update(source);
             } else {
                 crc.copy(source, 0, segment);
@@ -525,8 +484,8 @@ final class RemoteWrites {
 
         @Override
         public void close() {
-            if (pooledBuffer != null) {
-                pooledBuffer.free();
+            if (buffer != null) {
+                buffer.free();
             }
         }
     }

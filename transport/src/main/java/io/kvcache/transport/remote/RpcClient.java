@@ -1,43 +1,53 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Function;
 import java.util.function.Predicate;
 
-/// Small questions over the connection that carries many.
-final class RpcClient {
+/// What reads, writes, tables, views and writers of one remote cache share: how they ask the server, their memory
+/// and their counters.
+///
+/// @param openHandles tables, views and writers
+/// @param fetchExecutor reads what arrives later
+record RpcClient(
+        SessionPool sessions,
+        RemoteOptions options,
+        ReceiveBuffers buffers,
+        RemoteStats.Counters counters,
+        AtomicInteger openHandles,
+        ExecutorService fetchExecutor) {
 
-    private final RemoteCacheContext remoteCacheContext;
-
-    RpcClient(RemoteCacheContext remoteCacheContext) {
-        this.remoteCacheContext = remoteCacheContext;
-    }
-
-    /// Asks; a failure is counted and answered by a value.
-    ///
-    /// @throws IllegalArgumentException when the server finds the question wrong
-    <T> T callOrDefault(T defaultValue, SessionCall<T> call) {
-        try {
-            return remoteCacheContext.sessions().call(call);
-        } catch (RpcException failed) {
-            remoteCacheContext.counters().failed.increment();
-            if (failed.hasReply() && failed.status() == Status.INVALID) {
-                throw new IllegalArgumentException(failed.getMessage());
-            }
-            return defaultValue;
-        }
+    /// The table of a question that was not answered.
+    BlockTable emptyTable(int firstBlock) {
+        openHandles.incrementAndGet();
+        return BlockTable.empty(firstBlock, openHandles::decrementAndGet);
     }
 
     /// One question to one session.
     @FunctionalInterface
     interface SessionCall<T> {
-        T call(RemoteSession remoteSession) throws RpcException;
+        T call(RemoteSession session) throws RpcException;
+    }
+
+    /// Asks; counts a failure and returns a default value for it.
+    ///
+    /// @throws IllegalArgumentException when the server finds the question wrong
+    <T> T callOrDefault(T defaultValue, SessionCall<T> call) {
+        try {
+            return sessions.call(call);
+        } catch (RpcException failed) {
+            onFailure(failed);
+            return defaultValue;
+        }
     }
 
     /// Asks what has no answer without the server.
@@ -45,31 +55,38 @@ final class RpcClient {
     /// @throws UncheckedIOException when there is none
     <T> T callOrThrow(SessionCall<T> call) {
         try {
-            return remoteCacheContext.sessions().call(call);
+            return sessions.call(call);
         } catch (RpcException failed) {
-            remoteCacheContext.counters().failed.increment();
-            if (failed.hasReply() && failed.status() == Status.INVALID) {
-                throw new IllegalArgumentException(failed.getMessage());
-            }
+            onFailure(failed);
             throw new UncheckedIOException(new IOException(failed.getMessage()));
+        }
+    }
+
+    /// Counts a failure.
+    ///
+    /// @throws IllegalArgumentException when the server found the question wrong
+    void onFailure(RpcException failed) {
+        counters.failed.increment();
+        if (failed.hasReply() && failed.status() == Status.INVALID) {
+            throw new IllegalArgumentException(failed.getMessage());
         }
     }
 
     /// Asks about a chain.
     ///
     /// @param timeoutNanos how long the server itself may wait
-    /// @param late what becomes of an answer that nobody waits for any more
+    /// @param late what becomes of an answer that comes too late
     <T> SessionCall<T> chainCall(
             BlockChain chain, long timeoutNanos, Function<BodyWriter, CallSpec<T>> asked, Consumer<T> late) {
-        long patience = remoteCacheContext.options().totalTimeoutNanos(timeoutNanos);
-        return remoteSession -> {
-            int number = remoteSession.namespaceNumber(chain.namespace());
+        long patience = options.totalTimeoutNanos(timeoutNanos);
+        return session -> {
+            int number = session.namespaceNumber(chain.namespace());
             // If there was no room, the server may have given up the chain: it is told again then.
-            return RetryOnce.run(
+            return retryOnce(
                     patience,
                     failed -> failed.isBusy() && failed.mayConcernChain(),
                     left -> ControlConnection.await(
-                            remoteSession.control().call(chain, number, body -> {
+                            session.control().call(chain, number, body -> {
                                 CallSpec<T> rest = asked.apply(body);
                                 return new ControlConnection.CallRequest<>(rest.type, body, rest.parser, left);
                             }),
@@ -81,39 +98,26 @@ final class RpcClient {
     /// What is asked, and how to read the answer.
     record CallSpec<T>(MessageType type, ControlConnection.ReplyParser<T> parser) {}
 
-    /// How long a request may take.
-    long requestTimeoutNanos() {
-        return remoteCacheContext.options().requestTimeoutNanos();
+    /// One try within so many nanoseconds.
+    @FunctionalInterface
+    interface Attempt<T> {
+        T run(long nanos) throws RpcException;
     }
 
     /// Asks a second time, within the time of the first, where that may help.
-    static final class RetryOnce {
-
-        private RetryOnce() {}
-
-        /// One try.
-        @FunctionalInterface
-        interface Attempt<T> {
-
-            /// Asks.
-            ///
-            /// @param nanos that are left for it
-            T run(long nanos) throws RpcException;
-        }
-
-        /// @param isRetryable whether it may help after this failure; asked once
-        static <T> T run(long patienceNanos, Predicate<RpcException> isRetryable, Attempt<T> attempt)
-                throws RpcException {
-            long start = System.nanoTime();
-            try {
-                return attempt.run(patienceNanos);
-            } catch (RpcException failed) {
-                long left = patienceNanos - (System.nanoTime() - start);
-                if (!isRetryable.test(failed) || left <= 0) {
-                    throw failed;
-                }
-                return attempt.run(left);
+    ///
+    /// @param isRetryable whether it may help after this failure; asked once
+    static <T> T retryOnce(long patienceNanos, Predicate<RpcException> isRetryable, Attempt<T> attempt)
+            throws RpcException {
+        long start = System.nanoTime();
+        try {
+            return attempt.run(patienceNanos);
+        } catch (RpcException failed) {
+            long left = patienceNanos - (System.nanoTime() - start);
+            if (!isRetryable.test(failed) || left <= 0) {
+                throw failed;
             }
+            return attempt.run(left);
         }
     }
 }

@@ -29,15 +29,15 @@ final class ServerList {
 
         /// By what opens connections.
         static Server of(Connector connector, RemoteOptions options) {
-            TransportSelector.SelectedTransport selectedTransport =
+            TransportSelector.SelectedTransport selected =
                     new TransportSelector.SelectedTransport(connector, connector.toString());
-            return new Server(connector.toString(), (_, _) -> selectedTransport, () -> {}, options);
+            return new Server(connector.toString(), (_, _) -> selected, () -> {}, options);
         }
 
         /// By what is chosen when a session begins.
-        static Server of(TransportSelector transportSelector, RemoteOptions options) {
+        static Server of(TransportSelector selector, RemoteOptions options) {
             return new Server(
-                    transportSelector.toString(), transportSelector::select, transportSelector::invalidate, options);
+                    selector.toString(), selector::select, selector::invalidate, options);
         }
     }
 
@@ -74,33 +74,33 @@ final class ServerList {
     /// there.
     ///
     /// @throws UncheckedIOException when it cannot be reached, or does not want this client
-    RemoteSession connect(int way, SessionStart sessionStart) {
-        return connect(way, sessionStart, ServerList::reregister);
+    RemoteSession connect(int way, SessionStart start) {
+        return connect(way, start, ServerList::reregister);
     }
 
     /// Begins a session in place of one that is as it should be.
     ///
     /// @throws UncheckedIOException when it cannot be reached, or does not want this client, or one
     ///     of its namespaces
-    RemoteSession connectStrict(int way, SessionStart sessionStart) {
-        return connect(way, sessionStart, RemoteSession::register);
+    RemoteSession connectStrict(int way, SessionStart start) {
+        return connect(way, start, RemoteSession::register);
     }
 
     /// Makes one namespace known.
     @FunctionalInterface
     private interface NamespaceRegistrar {
-        void register(RemoteSession remoteSession, Namespace namespace) throws RpcException;
+        void register(RemoteSession session, Namespace namespace) throws RpcException;
     }
 
-    private RemoteSession connect(int way, SessionStart sessionStart, NamespaceRegistrar namespaceRegistrar) {
+    private RemoteSession connect(int way, SessionStart start, NamespaceRegistrar registrar) {
         Server to = servers.get(way);
         try {
             TransportSelector.SelectedTransport by = to.connectors.select(to.options, callTimeouts);
-            RemoteSession.SessionSettings sessionSettings =
-                    new RemoteSession.SessionSettings(to.options, counters, sessionStart.previousSessions, by.reason());
-            RemoteSession remoteSession = open(to, by.connector(), sessionSettings, sessionStart);
-            registerAll(remoteSession, sessionStart.registered, namespaceRegistrar);
-            return remoteSession;
+            RemoteSession.SessionSettings settings =
+                    new RemoteSession.SessionSettings(to.options, counters, start.previousSessions, by.reason());
+            RemoteSession session = open(to, by.connector(), settings, start);
+            registerAll(session, start.registered, registrar);
+            return session;
         } catch (IOException unreachable) {
             throw new UncheckedIOException("cannot reach " + to.name + ": " + unreachable.getMessage(), unreachable);
         } catch (RpcException refused) {
@@ -110,10 +110,10 @@ final class ServerList {
     }
 
     private RemoteSession open(
-            Server to, Connector by, RemoteSession.SessionSettings sessionSettings, SessionStart sessionStart)
+            Server to, Connector by, RemoteSession.SessionSettings settings, SessionStart start)
             throws IOException, RpcException {
         try {
-            return RemoteSession.open(by, sessionSettings, callTimeouts, sessionStart.ended);
+            return RemoteSession.open(by, settings, callTimeouts, start.ended);
         } catch (IOException | RpcException failed) {
             to.invalidate.run();
             throw failed;
@@ -121,26 +121,26 @@ final class ServerList {
     }
 
     private static void registerAll(
-            RemoteSession remoteSession, Collection<Namespace> registered, NamespaceRegistrar namespaceRegistrar)
+            RemoteSession session, Collection<Namespace> registered, NamespaceRegistrar registrar)
             throws RpcException {
         boolean good = false;
         try {
-            remoteSession.mapSharedMemory();
-            remoteSession.connectFabric();
+            session.mapSharedMemory();
+            session.connectFabric();
             for (Namespace namespace : registered) {
-                namespaceRegistrar.register(remoteSession, namespace);
+                registrar.register(session, namespace);
             }
             good = true;
         } finally {
             if (!good) {
-                remoteSession.close(DisconnectReason.SHUTDOWN);
+                session.close(DisconnectReason.SHUTDOWN);
             }
         }
     }
 
-    private static void reregister(RemoteSession remoteSession, Namespace namespace) throws RpcException {
+    private static void reregister(RemoteSession session, Namespace namespace) throws RpcException {
         try {
-            remoteSession.register(namespace);
+            session.register(namespace);
         } catch (RpcException failed) {
             if (!failed.hasReply()) {
                 throw failed;

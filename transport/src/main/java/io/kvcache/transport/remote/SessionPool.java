@@ -30,7 +30,7 @@ final class SessionPool implements AutoCloseable {
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
     private static final long MAX_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(2);
 
-    private final ServerList serverList;
+    private final ServerList servers;
     private final CallTimeouts callTimeouts = new CallTimeouts();
     private final List<Namespace> registered = new CopyOnWriteArrayList<>();
     private final AtomicLong sessionCount = new AtomicLong();
@@ -44,7 +44,7 @@ final class SessionPool implements AutoCloseable {
     private volatile int currentServerIndex;
 
     private SessionPool(List<ServerList.Server> ways, OneSidedCounters counters) {
-        this.serverList = new ServerList(ways, counters, callTimeouts);
+        this.servers = new ServerList(ways, counters, callTimeouts);
         failback = new Failback(this, ways.getFirst().options().failbackAfter().toNanos());
         watch = thread("watch", this::watchTimeouts);
         keeper = thread("keep", this::maintainSession);
@@ -77,10 +77,10 @@ final class SessionPool implements AutoCloseable {
         List<UncheckedIOException> failures = new ArrayList<>();
         RemoteSession before = current;
         int first = currentServerIndex;
-        for (int tried = 0; tried < serverList.size(); tried++) {
-            int way = (first + tried) % serverList.size();
+        for (int tried = 0; tried < servers.size(); tried++) {
+            int way = (first + tried) % servers.size();
             try {
-                return useSession(new Failback.ConnectedServer(way, serverList.connect(way, sessionStart())), before);
+                return useSession(new Failback.ConnectedServer(way, servers.connect(way, nextStart())), before);
             } catch (UncheckedIOException failed) {
                 failures.add(failed);
             }
@@ -99,23 +99,23 @@ final class SessionPool implements AutoCloseable {
         return none;
     }
 
-    private ServerList.SessionStart sessionStart() {
+    private ServerList.SessionStart nextStart() {
         return new ServerList.SessionStart(registered, sessionCount.get(), () -> LockSupport.unpark(keeperThread()));
     }
 
     /// Uses a session from now on, if nobody has put another one in the place of the one before;
     /// else closes it.
-    private boolean useSession(Failback.ConnectedServer connectedServer, @Nullable RemoteSession before) {
+    private boolean useSession(Failback.ConnectedServer connected, @Nullable RemoteSession before) {
         synchronized (sessionCount) {
             if (current == before && !closed) {
                 sessionCount.incrementAndGet();
-                current = connectedServer.remoteSession();
-                currentServerIndex = connectedServer.serverIndex();
+                current = connected.session();
+                currentServerIndex = connected.serverIndex();
                 failback.onServerChanged();
                 return true;
             }
         }
-        connectedServer.remoteSession().close(DisconnectReason.SHUTDOWN);
+        connected.session().close(DisconnectReason.SHUTDOWN);
         return false;
     }
 
@@ -128,19 +128,19 @@ final class SessionPool implements AutoCloseable {
         if (before == null || before.isClosed()) {
             return null; // Another one is looked for anyway.
         }
-        Failback.ConnectedServer connectedServer = Failback.connectToPreferred(serverList, from, sessionStart());
-        if (connectedServer == null || !useSession(connectedServer, before)) {
+        Failback.ConnectedServer connected = Failback.connectToPreferred(servers, from, nextStart());
+        if (connected == null || !useSession(connected, before)) {
             return null;
         }
         LOG.log(
                 System.Logger.Level.INFO,
-                "connected to " + serverList.name(connectedServer.serverIndex()) + " again, in place of "
-                        + serverList.name(from) + ", where what is open goes on");
+                "connected to " + servers.name(connected.serverIndex()) + " again, in place of "
+                        + servers.name(from) + ", where what is open goes on");
         return before;
     }
 
     int serverCount() {
-        return serverList.size();
+        return servers.size();
     }
 
     /// The place in their order of the server that is used, or was used last.
@@ -158,23 +158,23 @@ final class SessionPool implements AutoCloseable {
 
     /// The session, if there is one now.
     RemoteSession currentSession() throws RpcException {
-        RemoteSession remoteSession = current;
-        if (remoteSession == null || remoteSession.isClosed()) {
+        RemoteSession session = current;
+        if (session == null || session.isClosed()) {
             throw RpcException.noReply("there is no connection to " + server());
         }
-        return remoteSession;
+        return session;
     }
 
     /// Asks the session that there is now, which goes on at least until that has ended.
-    <T> T call(RpcClient.SessionCall<T> sessionCall) throws RpcException {
-        RemoteSession remoteSession = currentSession();
-        while (!remoteSession.users().enter()) {
-            remoteSession = currentSession(); // It was let go in favour of another one.
+    <T> T call(RpcClient.SessionCall<T> call) throws RpcException {
+        RemoteSession session = currentSession();
+        while (!session.users().enter()) {
+            session = currentSession(); // It was let go in favour of another one.
         }
         try {
-            return sessionCall.call(remoteSession);
+            return call.call(session);
         } finally {
-            remoteSession.users().leave();
+            session.users().leave();
         }
     }
 
@@ -183,8 +183,8 @@ final class SessionPool implements AutoCloseable {
     /// @throws IllegalArgumentException when it is refused
     void register(Namespace namespace) {
         try {
-            call(remoteSession -> {
-                remoteSession.register(namespace);
+            call(session -> {
+                session.register(namespace);
                 return true;
             });
         } catch (RpcException failed) {
@@ -212,24 +212,24 @@ final class SessionPool implements AutoCloseable {
 
     /// Whether the server's memory is read in place now.
     boolean isMemoryMapped() {
-        RemoteSession remoteSession = current;
-        return remoteSession != null && remoteSession.sharedStore() != null;
+        RemoteSession session = current;
+        return session != null && session.sharedStore() != null;
     }
 
     boolean isConnected() {
-        RemoteSession remoteSession = current;
-        return remoteSession != null && !remoteSession.isClosed();
+        RemoteSession session = current;
+        return session != null && !session.isClosed();
     }
 
     /// The server that is used, or was used last.
     String server() {
-        return serverList.name(currentServerIndex);
+        return servers.name(currentServerIndex);
     }
 
     /// How it is reached now, and why so.
     String route() {
-        RemoteSession remoteSession = current;
-        return remoteSession == null ? "" : remoteSession.route();
+        RemoteSession session = current;
+        return session == null ? "" : session.route();
     }
 
     /// Sessions so far.
@@ -252,9 +252,9 @@ final class SessionPool implements AutoCloseable {
         callTimeouts.end();
     }
 
-    private static void watchTimeouts(@Nullable RemoteSession remoteSession) {
-        if (remoteSession != null && !remoteSession.isClosed()) {
-            remoteSession.closeIfUnresponsive(System.nanoTime());
+    private static void watchTimeouts(@Nullable RemoteSession session) {
+        if (session != null && !session.isClosed()) {
+            session.closeIfUnresponsive(System.nanoTime());
         }
     }
 
@@ -263,8 +263,8 @@ final class SessionPool implements AutoCloseable {
     private void maintainSession() {
         Backoff pause = new Backoff(FIRST_PAUSE_NANOS, MAX_PAUSE_NANOS);
         while (!closed) {
-            RemoteSession remoteSession = current;
-            if (remoteSession != null && !remoteSession.isClosed() && heartbeat(remoteSession)) {
+            RemoteSession session = current;
+            if (session != null && !session.isClosed() && heartbeat(session)) {
                 pause.reset();
                 LockSupport.parkNanos(TICK_NANOS);
                 continue;
@@ -275,13 +275,13 @@ final class SessionPool implements AutoCloseable {
     }
 
     /// Answers whether the session is as it should be; one that is not is given up.
-    private static boolean heartbeat(RemoteSession remoteSession) {
+    private static boolean heartbeat(RemoteSession session) {
         try {
-            remoteSession.heartbeat(System.nanoTime());
+            session.heartbeat(System.nanoTime());
             return true;
         } catch (RuntimeException | Error bug) {
             LOG.log(System.Logger.Level.ERROR, "a session is given up because of a bug", bug);
-            remoteSession.close(DisconnectReason.INTERNAL);
+            session.close(DisconnectReason.INTERNAL);
             return false;
         }
     }
@@ -293,7 +293,7 @@ final class SessionPool implements AutoCloseable {
         int before = currentServerIndex;
         try {
             if (connectAny()) {
-                String how = currentServerIndex == before ? " again" : " in place of " + serverList.name(before);
+                String how = currentServerIndex == before ? " again" : " in place of " + servers.name(before);
                 LOG.log(System.Logger.Level.INFO, "connected to " + server() + how);
             }
         } catch (UncheckedIOException failed) {
@@ -305,13 +305,13 @@ final class SessionPool implements AutoCloseable {
 
     @Override
     public void close() {
-        RemoteSession remoteSession;
+        RemoteSession session;
         synchronized (sessionCount) {
             closed = true;
-            remoteSession = current;
+            session = current;
         }
-        if (remoteSession != null) {
-            remoteSession.close(DisconnectReason.SHUTDOWN);
+        if (session != null) {
+            session.close(DisconnectReason.SHUTDOWN);
         }
         // Whoever keeps it may hang at a server that does not listen; he looks whether all is over after he has it.
         RemoteSession kept = failback.retainedSession();
@@ -435,10 +435,10 @@ final class SessionPool implements AutoCloseable {
         /// Asks the servers before one, and answers a session with the first that takes this client, or
         /// null.
         static @Nullable ConnectedServer connectToPreferred(
-                ServerList serverList, int before, ServerList.SessionStart sessionStart) {
+                ServerList servers, int before, ServerList.SessionStart start) {
             for (int way = 0; way < before; way++) {
                 try {
-                    return new ConnectedServer(way, serverList.connectStrict(way, sessionStart));
+                    return new ConnectedServer(way, servers.connectStrict(way, start));
                 } catch (UncheckedIOException notYet) {
                     LOG.log(System.Logger.Level.DEBUG, "not back yet", notYet);
                 }
@@ -447,6 +447,6 @@ final class SessionPool implements AutoCloseable {
         }
 
         /// A session with one of the servers.
-        record ConnectedServer(int serverIndex, RemoteSession remoteSession) {}
+        record ConnectedServer(int serverIndex, RemoteSession session) {}
     }
 }

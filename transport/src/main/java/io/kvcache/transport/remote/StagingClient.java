@@ -19,15 +19,15 @@ final class StagingClient {
 
     private static final System.Logger LOG = System.getLogger(StagingClient.class.getName());
 
-    private final RemoteSession remoteSession;
+    private final RemoteSession session;
     private final long wantedBytes;
     private final AtomicBoolean requested = new AtomicBoolean();
     private final AtomicReference<@Nullable StagingMemory> memory = new AtomicReference<>();
     private volatile boolean closed;
 
     /// @param wantedBytes 0 for none
-    StagingClient(RemoteSession remoteSession, long wantedBytes) {
-        this.remoteSession = remoteSession;
+    StagingClient(RemoteSession session, long wantedBytes) {
+        this.session = session;
         this.wantedBytes = wantedBytes;
     }
 
@@ -42,7 +42,7 @@ final class StagingClient {
     }
 
     private @Nullable StagingMemory openOnce() {
-        SharedStore store = remoteSession.sharedStore();
+        SharedStore store = session.sharedStore();
         if (store == null || wantedBytes == 0 || !requested.compareAndSet(false, true)) {
             return null;
         }
@@ -63,7 +63,7 @@ final class StagingClient {
 
     private StagingMemory open(SharedMemoryFiles files) throws IOException, RpcException {
         StagingDescriptor place =
-                remoteSession.call(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingDescriptor::read, 0);
+                session.call(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingDescriptor::read, 0);
         return StagingMemory.open(files, place);
     }
 

@@ -46,7 +46,7 @@ final class TransportSelector {
 
     private final TcpConnector tcp;
     private final String host;
-    private @Nullable SelectedTransport selectedTransport;
+    private @Nullable SelectedTransport selected;
     private long chosenAt;
 
     /// What is taken.
@@ -65,26 +65,26 @@ final class TransportSelector {
     /// @throws RpcException when it does not want this client
     synchronized SelectedTransport select(RemoteOptions options, CallTimeouts callTimeouts)
             throws IOException, RpcException {
-        SelectedTransport chosen = selectedTransport;
+        SelectedTransport chosen = selected;
         if (chosen != null && System.nanoTime() - chosenAt < VALID_NANOS) {
             return chosen;
         }
         chosen = measure(new ProbeConnections(options, callTimeouts));
         LOG.log(System.Logger.Level.INFO, this + " goes by " + chosen.reason);
-        selectedTransport = chosen;
+        selected = chosen;
         chosenAt = System.nanoTime();
         return chosen;
     }
 
     /// What was taken does not lead there any more.
     synchronized void invalidate() {
-        selectedTransport = null;
+        selected = null;
     }
 
-    private SelectedTransport measure(ProbeConnections probeConnections) throws IOException, RpcException {
-        DataConnection line = probeConnections.connect(tcp, probeConnections.options.requestTimeoutNanos());
+    private SelectedTransport measure(ProbeConnections probes) throws IOException, RpcException {
+        DataConnection line = probes.connect(tcp, probes.options.requestTimeoutNanos());
         try {
-            String offered = requestOffers(line, probeConnections.options.requestTimeoutNanos());
+            String offered = requestOffers(line, probes.options.requestTimeoutNanos());
             if (offered.isEmpty()) {
                 return selectTcp("the server offers no other way");
             }
@@ -94,7 +94,7 @@ final class TransportSelector {
                         "the server offers \"" + truncate(offered) + "\"; allowed: aeron:udp?endpoint=host:port");
             }
             String at = ANY_HOST.matcher(udp.group(1)).matches() ? bracketed(host) : udp.group(1);
-            return compare(probeConnections, line, "aeron:udp?endpoint=" + at + ":" + udp.group(2));
+            return compare(probes, line, "aeron:udp?endpoint=" + at + ":" + udp.group(2));
         } finally {
             line.close();
         }
@@ -113,24 +113,25 @@ final class TransportSelector {
     }
 
     private static String requestOffers(DataConnection line, long patienceNanos) throws RpcException {
-        OffersReply offersReply = new OffersReply();
+        DataConnection.SingleReply<String> offers = new DataConnection.SingleReply<>(body -> body.text("aeron"));
         try {
-            line.call(MessageType.OFFERS, new BodyWriter(), patienceNanos, offersReply);
+            line.call(MessageType.OFFERS, new BodyWriter(), patienceNanos, offers);
+            return offers.value();
         } catch (RpcException older) {
             if (!older.hasReply()) {
                 throw older;
             }
+            return "";
         }
-        return offersReply.aeron;
     }
 
-    private SelectedTransport compare(ProbeConnections probeConnections, DataConnection line, String address) {
+    private SelectedTransport compare(ProbeConnections probes, DataConnection line, String address) {
         DataConnection other;
         Connector aeron;
         try {
             aeron = new AeronConnector(address);
-            other = probeConnections.connect(
-                    aeron, Math.min(probeConnections.options.requestTimeoutNanos(), MAX_CONNECT_NANOS));
+            other = probes.connect(
+                    aeron, Math.min(probes.options.requestTimeoutNanos(), MAX_CONNECT_NANOS));
         } catch (IOException | RpcException | IllegalStateException | IllegalArgumentException no) {
             return selectTcp("no way by " + address + ": " + no.getMessage());
         }
@@ -149,28 +150,10 @@ final class TransportSelector {
     private record ProbeConnections(RemoteOptions options, CallTimeouts callTimeouts) {
 
         DataConnection connect(Connector connector, long patienceNanos) throws IOException, RpcException {
-            ClientHandshake.HandshakeSettings handshakeSettings =
+            ClientHandshake.HandshakeSettings settings =
                     new ClientHandshake.HandshakeSettings(options, callTimeouts, null, patienceNanos);
             return new DataConnection(
-                    ClientHandshake.open(connector, handshakeSettings), callTimeouts, new ReleaseQueue());
-        }
-    }
-
-    /// The answer to OFFERS.
-    private static final class OffersReply implements DataConnection.ReplyHandler {
-
-        private String aeron = "";
-        private boolean done;
-
-        @Override
-        public void onReply(BodyReader body) throws ProtocolException {
-            aeron = body.text("aeron");
-            done = true;
-        }
-
-        @Override
-        public boolean isComplete() {
-            return done;
+                    ClientHandshake.open(connector, settings), callTimeouts, new ReleaseQueue());
         }
     }
 
