@@ -201,4 +201,22 @@ public record AeronAddress(
         }
         return IPC + (driver != null ? "?driver=" + driver : "?dir=" + folder);
     }
+
+    /// The flag without which Agrona fails at its first use, with an error that names no remedy.
+    static final class AgronaCheck {
+
+        private static final String FLAG = "--add-exports java.base/jdk.internal.misc=ALL-UNNAMED";
+
+        private AgronaCheck() {}
+
+        /// Loads nothing of Aeron.
+        ///
+        /// @throws IllegalStateException when this JVM was started without the flag
+        static void require(String address) {
+            boolean there = Object.class.getModule().isExported("jdk.internal.misc", AgronaCheck.class.getModule());
+            if (!there) {
+                throw new IllegalStateException(address + " needs a JVM that is started with " + FLAG);
+            }
+        }
+    }
 }

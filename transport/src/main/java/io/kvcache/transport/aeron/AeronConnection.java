@@ -2,6 +2,7 @@ package io.kvcache.transport.aeron;
 
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
+import io.aeron.Subscription;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.Header;
@@ -16,10 +17,16 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Function;
 import org.agrona.DirectBuffer;
+import org.agrona.MutableDirectBuffer;
+import org.jspecify.annotations.Nullable;
 
 /// One connection over Aeron, of either side. The streams carry the bytes of frames without regard to where
 /// a fragment ends: what fits is claimed in the term and filled from slots, and fragments are copied to where
@@ -199,6 +206,118 @@ final class AeronConnection implements FrameConnection {
     public void close(DisconnectReason why) {
         if (state.close(why)) {
             streamPair.close();
+        }
+    }
+
+    /// The bytes of a frame, where they lie, in order.
+    private static final class GatherBuffer {
+
+        private final List<ByteBuffer> pieces = new ArrayList<>();
+        private int piece;
+        private long left;
+
+        GatherBuffer(OutboundFrame frame) {
+            pieces.add(frame.head().duplicate());
+            for (MemorySegment each : frame.payload().pieces()) {
+                pieces.add(each.asByteBuffer());
+            }
+            for (ByteBuffer each : pieces) {
+                left += each.remaining();
+            }
+        }
+
+        long remainingBytes() {
+            return left;
+        }
+
+        /// Copies the next bytes.
+        ///
+        /// @param bytes no more than are left
+        void copy(MutableDirectBuffer to, int offset, int bytes) {
+            int copied = 0;
+            while (copied < bytes) {
+                ByteBuffer from = pieces.get(piece);
+                int some = Math.min(from.remaining(), bytes - copied);
+                to.putBytes(offset + copied, from, from.position(), some);
+                from.position(from.position() + some);
+                copied += some;
+                if (!from.hasRemaining()) {
+                    piece++;
+                }
+            }
+            left -= bytes;
+        }
+    }
+
+    /// The two streams of a connection. They go when it is closed and nobody is inside: they are mapped memory,
+    /// which may not go while somebody copies.
+    ///
+    /// **Threads.** Any.
+    static final class StreamPair {
+
+        private final AeronDriver media;
+        private final Image in;
+        private final ExclusivePublication out;
+        private final @Nullable Subscription own;
+
+        /// Who is inside, and one until it is closed.
+        private final AtomicInteger users = new AtomicInteger(1);
+
+        /// @param media which is released in the end
+        /// @param own what the incoming stream belongs to if nothing else does, or null
+        StreamPair(AeronDriver media, Image in, ExclusivePublication out, @Nullable Subscription own) {
+            this.media = media;
+            this.in = in;
+            this.out = out;
+            this.own = own;
+        }
+
+        Image in() {
+            return in;
+        }
+
+        ExclusivePublication out() {
+            return out;
+        }
+
+        /// Whether they may be used until [#exit].
+        boolean enter() {
+            int now = users.get();
+            while (now > 0) {
+                if (users.compareAndSet(now, now + 1)) {
+                    return true;
+                }
+                now = users.get();
+            }
+            return false;
+        }
+
+        void exit() {
+            if (users.decrementAndGet() == 0) {
+                free();
+            }
+        }
+
+        /// To be called once.
+        void close() {
+            exit();
+        }
+
+        private void free() {
+            try {
+                out.close();
+                if (own != null) {
+                    own.close();
+                } else if (!in.isClosed() && !in.isEndOfStream()) {
+                    // What nobody reads would hold up the sender for as long as it stays.
+                    in.reject("the connection is closed");
+                }
+            } catch (RuntimeException gone) {
+                System.getLogger(StreamPair.class.getName())
+                        .log(System.Logger.Level.DEBUG, "the driver went before a stream did", gone);
+            } finally {
+                media.release();
+            }
         }
     }
 }

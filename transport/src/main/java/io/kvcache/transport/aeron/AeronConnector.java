@@ -1,5 +1,9 @@
 package io.kvcache.transport.aeron;
 
+import io.kvcache.transport.aeron.AeronAddress.AgronaCheck;
+
+import io.kvcache.transport.aeron.AeronConnection.StreamPair;
+
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;

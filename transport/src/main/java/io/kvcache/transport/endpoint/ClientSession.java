@@ -3,10 +3,11 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.shm.StagingArea;
+import io.kvcache.transport.endpoint.PutRequestHandler.UploadReservation;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.wire.BodyReader;
-import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
@@ -18,6 +19,10 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -277,6 +282,82 @@ final class ClientSession {
             StagingArea there = area;
             if (there != null) {
                 there.close();
+            }
+        }
+    }
+
+    /// What one session holds of one kind, by number. Once it is barred nothing new gets in: a claim that
+    /// comes too late is given back by whoever brings it.
+    ///
+    /// **Threads.** Any.
+    static final class HandleTable<T> {
+
+        /// Grants nothing.
+        static final long NONE = 0;
+
+        private final Map<Long, T> handles = new ConcurrentHashMap<>();
+        private final AtomicLong lastNumber = new AtomicLong();
+        private final EndpointStats.Counters.HandleCounters counters;
+        private volatile boolean closed;
+
+        HandleTable(EndpointStats.Counters.HandleCounters counters) {
+            this.counters = counters;
+        }
+
+        /// Takes a claim in; answers its number, or [#NONE] when the session is over.
+        long grant(T resource) {
+            long number = lastNumber.incrementAndGet();
+            counters.granted.increment();
+            handles.put(number, resource);
+            if (closed && handles.remove(number) != null) {
+                counters.expired.increment();
+                return NONE;
+            }
+            return number;
+        }
+
+        /// The claim with this number.
+        @Nullable
+        T find(long number) {
+            return handles.get(number);
+        }
+
+        /// Takes a claim out, for good, as its client wants it: only one caller gets it.
+        @Nullable
+        T remove(long number) {
+            return remove(number, counters.ended);
+        }
+
+        /// Takes a claim out whose client cannot give it back.
+        @Nullable
+        T expire(long number) {
+            return remove(number, counters.expired);
+        }
+
+        private @Nullable T remove(long number, LongAdder counter) {
+            T taken = handles.remove(number);
+            if (taken != null) {
+                counter.increment();
+            }
+            return taken;
+        }
+
+        boolean anyMatch(Predicate<T> condition) {
+            return handles.values().stream().anyMatch(condition);
+        }
+
+        int size() {
+            return handles.size();
+        }
+
+        /// Lets nothing in any more, and hands out what is there.
+        void expire(Consumer<T> back) {
+            closed = true;
+            for (Long number : List.copyOf(handles.keySet())) {
+                T taken = expire(number);
+                if (taken != null) {
+                    back.accept(taken);
+                }
             }
         }
     }

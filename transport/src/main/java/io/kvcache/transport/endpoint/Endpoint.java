@@ -10,7 +10,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameSink;
-import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.Secret;
 import java.util.Map;
 import java.util.Set;

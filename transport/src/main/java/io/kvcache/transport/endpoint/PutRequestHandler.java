@@ -1,5 +1,7 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.ClientSession.HandleTable;
+
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
@@ -16,8 +18,8 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.ProtocolException;
-import io.kvcache.transport.wire.StagedRange;
-import io.kvcache.transport.wire.StagingDescriptor;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -223,7 +225,7 @@ final class PutRequestHandler {
         return reply.u8(OutcomeCodec.cause(outcome)).u8(0).i32(0);
     }
 
-    /// `u64 bytes` → see [StagingDescriptor]
+    /// `u64 bytes` → see [SharedMemoryCodec.StagingDescriptor]
     void stage(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         long bytes = body.nonNegativeLong("bytes");
         context.requireNotDraining();
@@ -242,14 +244,14 @@ final class PutRequestHandler {
         request.reply(reply);
     }
 
-    /// `u64 reservation`, [StagedRange] → `u8 outcome`
+    /// `u64 reservation`, [SharedMemoryCodec.StagedRange] → `u8 outcome`
     void fillStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         long number = body.i64("reservation");
         StagedRange staged = StagedRange.read(body);
         sealStaged(request, takeReservation(number), staged, ExpectedUpload.forFill(staged.checksum()));
     }
 
-    /// `chain, u32 index, u32 part`, [StagedRange] → `u8 outcome, u8 sealed, 6 × 0`
+    /// `chain, u32 index, u32 part`, [SharedMemoryCodec.StagedRange] → `u8 outcome, u8 sealed, 6 × 0`
     void putStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
@@ -260,7 +262,7 @@ final class PutRequestHandler {
         putStaged(request, writer.outcome(), new UploadReservation.BlockReservation(writer), staged);
     }
 
-    /// `u32 namespace, u32 key bytes`, [StagedRange], `key` → as [#putStaged]
+    /// `u32 namespace, u32 key bytes`, [SharedMemoryCodec.StagedRange], `key` → as [#putStaged]
     void putObjectStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         Namespace namespace = session.requireNamespace(body);
         int keyBytes = body.count("key bytes");
@@ -371,6 +373,65 @@ final class PutRequestHandler {
         if (filling != null) {
             filling.close();
             filling = null;
+        }
+    }
+
+    /// Room that is kept for a client's bytes. The caller that takes it out of its session fills or closes it.
+    sealed interface UploadReservation {
+
+        List<MemorySegment> pieces();
+
+        /// Bytes that the checksum covers after those in the room.
+        byte[] trailer();
+
+        SealOutcome seal(int checksum);
+
+        void close();
+
+        /// For a block.
+        record BlockReservation(BlockWriter writer) implements UploadReservation {
+
+            private static final byte[] NOTHING = {};
+
+            @Override
+            public List<MemorySegment> pieces() {
+                return List.of(writer.segment());
+            }
+
+            @Override
+            public byte[] trailer() {
+                return NOTHING;
+            }
+
+            @Override
+            public SealOutcome seal(int checksum) {
+                return writer.seal(checksum);
+            }
+
+            @Override
+            public void close() {
+                writer.close();
+            }
+        }
+
+        /// For an object, whose key is summed with it.
+        @SuppressWarnings("ArrayRecordComponent") // never compared
+        record ObjectReservation(ObjectWriter writer, byte[] trailer) implements UploadReservation {
+
+            @Override
+            public List<MemorySegment> pieces() {
+                return writer.segments();
+            }
+
+            @Override
+            public SealOutcome seal(int checksum) {
+                return writer.seal(checksum);
+            }
+
+            @Override
+            public void close() {
+                writer.close();
+            }
         }
     }
 }

@@ -9,15 +9,15 @@ import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.HandshakeProof;
-import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Welcome;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -120,7 +120,7 @@ final class ServerConnection implements FrameHandler {
             return null;
         }
         if (type == MessageType.AUTH && said != null && asked != null) {
-            return admit(said, asked, new Secret(body.bytes("proof", HandshakeProof.BYTES)), request);
+            return admit(said, asked, new Secret(body.bytes("proof", Proof.BYTES)), request);
         }
         String allowed = said == null ? "HELLO" : "AUTH";
         throw new ProtocolException("message %s at the beginning; allowed: %s".formatted(type, allowed));
@@ -191,8 +191,8 @@ final class ServerConnection implements FrameHandler {
         }
         startedSession = said.startsSession();
         Secret mine = endpointAuth.requiresProof()
-                ? new HandshakeProof(right, said, asked).serverProof()
-                : Secret.zeros(HandshakeProof.BYTES);
+                ? new Proof(right, said, asked).serverProof()
+                : Secret.zeros(Proof.BYTES);
         int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
         frameSink.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
         return session;
@@ -213,7 +213,7 @@ final class ServerConnection implements FrameHandler {
         }
         Secret right = null;
         for (Secret each : good) {
-            if (!endpointAuth.requiresProof() || shown.equals(new HandshakeProof(each, said, asked).clientProof())) {
+            if (!endpointAuth.requiresProof() || shown.equals(new Proof(each, said, asked).clientProof())) {
                 right = each;
             }
         }

@@ -4,7 +4,9 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
@@ -12,7 +14,11 @@ import io.kvcache.transport.remote.RemoteKvCache;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.ThreadFactory;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -277,5 +283,93 @@ public final class PeeredKvCache extends ForwardingKvCache {
         stopFetching();
         peerStore.close();
         delegate().close();
+    }
+
+    /// A writer of the store that tells when its block is there.
+    ///
+    /// @param sealed told once
+    private record PeeredBlockWriter(BlockWriter writer, Runnable sealed) implements BlockWriter {
+
+        @Override
+        public PutOutcome outcome() {
+            return writer.outcome();
+        }
+
+        @Override
+        public MemorySegment segment() {
+            return writer.segment();
+        }
+
+        @Override
+        public void copyFrom(MemorySegment source) {
+            writer.copyFrom(source);
+        }
+
+        @Override
+        public SealOutcome seal() {
+            return notifyIfSealed(writer.seal());
+        }
+
+        @Override
+        public SealOutcome seal(int checksum) {
+            return notifyIfSealed(writer.seal(checksum));
+        }
+
+        private SealOutcome notifyIfSealed(SealOutcome outcome) {
+            if (outcome == SealOutcome.SEALED) {
+                sealed.run();
+            }
+            return outcome;
+        }
+
+        @Override
+        public void close() {
+            writer.close();
+        }
+    }
+
+    /// What runs beside the callers of a [PeeredKvCache], and by which clock.
+    ///
+    /// @param fetchExecutor brings what is missing, so many questions at a time as it has threads
+    /// @param connectExecutor never lets one peer wait for another
+    /// @param replicationExecutor runs one thing, for as long as the cache is open
+    record PeerThreads(
+            ExecutorService fetchExecutor,
+            ExecutorService connectExecutor,
+            ExecutorService replicationExecutor,
+            PeerClock clock) {
+
+        private static final long CLOSE_SECONDS = 10;
+
+        /// Threads of this process.
+        static PeerThreads start(PeerOptions options) {
+            return new PeerThreads(
+                    Executors.newFixedThreadPool(options.fetches(), daemons("fetch")),
+                    Executors.newCachedThreadPool(daemons("connect")),
+                    Executors.newCachedThreadPool(daemons("give")),
+                    PeerClock.MACHINE);
+        }
+
+        private static ThreadFactory daemons(String name) {
+            return Thread.ofPlatform()
+                    .daemon()
+                    .name("kvcache-peer-" + name + "-", 0)
+                    .factory();
+        }
+
+        /// Interrupts what goes on, and waits for the end of what may use the store.
+        ///
+        /// @return what never began
+        List<Runnable> stop() {
+            replicationExecutor.shutdownNow();
+            connectExecutor.shutdownNow();
+            List<Runnable> never = fetchExecutor.shutdownNow();
+            try {
+                var _ = fetchExecutor.awaitTermination(CLOSE_SECONDS, TimeUnit.SECONDS);
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+            }
+            return never;
+        }
     }
 }

@@ -7,15 +7,15 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.HandshakeProof;
-import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Welcome;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import java.io.IOException;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -99,8 +99,8 @@ final class ClientHandshake implements FrameHandler {
                     Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
         }
         Secret secret = settings.options.secret();
-        HandshakeProof proof = new HandshakeProof(secret == null ? Secret.zeros(1) : secret, hello, challenge);
-        Secret shown = challenge.proofRequired() ? proof.clientProof() : Secret.zeros(HandshakeProof.BYTES);
+        Proof proof = new Proof(secret == null ? Secret.zeros(1) : secret, hello, challenge);
+        Secret shown = challenge.proofRequired() ? proof.clientProof() : Secret.zeros(Proof.BYTES);
         connection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
         while (welcome == null) {
             pump(connection);

@@ -4,7 +4,7 @@ import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Welcome;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import java.io.IOException;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;

@@ -1,7 +1,7 @@
 package io.kvcache.transport.remote;
 
 import io.kvcache.transport.shm.StagingMemory;
-import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
 import java.lang.foreign.MemorySegment;
 
 /// Where bytes lie on this side before they are put.

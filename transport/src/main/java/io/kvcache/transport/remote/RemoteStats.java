@@ -1,6 +1,6 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.shm.OneSidedCounters;
+import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import java.util.concurrent.atomic.LongAdder;
 
 /// What the client's side of a remote cache has done, and what it holds.

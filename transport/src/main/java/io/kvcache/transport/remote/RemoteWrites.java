@@ -14,7 +14,7 @@ import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
-import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;

@@ -3,7 +3,7 @@ package io.kvcache.transport.remote;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Backoff;
 import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.shm.OneSidedCounters;
+import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.io.UncheckedIOException;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.ucx;
 
+import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
+
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 

@@ -41,7 +41,7 @@ public final class HintCodec {
         Hint forChain(BlockChain chain);
     }
 
-    /// Whether servers know a hint only with [Challenge#HINTS]; one without it would close the
+    /// Whether servers know a hint only with [Handshake.Challenge#HINTS]; one without it would close the
     /// connection.
     public static boolean requiresHintsCapability(Hint hint) {
         return switch (hint) {

@@ -20,7 +20,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
-import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

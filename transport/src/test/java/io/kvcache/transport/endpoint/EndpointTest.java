@@ -18,7 +18,7 @@ import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Welcome;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

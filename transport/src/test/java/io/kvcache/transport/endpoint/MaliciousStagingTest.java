@@ -11,7 +11,7 @@ import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
-import io.kvcache.transport.wire.StagedRange;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.nio.ByteBuffer;

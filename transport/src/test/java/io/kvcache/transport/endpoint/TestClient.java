@@ -7,15 +7,15 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameReader;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Challenge;
-import io.kvcache.transport.wire.HandshakeProof;
-import io.kvcache.transport.wire.Hello;
+import io.kvcache.transport.wire.Handshake.Challenge;
+import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
-import io.kvcache.transport.wire.Welcome;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -64,7 +64,7 @@ final class TestClient {
         Secret known = new Secret((secret == null ? "" : secret).getBytes(StandardCharsets.UTF_8));
         byte[] proof = secret == null
                 ? new byte[32]
-                : new HandshakeProof(known, hello, challenge).clientProof().bytes();
+                : new Proof(known, hello, challenge).clientProof().bytes();
         return request(new BodyWriter().bytes(proof).request(MessageType.AUTH, 2, 0))
                 .getFirst();
     }

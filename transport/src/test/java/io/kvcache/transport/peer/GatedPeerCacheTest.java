@@ -1,5 +1,9 @@
 package io.kvcache.transport.peer;
 
+import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
+
+import io.kvcache.transport.peer.PeerStore.SingleFlight;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;

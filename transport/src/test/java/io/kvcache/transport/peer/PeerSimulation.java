@@ -1,5 +1,7 @@
 package io.kvcache.transport.peer;
 
+import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;

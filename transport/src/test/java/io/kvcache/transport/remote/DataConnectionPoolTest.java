@@ -10,7 +10,7 @@ import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Welcome;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;

@@ -7,7 +7,7 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;
-import io.kvcache.transport.wire.Challenge;
+import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;

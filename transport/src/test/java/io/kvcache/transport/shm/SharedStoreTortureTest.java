@@ -1,5 +1,7 @@
 package io.kvcache.transport.shm;
 
+import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.shm;
 
+import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
+
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;

@@ -1,5 +1,15 @@
 package io.kvcache.transport.wire;
 
+import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
+
+import io.kvcache.transport.wire.Handshake.Welcome;
+
+import io.kvcache.transport.wire.Handshake.Proof;
+
+import io.kvcache.transport.wire.Handshake.Challenge;
+
+import io.kvcache.transport.wire.Handshake.Hello;
+
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -96,7 +106,7 @@ final class GoldenFramesTest {
     @Test
     void givenASecret_whenProved_thenTheseProofs() {
         Secret secret = new Secret("sixteen bytes ok".getBytes(StandardCharsets.US_ASCII));
-        HandshakeProof proof = new HandshakeProof(secret, hello(), new Challenge(1, true, 0, counting(32)));
+        Proof proof = new Proof(secret, hello(), new Challenge(1, true, 0, counting(32)));
         assertThat(HEX.formatHex(proof.clientProof().bytes()))
                 .isEqualTo("a188c77fc84ccfa5cdae459939224df43e28f8e117125c936b8b191effd232d7");
         assertThat(HEX.formatHex(proof.serverProof().bytes()))
