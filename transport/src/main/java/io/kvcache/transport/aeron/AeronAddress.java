@@ -202,21 +202,13 @@ public record AeronAddress(
         return IPC + (driver != null ? "?driver=" + driver : "?dir=" + folder);
     }
 
-    /// The flag without which Agrona fails at its first use, with an error that names no remedy.
-    static final class AgronaCheck {
-
-        private static final String FLAG = "--add-exports java.base/jdk.internal.misc=ALL-UNNAMED";
-
-        private AgronaCheck() {}
-
-        /// Loads nothing of Aeron.
-        ///
-        /// @throws IllegalStateException when this JVM was started without the flag
-        static void require(String address) {
-            boolean there = Object.class.getModule().isExported("jdk.internal.misc", AgronaCheck.class.getModule());
-            if (!there) {
-                throw new IllegalStateException(address + " needs a JVM that is started with " + FLAG);
-            }
+    /// Checks the flag without which Agrona fails at its first use, with an error that names no remedy.
+    ///
+    /// @throws IllegalStateException when this JVM was started without the flag
+    void requireAgrona() {
+        if (!Object.class.getModule().isExported("jdk.internal.misc", AeronAddress.class.getModule())) {
+            throw new IllegalStateException(
+                    text + " needs a JVM that is started with --add-exports java.base/jdk.internal.misc=ALL-UNNAMED");
         }
     }
 }

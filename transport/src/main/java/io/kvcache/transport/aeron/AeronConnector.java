@@ -1,6 +1,5 @@
 package io.kvcache.transport.aeron;
 
-import io.kvcache.transport.aeron.AeronAddress.AgronaCheck;
 
 import io.kvcache.transport.aeron.AeronConnection.StreamPair;
 
@@ -45,7 +44,7 @@ public final class AeronConnector implements Connector {
     /// @throws IllegalArgumentException when it is no address of Aeron
     public AeronConnector(String address) {
         this.address = AeronAddress.parse(address);
-        AgronaCheck.require(address);
+        this.address.requireAgrona();
     }
 
     @Override

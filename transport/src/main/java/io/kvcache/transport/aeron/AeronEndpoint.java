@@ -1,6 +1,5 @@
 package io.kvcache.transport.aeron;
 
-import io.kvcache.transport.aeron.AeronAddress.AgronaCheck;
 
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
@@ -133,7 +132,7 @@ public final class AeronEndpoint implements AutoCloseable {
     /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
     /// @throws IOException when there is no media driver and none can be started, or the port is taken
     public static AeronEndpoint open(KvCache cache, AeronAddress address, EndpointOptions options) throws IOException {
-        AgronaCheck.require(address.text());
+        address.requireAgrona();
         AeronDriver media = AeronDriver.forServer(address);
         boolean good = false;
         try {

@@ -17,7 +17,6 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.NamespaceCodec;
-import io.kvcache.transport.wire.ObjectHintCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Status;
@@ -141,10 +140,10 @@ final class StoreRequestHandler {
         return session.pins().apply(SessionPins.PinRefCounts.of(context.cache()), pin, Timeouts.toNanos(time));
     }
 
-    /// `u32 namespace` and a [hint][ObjectHintCodec] → `u32 taken`; 0 for an unknown kind.
+    /// `u32 namespace` and a [hint][HintCodec] → `u32 taken`; 0 for an unknown kind.
     void hintObjects(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = session.requireNamespace(body);
-        ObjectHintCodec.DecodedObjectHint decoded = ObjectHintCodec.read(body);
+        HintCodec.DecodedObjectHint decoded = HintCodec.readObjects(body);
         ObjectHint hint = decoded.hint();
         request.reply(new BodyWriter().i32(hint == null ? 0 : applyHint(namespace, decoded.keys(), hint)));
     }

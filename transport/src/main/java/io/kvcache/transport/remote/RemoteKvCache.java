@@ -18,7 +18,6 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.ObjectHintCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import java.io.UncheckedIOException;
@@ -277,7 +276,7 @@ public final class RemoteKvCache implements KvCache {
                     return 0;
                 }
                 BodyWriter body = new BodyWriter().i32(session.namespaceNumber(namespace));
-                ObjectHintCodec.write(hint, some, body);
+                HintCodec.write(hint, some, body);
                 return session.call(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT_NANOS);
             });
         }
@@ -431,7 +430,7 @@ public final class RemoteKvCache implements KvCache {
         private static int batchStart(List<byte[]> keys, int end) {
             int begin = end;
             long bytes = 0;
-            while (begin > 0 && end - begin < ObjectHintCodec.MAX_KEYS && bytes < ObjectHintCodec.MAX_KEY_BYTES) {
+            while (begin > 0 && end - begin < HintCodec.MAX_KEYS && bytes < HintCodec.MAX_KEY_BYTES) {
                 bytes += Integer.BYTES + keys.get(--begin).length;
             }
             return begin;

@@ -4,6 +4,7 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 
 /// Reads the fields of a body in order. What is left at the end is of a later version and ignored.
 ///
@@ -19,6 +20,15 @@ public final class BodyReader {
 
     public int u8(String field) throws ProtocolException {
         return requireBytes(field, 1).get() & 0xFF;
+    }
+
+    /// One byte: the place of a value in a list.
+    public <T> T oneOf(String field, List<T> values) throws ProtocolException {
+        int code = u8(field);
+        if (code >= values.size()) {
+            throw new ProtocolException("%s = %d; allowed: 0 to %d".formatted(field, code, values.size() - 1));
+        }
+        return values.get(code);
     }
 
     public int u16(String field) throws ProtocolException {

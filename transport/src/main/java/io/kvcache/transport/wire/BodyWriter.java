@@ -4,6 +4,7 @@ import io.kvcache.core.identity.Utf8;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;
+import java.util.List;
 
 /// Collects the fields of a body in order, and makes a frame of them.
 public final class BodyWriter {
@@ -30,6 +31,15 @@ public final class BodyWriter {
     public BodyWriter u8(int value) {
         ensureCapacity(1).put((byte) value);
         return this;
+    }
+
+    /// One byte: the place of a value in a list, which must have it.
+    public <T> BodyWriter oneOf(T value, List<T> values) {
+        int code = values.indexOf(value);
+        if (code < 0) {
+            throw new IllegalArgumentException(value + " has no code; allowed: " + values);
+        }
+        return u8(code);
     }
 
     public BodyWriter u16(int value) {

@@ -3,6 +3,7 @@ package io.kvcache.transport.wire;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.TierKind;
+import java.util.List;
 
 /// One event in 72 bytes.
 ///
@@ -14,10 +15,19 @@ public final class EventCodec {
 
     public static final int BYTES = 72;
 
+    /// By their codes. To a client that follows over the wire a removal for a quota is a drop.
+    private static final List<EventKind> KINDS =
+            List.of(EventKind.STORED, EventKind.EVICTED, EventKind.DROPPED, EventKind.REPLACED);
+
+    /// By their codes.
+    private static final List<TierKind> TIERS =
+            List.of(TierKind.DEVICE, TierKind.HOST, TierKind.DISK, TierKind.REMOTE);
+
     private EventCodec() {}
 
     public static void write(CacheEvent event, BodyWriter to) {
-        to.i64(event.sequence()).u8(kind(event.kind())).u8(tier(event.tier())).u16(0);
+        EventKind kind = event.kind() == EventKind.QUOTA ? EventKind.DROPPED : event.kind();
+        to.i64(event.sequence()).oneOf(kind, KINDS).oneOf(event.tier(), TIERS).u16(0);
         to.i32(event.namespaceId()).bigEndian(event.keyHi()).bigEndian(event.keyLo());
         to.bigEndian(event.parentHi()).bigEndian(event.parentLo());
         to.i32(event.depth()).i32(0).i64(event.engineHash()).i64(event.parentEngineHash());
@@ -25,8 +35,8 @@ public final class EventCodec {
 
     public static CacheEvent read(BodyReader from) throws ProtocolException {
         long sequence = from.i64("sequence");
-        EventKind kind = kind(from.u8("kind"));
-        TierKind tier = tier(from.u8("tier"));
+        EventKind kind = from.oneOf("event kind", KINDS);
+        TierKind tier = from.oneOf("tier", TIERS);
         int namespace = from.skip(Short.BYTES).count("namespace");
         long keyHi = bigEndian(from);
         long keyLo = bigEndian(from);
@@ -41,43 +51,5 @@ public final class EventCodec {
 
     private static long bigEndian(BodyReader from) throws ProtocolException {
         return Long.reverseBytes(from.i64("key"));
-    }
-
-    private static int kind(EventKind kind) {
-        return switch (kind) {
-            case STORED -> 0;
-            case EVICTED -> 1;
-            case DROPPED, QUOTA -> 2; // who follows over the wire need not know of quotas
-            case REPLACED -> 3;
-        };
-    }
-
-    private static EventKind kind(int code) throws ProtocolException {
-        return switch (code) {
-            case 0 -> EventKind.STORED;
-            case 1 -> EventKind.EVICTED;
-            case 2 -> EventKind.DROPPED;
-            case 3 -> EventKind.REPLACED;
-            default -> throw new ProtocolException("event kind = " + code + "; allowed: 0 to 3");
-        };
-    }
-
-    private static int tier(TierKind tier) {
-        return switch (tier) {
-            case DEVICE -> 0;
-            case HOST -> 1;
-            case DISK -> 2;
-            case REMOTE -> 3;
-        };
-    }
-
-    private static TierKind tier(int code) throws ProtocolException {
-        return switch (code) {
-            case 0 -> TierKind.DEVICE;
-            case 1 -> TierKind.HOST;
-            case 2 -> TierKind.DISK;
-            case 3 -> TierKind.REMOTE;
-            default -> throw new ProtocolException("tier = " + code + "; allowed: 0 to 3");
-        };
     }
 }

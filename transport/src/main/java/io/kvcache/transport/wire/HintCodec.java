@@ -1,6 +1,8 @@
 package io.kvcache.transport.wire;
 
 import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
@@ -15,6 +17,10 @@ import org.jspecify.annotations.Nullable;
 /// `u8 kind, 3 reserved, u32 from, u64 nanoseconds`, and behind that for a label `u8 kind of
 /// request, u8 last, u16 reserved, u32 turn, u64 session`, for weights `u32 count, u32 reserved`
 /// and a byte for each, in 255ths.
+///
+/// **About objects** it is `u32 namespace, u32 count`, the hint, and as many keys, `u32 bytes` and these. The hint has
+/// 0 for the block, and of a weight `u8` in 255ths and 7 reserved. Keys lie behind it, so a reader that does not know
+/// the kind does not look for them.
 public final class HintCodec {
 
     static final int EXPECT = 0;
@@ -24,7 +30,14 @@ public final class HintCodec {
     static final int WEIGH = 4;
     static final int EXPIRE = 5;
 
+    /// Keys of one message, so that a server is not long with one.
+    public static final int MAX_KEYS = 8192;
+
+    /// What a writer puts into one message at most, of keys with their lengths.
+    public static final int MAX_KEY_BYTES = 2 << 20;
+
     private static final float WEIGHT_SCALE = 255;
+    private static final int WEIGHT_PADDING_BYTES = 7;
 
     private static final DecodedHint UNKNOWN = chain -> null;
 
@@ -124,5 +137,72 @@ public final class HintCodec {
         int count = from.count("count");
         from.skip(Integer.BYTES);
         return count;
+    }
+
+    /// Writes a hint about objects, behind the number of their namespace.
+    ///
+    /// @param keys at most [#MAX_KEYS]
+    public static void write(ObjectHint hint, List<byte[]> keys, BodyWriter to) {
+        to.i32(keys.size());
+        switch (hint) {
+            case ObjectHint.Expect expect -> head(to, EXPECT, Timeouts.toNanos(expect.delay()));
+            case ObjectHint.Pin pin -> head(to, PIN, Timeouts.toNanos(pin.time()));
+            case ObjectHint.Forget _ -> head(to, FORGET, 0);
+            case ObjectHint.Label label -> write(label.label(), head(to, LABEL, 0));
+            case ObjectHint.Weigh weigh ->
+                head(to, WEIGH, 0)
+                        .u8(Math.round(weigh.weight() * WEIGHT_SCALE))
+                        .bytes(new byte[WEIGHT_PADDING_BYTES]);
+            case ObjectHint.Expire expire -> head(to, EXPIRE, Timeouts.toNanos(expire.delay()));
+        }
+        keys.forEach(key -> to.i32(key.length).bytes(key));
+    }
+
+    private static BodyWriter head(BodyWriter to, int kind, long nanos) {
+        return to.i32(kind).i32(0).i64(nanos);
+    }
+
+    /// What was said.
+    ///
+    /// @param hint null for a kind that is not known here; there are no keys then
+    public record DecodedObjectHint(@Nullable ObjectHint hint, List<byte[]> keys) {}
+
+    /// Reads a hint about objects, behind the number of their namespace.
+    public static DecodedObjectHint readObjects(BodyReader from) throws ProtocolException {
+        int count = from.count("keys");
+        if (count > MAX_KEYS) {
+            throw new ProtocolException("keys = %d; allowed: 0 to %d".formatted(count, MAX_KEYS));
+        }
+        int kind = from.u8("kind");
+        Duration nanos = Duration.ofNanos(from.skip(3).skip(Integer.BYTES).nonNegativeLong("nanos"));
+        ObjectHint hint = switch (kind) {
+            case EXPECT -> new ObjectHint.Expect(nanos);
+            case PIN -> new ObjectHint.Pin(nanos);
+            case FORGET -> new ObjectHint.Forget();
+            case LABEL -> new ObjectHint.Label(label(from));
+            case WEIGH -> weight(from);
+            case EXPIRE -> new ObjectHint.Expire(nanos);
+            default -> null;
+        };
+        List<byte[]> keys = new ArrayList<>();
+        for (int i = 0; i < count && hint != null; i++) {
+            keys.add(key(from));
+        }
+        return new DecodedObjectHint(hint, keys);
+    }
+
+    private static ObjectHint weight(BodyReader from) throws ProtocolException {
+        float weight = from.u8("weight") / WEIGHT_SCALE;
+        from.skip(WEIGHT_PADDING_BYTES);
+        return new ObjectHint.Weigh(weight);
+    }
+
+    private static byte[] key(BodyReader from) throws ProtocolException {
+        int bytes = from.count("key bytes");
+        if (bytes < 1 || bytes > KvCache.MAX_OBJECT_KEY_BYTES) {
+            throw new ProtocolException(
+                    "key bytes = %d; allowed: 1 to %d".formatted(bytes, KvCache.MAX_OBJECT_KEY_BYTES));
+        }
+        return from.bytes("key", bytes);
     }
 }

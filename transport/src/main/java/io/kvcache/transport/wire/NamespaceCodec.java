@@ -7,6 +7,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
 import io.kvcache.core.identity.RopeOrigin;
+import java.util.List;
 
 /// A namespace with all its fields, the salt included: what REGISTER carries.
 ///
@@ -16,6 +17,14 @@ import io.kvcache.core.identity.RopeOrigin;
 /// 16 u32 heads  20 u32 dim   24 u32 tokens  28 i32 base position   32 u64 0
 /// ```
 public final class NamespaceCodec {
+
+    /// By their codes.
+    private static final List<PartKind> KINDS = List.of(PartKind.FULL, PartKind.WINDOW, PartKind.STATE);
+
+    private static final List<Dtype> DTYPES =
+            List.of(Dtype.F32, Dtype.F16, Dtype.BF16, Dtype.FP8_E4M3, Dtype.FP8_E5M2, Dtype.INT8);
+    private static final List<AxisOrder> ORDERS =
+            List.of(AxisOrder.LAYER_KV_HEAD_TOKEN, AxisOrder.LAYER_KV_TOKEN_HEAD);
 
     private NamespaceCodec() {}
 
@@ -30,10 +39,8 @@ public final class NamespaceCodec {
     private static void write(Part part, BodyWriter to) {
         BlockShape shape = part.shape();
         to.u16(part.group()).u16(part.rank());
-        to.u8(kind(part.kind()))
-                .u8(dtype(shape.dtype()))
-                .u8(order(shape.order()))
-                .u8(shape.planes());
+        to.oneOf(part.kind(), KINDS).oneOf(shape.dtype(), DTYPES).oneOf(shape.order(), ORDERS);
+        to.u8(shape.planes());
         to.i32(part.window()).i32(shape.layers()).i32(shape.kvHeads()).i32(shape.headDim());
         to.i32(shape.blockTokens()).i32(part.rotation().basePosition()).i64(0);
     }
@@ -59,9 +66,9 @@ public final class NamespaceCodec {
     private static Part part(BodyReader from) throws ProtocolException {
         int group = from.u16("group");
         int rank = from.u16("rank");
-        PartKind kind = kind(from.u8("kind"));
-        Dtype dtype = dtype(from.u8("dtype"));
-        AxisOrder order = order(from.u8("order"));
+        PartKind kind = from.oneOf("kind", KINDS);
+        Dtype dtype = from.oneOf("dtype", DTYPES);
+        AxisOrder order = from.oneOf("order", ORDERS);
         int planes = from.u8("planes");
         int window = from.count("window");
         int layers = from.count("layers");
@@ -71,60 +78,5 @@ public final class NamespaceCodec {
         RopeOrigin rotation = new RopeOrigin(from.i32("base position"));
         from.skip(Long.BYTES);
         return new Part(group, rank, kind, window, shape, rotation);
-    }
-
-    private static int kind(PartKind kind) {
-        return switch (kind) {
-            case FULL -> 0;
-            case WINDOW -> 1;
-            case STATE -> 2;
-        };
-    }
-
-    private static PartKind kind(int code) throws ProtocolException {
-        return switch (code) {
-            case 0 -> PartKind.FULL;
-            case 1 -> PartKind.WINDOW;
-            case 2 -> PartKind.STATE;
-            default -> throw new ProtocolException("kind = " + code + "; allowed: 0 to 2");
-        };
-    }
-
-    private static int dtype(Dtype dtype) {
-        return switch (dtype) {
-            case F32 -> 0;
-            case F16 -> 1;
-            case BF16 -> 2;
-            case FP8_E4M3 -> 3;
-            case FP8_E5M2 -> 4;
-            case INT8 -> 5;
-        };
-    }
-
-    private static Dtype dtype(int code) throws ProtocolException {
-        return switch (code) {
-            case 0 -> Dtype.F32;
-            case 1 -> Dtype.F16;
-            case 2 -> Dtype.BF16;
-            case 3 -> Dtype.FP8_E4M3;
-            case 4 -> Dtype.FP8_E5M2;
-            case 5 -> Dtype.INT8;
-            default -> throw new ProtocolException("dtype = " + code + "; allowed: 0 to 5");
-        };
-    }
-
-    private static int order(AxisOrder order) {
-        return switch (order) {
-            case LAYER_KV_HEAD_TOKEN -> 0;
-            case LAYER_KV_TOKEN_HEAD -> 1;
-        };
-    }
-
-    private static AxisOrder order(int code) throws ProtocolException {
-        return switch (code) {
-            case 0 -> AxisOrder.LAYER_KV_HEAD_TOKEN;
-            case 1 -> AxisOrder.LAYER_KV_TOKEN_HEAD;
-            default -> throw new ProtocolException("order = " + code + "; allowed: 0 to 1");
-        };
     }
 }

@@ -263,11 +263,11 @@ final class GoldenFramesTest {
     void givenAHintAboutObjects_whenWrittenAndRead_thenTheseBytes() throws ProtocolException {
         ObjectHint label = new ObjectHint.Label(new RequestLabel(RequestKind.AGENT, 0x0123_4567_89AB_CDEFL, 5, true));
         BodyWriter request = new BodyWriter().i32(3);
-        ObjectHintCodec.write(label, List.of("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII)), request);
+        HintCodec.write(label, List.of("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII)), request);
         assertThat(hex(request.request(MessageType.HINT_OBJECTS, 13, 0))).isEqualTo(spaceless(HINT_OBJECTS));
         BodyReader body = body(HINT_OBJECTS);
         assertThat(body.count("namespace")).isEqualTo(3);
-        ObjectHintCodec.DecodedObjectHint decodedObjectHint = ObjectHintCodec.read(body);
+        HintCodec.DecodedObjectHint decodedObjectHint = HintCodec.readObjects(body);
         assertThat(decodedObjectHint.hint()).isEqualTo(label);
         assertThat(decodedObjectHint.keys()).containsExactly("k1".getBytes(US_ASCII), "k22".getBytes(US_ASCII));
     }

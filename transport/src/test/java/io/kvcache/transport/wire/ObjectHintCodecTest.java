@@ -31,8 +31,8 @@ final class ObjectHintCodecTest {
                 new ObjectHint.Expire(Duration.ofNanos(9)));
         for (ObjectHint hint : hints) {
             BodyWriter to = new BodyWriter();
-            ObjectHintCodec.write(hint, KEYS, to);
-            ObjectHintCodec.DecodedObjectHint decodedObjectHint = ObjectHintCodec.read(reader(to));
+            HintCodec.write(hint, KEYS, to);
+            HintCodec.DecodedObjectHint decodedObjectHint = HintCodec.readObjects(reader(to));
             assertThat(decodedObjectHint.hint()).isEqualTo(hint);
             assertThat(decodedObjectHint.keys()).containsExactlyElementsOf(KEYS);
         }
@@ -40,7 +40,7 @@ final class ObjectHintCodecTest {
 
     @Test
     void givenAKindOfALaterVersion_whenRead_thenItIsNoneAndItsKeysAreNotLookedFor() throws ProtocolException {
-        ObjectHintCodec.DecodedObjectHint decodedObjectHint = ObjectHintCodec.read(
+        HintCodec.DecodedObjectHint decodedObjectHint = HintCodec.readObjects(
                 reader(new BodyWriter().i32(3).i32(9).i32(0).i64(0).i32(1)));
         assertThat(decodedObjectHint.hint()).isNull();
         assertThat(decodedObjectHint.keys()).isEmpty();
@@ -48,15 +48,15 @@ final class ObjectHintCodecTest {
 
     @Test
     void givenKeysThatCannotBe_whenRead_thenTheyAreRefusedWithWhatMay() {
-        assertThatThrownBy(() -> ObjectHintCodec.read(
+        assertThatThrownBy(() -> HintCodec.readObjects(
                         reader(new BodyWriter().i32(8193).i32(2).i32(0).i64(0))))
                 .isInstanceOf(ProtocolException.class)
                 .hasMessage("keys = 8193; allowed: 0 to 8192");
-        assertThatThrownBy(() -> ObjectHintCodec.read(
+        assertThatThrownBy(() -> HintCodec.readObjects(
                         reader(new BodyWriter().i32(1).i32(2).i32(0).i64(0).i32(0))))
                 .isInstanceOf(ProtocolException.class)
                 .hasMessage("key bytes = 0; allowed: 1 to 4096");
-        assertThatThrownBy(() -> ObjectHintCodec.read(
+        assertThatThrownBy(() -> HintCodec.readObjects(
                         reader(new BodyWriter().i32(2).i32(2).i32(0).i64(0).i32(4097))))
                 .isInstanceOf(ProtocolException.class)
                 .hasMessage("key bytes = 4097; allowed: 1 to 4096");
