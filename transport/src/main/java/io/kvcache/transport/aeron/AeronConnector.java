@@ -1,12 +1,10 @@
 package io.kvcache.transport.aeron;
 
-
-import io.kvcache.transport.aeron.AeronConnection.StreamPair;
-
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Subscription;
 import io.aeron.logbuffer.BufferClaim;
+import io.kvcache.transport.aeron.AeronConnection.StreamPair;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;

@@ -235,7 +235,10 @@ final class AeronDriver {
 
         @Override
         public ReceiveChannelEndpoint newInstance(
-                UdpChannel channel, DataPacketDispatcher dispatcher, AtomicCounter status, MediaDriver.Context context) {
+                UdpChannel channel,
+                DataPacketDispatcher dispatcher,
+                AtomicCounter status,
+                MediaDriver.Context context) {
             return new Receiver(channel, dispatcher, status, context);
         }
 
@@ -244,7 +247,8 @@ final class AeronDriver {
             if (bytes >= 0 && bytes <= maxBytes) {
                 return true;
             }
-            System.Logger.Level level = warned.getAndSet(true) ? System.Logger.Level.DEBUG : System.Logger.Level.WARNING;
+            System.Logger.Level level =
+                    warned.getAndSet(true) ? System.Logger.Level.DEBUG : System.Logger.Level.WARNING;
             LOG.log(
                     level,
                     "a stream from " + from + " has terms of " + bytes + " bytes, and is not taken; allowed: up to "

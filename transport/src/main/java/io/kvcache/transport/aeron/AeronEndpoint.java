@@ -1,6 +1,5 @@
 package io.kvcache.transport.aeron;
 
-
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
@@ -303,7 +302,8 @@ public final class AeronEndpoint implements AutoCloseable {
             return connectMessage == null ? null : openReplyStream(connectMessage, wanted);
         }
 
-        private ControlledFragmentHandler.Action onFirstFragment(DirectBuffer from, int offset, int bytes, Header header) {
+        private ControlledFragmentHandler.Action onFirstFragment(
+                DirectBuffer from, int offset, int bytes, Header header) {
             try {
                 connectMessage = ConnectMessage.read(from, offset, bytes, !address.isIpc());
             } catch (ProtocolException malformed) {

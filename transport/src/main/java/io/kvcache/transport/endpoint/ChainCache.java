@@ -220,6 +220,20 @@ final class ChainCache {
         return slot;
     }
 
+    /// A chain that one request keeps while it waits.
+    record RetainedChain(ChainRetention retention, ResolvedChain chain) {
+
+        /// Takes heap for it; returns whether there was room.
+        boolean begin() {
+            return retention.addWaiter(chain);
+        }
+
+        /// Gives back what was taken.
+        void end() {
+            retention.removeWaiter(chain);
+        }
+    }
+
     /// What requests that wait keep of the chains of one connection, which may tell its slots anew
     /// meanwhile. A chain counts once, however many wait with it.
     ///
@@ -235,22 +249,11 @@ final class ChainCache {
         }
 
         /// For one request.
-        EndpointContext.HeapReservation retain(ChainCache.ResolvedChain resolvedChain) {
-            return new EndpointContext.HeapReservation() {
-
-                @Override
-                public boolean begin() {
-                    return ChainRetention.this.addWaiter(resolvedChain);
-                }
-
-                @Override
-                public void end() {
-                    ChainRetention.this.removeWaiter(resolvedChain);
-                }
-            };
+        RetainedChain retain(ResolvedChain chain) {
+            return new RetainedChain(this, chain);
         }
 
-        private synchronized boolean addWaiter(ChainCache.ResolvedChain resolvedChain) {
+        private synchronized boolean addWaiter(ResolvedChain resolvedChain) {
             int others = waiting.getOrDefault(resolvedChain.cachedChain(), 0);
             boolean kept = others > 0 || budget.reserve(resolvedChain.bytes());
             if (kept) {
@@ -259,7 +262,7 @@ final class ChainCache {
             return kept;
         }
 
-        private synchronized void removeWaiter(ChainCache.ResolvedChain resolvedChain) {
+        private synchronized void removeWaiter(ResolvedChain resolvedChain) {
             int left = waiting.getOrDefault(resolvedChain.cachedChain(), 0) - 1;
             if (left > 0) {
                 waiting.put(resolvedChain.cachedChain(), left);

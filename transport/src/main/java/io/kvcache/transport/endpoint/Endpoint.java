@@ -1,12 +1,9 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
-
-import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
-
-import io.kvcache.transport.endpoint.EndpointConnections.EndpointThreads;
-
 import io.kvcache.core.KvCache;
+import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
+import io.kvcache.transport.endpoint.EndpointConnections.EndpointThreads;
+import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameSink;
@@ -145,8 +142,7 @@ public final class Endpoint implements AutoCloseable {
 
     private void awaitPendingRequests() {
         long start = System.nanoTime();
-        while (context.counters().waiting.sum() > 0
-                && !Thread.currentThread().isInterrupted()) {
+        while (context.counters().waiting.sum() > 0 && !Thread.currentThread().isInterrupted()) {
             if (System.nanoTime() - start > EndpointThreads.MAX_WAIT_NANOS) {
                 LOG.log(System.Logger.Level.WARNING, "requests of clients still wait when the endpoint closes");
                 return;
@@ -179,10 +175,7 @@ public final class Endpoint implements AutoCloseable {
         long number = lastSession.incrementAndGet();
         ClientSession.ClientIdentity clientIdentity = new ClientSession.ClientIdentity(hello.tenant(), secret, only);
         ClientSession session = new ClientSession(
-                number,
-                clientIdentity,
-                TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)),
-                context.counters());
+                number, clientIdentity, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), context.counters());
         session.recordActivity(nowNanos());
         sessions.put(number, session);
         context.counters().sessionsBegun.increment();

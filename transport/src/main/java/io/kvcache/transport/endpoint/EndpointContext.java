@@ -54,8 +54,7 @@ record EndpointContext(
         }
         if (!session.mayMap(memory)) {
             throw new RequestException(
-                    Status.FORBIDDEN,
-                    "the memory is of another trust domain than \"" + session.onlyTenant() + "\"");
+                    Status.FORBIDDEN, "the memory is of another trust domain than \"" + session.onlyTenant() + "\"");
         }
         return memory;
     }
@@ -68,25 +67,26 @@ record EndpointContext(
 
     /// Does something that may wait, without holding up the connection, unless the session ends first.
     void later(ClientSession session, EndpointRequest request, RequestStep step) throws RequestException {
-        later(session, request, HeapReservation.NONE, step);
+        later(session, request, null, step);
     }
 
     /// The same.
     ///
-    /// @param heapReservation what is kept meanwhile
-    void later(ClientSession session, EndpointRequest request, HeapReservation heapReservation, RequestStep step)
+    /// @param chain what is kept meanwhile
+    void later(
+            ClientSession session, EndpointRequest request, ChainCache.@Nullable RetainedChain chain, RequestStep step)
             throws RequestException {
-        begin(session, heapReservation);
+        begin(session, chain);
         try {
             executor.execute(() -> {
                 try {
                     session.pendingRequests().run(() -> runOrReject(request, step));
                 } finally {
-                    end(session, heapReservation);
+                    end(session, chain);
                 }
             });
         } catch (RejectedExecutionException closed) {
-            end(session, heapReservation);
+            end(session, chain);
             throw new RequestException(Status.GONE, "the server is closed");
         }
     }
@@ -100,7 +100,7 @@ record EndpointContext(
             Supplier<CompletionStage<@Nullable T>> wait,
             ResultStep<T> resultStep)
             throws RequestException {
-        begin(session, HeapReservation.NONE);
+        begin(session, null);
         boolean begun = false;
         try {
             CompletionStage<@Nullable T> stage = wait.get();
@@ -109,22 +109,22 @@ record EndpointContext(
                 try {
                     runOrReject(request, () -> resultStep.run(found));
                 } finally {
-                    end(session, HeapReservation.NONE);
+                    end(session, null);
                 }
             });
         } finally {
             if (!begun) {
-                end(session, HeapReservation.NONE);
+                end(session, null);
             }
         }
     }
 
-    private void begin(ClientSession session, HeapReservation heapReservation) throws RequestException {
-        if (!heapReservation.begin()) {
+    private void begin(ClientSession session, ChainCache.@Nullable RetainedChain chain) throws RequestException {
+        if (chain != null && !chain.begin()) {
             throw RequestException.forChain(Status.BUSY, ChainCache.budgetFullMessage(chains));
         }
         if (!session.pendingRequests().tryBegin(options.limits().pendingRequests())) {
-            heapReservation.end();
+            endRetention(chain);
             throw new RequestException(
                     Status.BUSY,
                     "%d requests wait already; allowed: %1$d"
@@ -133,10 +133,16 @@ record EndpointContext(
         counters.waiting.increment();
     }
 
-    private void end(ClientSession session, HeapReservation heapReservation) {
-        heapReservation.end();
+    private void end(ClientSession session, ChainCache.@Nullable RetainedChain chain) {
+        endRetention(chain);
         counters.waiting.decrement();
         session.pendingRequests().end();
+    }
+
+    private static void endRetention(ChainCache.@Nullable RetainedChain chain) {
+        if (chain != null) {
+            chain.end();
+        }
     }
 
     /// Does something for a request, and answers it when that fails.
@@ -159,30 +165,6 @@ record EndpointContext(
                 request.reject(Status.FAILED, String.valueOf(failure.getMessage()));
             }
         }
-    }
-
-    /// Heap that a request keeps while it waits.
-    interface HeapReservation {
-
-        /// For those that keep none.
-        HeapReservation NONE = new HeapReservation() {
-
-            @Override
-            public boolean begin() {
-                return true;
-            }
-
-            @Override
-            public void end() {
-                // Nothing to give back.
-            }
-        };
-
-        /// Takes it; answers whether there was room.
-        boolean begin();
-
-        /// Gives back what was taken.
-        void end();
     }
 
     /// One thing to do for a request.

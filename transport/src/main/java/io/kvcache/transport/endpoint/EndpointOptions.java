@@ -164,7 +164,8 @@ public record EndpointOptions(
     /// @param chainBytes that all chains of all connections take, and of requests that wait, 1 KiB and up
     /// @param snapshots that are made or read at one time, 1 to 1,024
     /// @param snapshotEntries that one of them may have, 1 and up
-    public record HeapLimits(int chainBlocks, long connectionBytes, long chainBytes, int snapshots, long snapshotEntries) {
+    public record HeapLimits(
+            int chainBlocks, long connectionBytes, long chainBytes, int snapshots, long snapshotEntries) {
 
         /// Sixteen million tokens in blocks of sixteen.
         private static final int DEFAULT_CHAIN_BLOCKS = 1 << 20;
@@ -190,7 +191,8 @@ public record EndpointOptions(
         ///
         /// @param bytes of the heap, 1 MiB and up
         public static HeapLimits of(long bytes) {
-            return new HeapLimits(DEFAULT_CHAIN_BLOCKS, bytes / 32, bytes / 8, DEFAULT_SNAPSHOTS, bytes / 8 / ENTRY_BYTES);
+            return new HeapLimits(
+                    DEFAULT_CHAIN_BLOCKS, bytes / 32, bytes / 8, DEFAULT_SNAPSHOTS, bytes / 8 / ENTRY_BYTES);
         }
 
         /// @throws IllegalArgumentException that names the range when a number is outside of it

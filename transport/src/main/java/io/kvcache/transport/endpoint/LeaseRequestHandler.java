@@ -1,13 +1,12 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.ClientSession.HandleTable;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.transport.endpoint.ClientSession.HandleTable;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FabricDescriptor;
@@ -76,7 +75,8 @@ final class LeaseRequestHandler {
         BlockTable table = context.cache().acquire(chain, from, timeout);
         if (table.blocks() == 0) {
             table.close();
-            request.reply(new BodyWriter().i64(HandleTable.NONE).i32(0).i32(from).i32(0));
+            request.reply(
+                    new BodyWriter().i64(HandleTable.NONE).i32(0).i32(from).i32(0));
         } else {
             sendTable(request, table, most, places);
         }

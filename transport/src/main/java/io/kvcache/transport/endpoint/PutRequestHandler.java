@@ -1,7 +1,5 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.ClientSession.HandleTable;
-
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
@@ -12,6 +10,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.shm.StagingArea;
+import io.kvcache.transport.endpoint.ClientSession.HandleTable;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -75,7 +74,7 @@ final class PutRequestHandler {
         long timeout = request.boundedTimeout(body.nonNegativeLong("timeout"));
         byte[] key = body.bytes("key", keyBytes);
         context.requireNotDraining();
-        runReserve(request, timeout, EndpointContext.HeapReservation.NONE, () -> {
+        runReserve(request, timeout, null, () -> {
             ObjectWriter writer = context.cache().putObject(namespace, key, bytes, Duration.ofNanos(timeout));
             sendReservation(request, writer.outcome(), new UploadReservation.ObjectReservation(writer, key));
         });
@@ -83,11 +82,11 @@ final class PutRequestHandler {
 
     /// Runs at once what cannot wait, else beside the connection.
     ///
-    /// @param heap what is kept for its chain while it waits
+    /// @param heap its chain, which it keeps while it waits, or null
     private void runReserve(
             EndpointRequest request,
             long timeoutNanos,
-            EndpointContext.HeapReservation heap,
+            ChainCache.@Nullable RetainedChain heap,
             EndpointContext.RequestStep step)
             throws RequestException {
         if (timeoutNanos == 0) {
@@ -352,8 +351,7 @@ final class PutRequestHandler {
     /// Seals bytes that lie in their room if they have the checksum that the client told, else drops them.
     ///
     /// @param sum of the bytes in the room
-    private void seal(
-            EndpointRequest request, UploadReservation reservation, ChunkedCrc sum, ExpectedUpload expected) {
+    private void seal(EndpointRequest request, UploadReservation reservation, ChunkedCrc sum, ExpectedUpload expected) {
         byte[] trailer = reservation.trailer();
         if (trailer.length > 0) {
             sum.update(MemorySegment.ofArray(trailer));

@@ -56,7 +56,8 @@ final class RequestDispatcher {
             throws ProtocolException, RequestException {
         switch (type) {
             case PING, RENEW -> request.reply(new BodyWriter());
-            case OFFERS -> request.reply(new BodyWriter(128).text(context.options().aeron()));
+            case OFFERS ->
+                request.reply(new BodyWriter(128).text(context.options().aeron()));
             case CHAIN -> chains.define(body);
             case ACQUIRE -> leases.acquire(request, body);
             case READ -> leases.read(request, body);

@@ -1,23 +1,22 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
-
 import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.FrameSink;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
+import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Handshake.Welcome;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
@@ -102,8 +101,7 @@ final class ServerConnection implements FrameHandler {
     }
 
     private void handshake(MessageType type, FrameHeader header, BodyReader body) throws ProtocolException {
-        ClientSession welcomed =
-                handshake(type, EndpointRequest.of(type, header, frameSink, counters), body);
+        ClientSession welcomed = handshake(type, EndpointRequest.of(type, header, frameSink, counters), body);
         if (welcomed != null) {
             onActivity(welcomed);
             requestDispatcher = new RequestDispatcher(endpoint.context().forTenant(welcomed.onlyTenant()), welcomed);
@@ -112,7 +110,8 @@ final class ServerConnection implements FrameHandler {
     }
 
     /// Returns the session, once there is one.
-    private @Nullable ClientSession handshake(MessageType type, EndpointRequest request, BodyReader body) throws ProtocolException {
+    private @Nullable ClientSession handshake(MessageType type, EndpointRequest request, BodyReader body)
+            throws ProtocolException {
         Hello said = hello;
         Challenge asked = challenge;
         if (type == MessageType.HELLO && said == null) {
@@ -190,9 +189,8 @@ final class ServerConnection implements FrameHandler {
             return reject(request, Status.UNAUTHORIZED, "there is no such session");
         }
         startedSession = said.startsSession();
-        Secret mine = endpointAuth.requiresProof()
-                ? new Proof(right, said, asked).serverProof()
-                : Secret.zeros(Proof.BYTES);
+        Secret mine =
+                endpointAuth.requiresProof() ? new Proof(right, said, asked).serverProof() : Secret.zeros(Proof.BYTES);
         int leaseMillis = (int) TimeUnit.NANOSECONDS.toMillis(session.leaseNanos());
         frameSink.send(new Welcome(session.number(), session.ticket(), leaseMillis, mine).frame(request.number()));
         return session;

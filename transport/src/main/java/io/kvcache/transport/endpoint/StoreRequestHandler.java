@@ -63,8 +63,7 @@ final class StoreRequestHandler {
         int number = session.registerNamespace(namespace);
         if (number == 0) {
             throw new RequestException(
-                    Status.BUSY,
-                    "%d namespaces are registered; allowed: %1$d".formatted(ClientSession.MAX_NAMESPACES));
+                    Status.BUSY, "%d namespaces are registered; allowed: %1$d".formatted(ClientSession.MAX_NAMESPACES));
         }
         BodyWriter reply = new BodyWriter().i32(number);
         SharedMemory memory = context.sharedMemory();
@@ -133,7 +132,8 @@ final class StoreRequestHandler {
         if (!(hint instanceof Hint.Pin pin) || pin.chain().length() == 0) {
             return cache.hint(hint);
         }
-        return applyPin(SessionPins.PinRequest.of(cache, pin), pin.time()) || pin.time().isZero();
+        return applyPin(SessionPins.PinRequest.of(cache, pin), pin.time())
+                || pin.time().isZero();
     }
 
     private boolean applyPin(SessionPins.PinRequest pin, Duration time) {
@@ -202,8 +202,7 @@ final class StoreRequestHandler {
         requireAllTenants();
         SnapshotCursors cursors = context.snapshotCursors();
         if (number == 0) {
-            context.later(
-                    session, request, () -> sendPage(request, cursors.open(session, context.cache()), first));
+            context.later(session, request, () -> sendPage(request, cursors.open(session, context.cache()), first));
             return;
         }
         StoreSnapshot kept = cursors.find(session, number);

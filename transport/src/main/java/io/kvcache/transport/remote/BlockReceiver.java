@@ -117,7 +117,9 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             body.i32(of.from).i32(0).i64(0).u8(store == null ? OFFSETS : HANDLES);
         } else {
             long affordable = client.buffers().availableBuffers(of.blockBytes());
-            body.i32(of.from).i32((int) Math.min(affordable, of.chain.length() - of.from)).i64(0);
+            body.i32(of.from)
+                    .i32((int) Math.min(affordable, of.chain.length() - of.from))
+                    .i64(0);
         }
     }
 

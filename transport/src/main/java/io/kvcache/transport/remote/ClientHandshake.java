@@ -7,15 +7,15 @@ import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.FrameHeader;
-import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
+import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.Status;
-import io.kvcache.transport.wire.Handshake.Welcome;
 import java.io.IOException;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
@@ -57,8 +57,7 @@ final class ClientHandshake implements FrameHandler {
             long timeoutNanos) {}
 
     /// Begins a session, or joins one.
-    static OpenedConnection open(Connector connector, HandshakeSettings settings)
-            throws IOException, RpcException {
+    static OpenedConnection open(Connector connector, HandshakeSettings settings) throws IOException, RpcException {
         RemoteOptions options = settings.options;
         Welcome joined = settings.joined;
         Hello hello = new Hello(
@@ -76,8 +75,7 @@ final class ClientHandshake implements FrameHandler {
         settings.callTimeouts.begin(connection, left);
         try {
             Welcome welcome = handshake.run(connection, left);
-            return new OpenedConnection(
-                    connection, Objects.requireNonNull(handshake.challenge), welcome, handshake);
+            return new OpenedConnection(connection, Objects.requireNonNull(handshake.challenge), welcome, handshake);
         } catch (RpcException failed) {
             connection.close(DisconnectReason.UNAUTHORIZED);
             throw failed;

@@ -1,6 +1,5 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
@@ -20,7 +19,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
-import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// The connection that carries many requests at a time. A thread of its own reads it.
@@ -83,7 +81,7 @@ final class ControlConnection implements FrameHandler {
     /// Asks, and answers what the reply will say.
     <T> CompletableFuture<T> call(CallRequest<T> request) {
         long number = numbers.incrementAndGet();
-        PendingCall<T> call = registerCall(number, request, false);
+        PendingCall<T> call = registerCall(number, request.parser, false);
         send(number, request);
         return call.result;
     }
@@ -95,23 +93,26 @@ final class ControlConnection implements FrameHandler {
 
     /// Asks about a chain.
     ///
-    /// @param question is given the chain's slot
-    <T> CompletableFuture<T> call(BlockChain chain, int namespace, Function<BodyWriter, CallRequest<T>> question) {
+    /// @param namespace the session's number of the chain's namespace
+    <T> CompletableFuture<T> call(RpcClient.ChainCall<T> asked, int namespace, long timeoutNanos) {
         long number = numbers.incrementAndGet();
         synchronized (this) {
-            ChainDictionary.ChainReference reference = chains.define(chain, namespace);
-            BodyWriter body =
-                    new BodyWriter().u8(reference.slot()).u8(0).u16(0).i32(chain.length());
-            CallRequest<T> asked = question.apply(body);
-            PendingCall<T> call = registerCall(number, asked, true);
-            OutboundFrame request = asked.body.request(asked.type, number, asked.timeoutNanos);
+            ChainDictionary.ChainReference reference = chains.define(asked.chain(), namespace);
+            BodyWriter body = new BodyWriter()
+                    .u8(reference.slot())
+                    .u8(0)
+                    .u16(0)
+                    .i32(asked.chain().length());
+            asked.rest().accept(body);
+            PendingCall<T> call = registerCall(number, asked.parser(), true);
+            OutboundFrame request = body.request(asked.type(), number, timeoutNanos);
             connection.send(ReleaseQueue.prepend(reference.prependTo(request), releaseQueue.drain()));
             return call.result;
         }
     }
 
-    private <T> PendingCall<T> registerCall(long number, CallRequest<T> request, boolean chain) {
-        PendingCall<T> call = new PendingCall<>(request.parser, new CompletableFuture<>(), chain);
+    private <T> PendingCall<T> registerCall(long number, ReplyParser<T> parser, boolean chain) {
+        PendingCall<T> call = new PendingCall<>(parser, new CompletableFuture<>(), chain);
         calls.put(number, call);
         if (closed) {
             fail(number);

@@ -88,8 +88,7 @@ final class DataConnection implements FrameHandler {
         void onRejected(RpcException refusal);
     }
 
-    DataConnection(
-            ClientHandshake.OpenedConnection opened, CallTimeouts callTimeouts, ReleaseQueue releaseQueue) {
+    DataConnection(ClientHandshake.OpenedConnection opened, CallTimeouts callTimeouts, ReleaseQueue releaseQueue) {
         connection = opened.connection();
         this.callTimeouts = callTimeouts;
         this.releaseQueue = releaseQueue;
@@ -132,8 +131,7 @@ final class DataConnection implements FrameHandler {
 
     private void callOnce(ChainRequest chainRequest, long timeoutNanos, ReplyHandler with) throws RpcException {
         ChainDictionary.ChainReference reference = defineChain(chainRequest.chain, chainRequest.number);
-        BodyWriter body =
-                new BodyWriter().u8(reference.slot()).u8(0).u16(0).i32(chainRequest.chain.length());
+        BodyWriter body = new BodyWriter().u8(reference.slot()).u8(0).u16(0).i32(chainRequest.chain.length());
         chainRequest.rest.accept(body);
         call(reference.prependTo(body.request(chainRequest.type, ++number, timeoutNanos)), timeoutNanos, with);
     }

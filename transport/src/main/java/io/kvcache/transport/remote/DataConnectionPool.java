@@ -2,9 +2,9 @@ package io.kvcache.transport.remote;
 
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.Handshake.Welcome;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.Payload;
-import io.kvcache.transport.wire.Handshake.Welcome;
 import java.io.IOException;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;
@@ -101,8 +101,7 @@ final class DataConnectionPool {
         return left;
     }
 
-    private void withConnection(DataConnection line, long untilNanos, ConnectionTask task)
-            throws RpcException {
+    private void withConnection(DataConnection line, long untilNanos, ConnectionTask task) throws RpcException {
         boolean good = true;
         try {
             long left = remainingNanos(untilNanos);

@@ -48,11 +48,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     @SuppressWarnings("ArrayRecordComponent") // never compared
     record ObjectQuery(byte[] key, long untilNanos) {}
 
-    private ObjectReceiver(
-            RpcClient client,
-            RemoteSession session,
-            ObjectQuery query,
-            FoundObject found) {
+    private ObjectReceiver(RpcClient client, RemoteSession session, ObjectQuery query, FoundObject found) {
         this.client = client;
         this.session = session;
         this.query = query;
@@ -62,23 +58,14 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     /// Asks for a resident object, and waits until it is here.
     ///
     /// @param body of GET_OBJECT
-    static @Nullable ObjectView get(
-            RpcClient client,
-            RemoteSession session,
-            ObjectQuery query,
-            BodyWriter body)
+    static @Nullable ObjectView get(RpcClient client, RemoteSession session, ObjectQuery query, BodyWriter body)
             throws RpcException {
-        ObjectReceiver arrival =
-                new ObjectReceiver(client, session, query, FoundObject.NOT_FOUND);
+        ObjectReceiver arrival = new ObjectReceiver(client, session, query, FoundObject.NOT_FOUND);
         return arrival.run(MessageType.GET_OBJECT, body);
     }
 
     /// Reads an object of a lease.
-    static @Nullable ObjectView read(
-            RpcClient client,
-            RemoteSession session,
-            ObjectQuery query,
-            FoundObject found)
+    static @Nullable ObjectView read(RpcClient client, RemoteSession session, ObjectQuery query, FoundObject found)
             throws RpcException {
         ObjectReceiver arrival = new ObjectReceiver(client, session, query, found);
         return arrival.run(
@@ -87,9 +74,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
 
     private @Nullable ObjectView run(MessageType type, BodyWriter body) throws RpcException {
         try {
-            session
-                    .data()
-                    .withConnection(query.untilNanos, (line, patience) -> line.call(type, body, patience, this));
+            session.data().withConnection(query.untilNanos, (line, patience) -> line.call(type, body, patience, this));
             return view;
         } finally {
             if (view == null) {

@@ -87,8 +87,7 @@ record RemoteAddress(
             case ConnectorChoice.Plain(Connector connector) -> ServerList.Server.of(connector, options);
             case ConnectorChoice.Tls(String host, int port) ->
                 ServerList.Server.of(new TcpConnector(host, port, trusted.get()), options);
-            case ConnectorChoice.Auto(TransportSelector selector) ->
-                ServerList.Server.of(selector, options);
+            case ConnectorChoice.Auto(TransportSelector selector) -> ServerList.Server.of(selector, options);
         };
     }
 

@@ -5,7 +5,6 @@ import io.kvcache.core.memory.ReadyWaiters;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.SharedStore;
-import io.kvcache.transport.ucx.UcxReader;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;

@@ -164,13 +164,7 @@ public final class RemoteKvCache implements KvCache {
         return client.callOrDefault(
                 Match.NOTHING,
                 client.chainCall(
-                        chain,
-                        NO_WAIT_NANOS,
-                        body -> {
-                            timeout.accept(body);
-                            return new RpcClient.CallSpec<>(MessageType.MATCH, RemoteKvCache::parseMatch);
-                        },
-                        late -> {}));
+                        new RpcClient.ChainCall<>(MessageType.MATCH, chain, timeout, RemoteKvCache::parseMatch)));
     }
 
     static Match parseMatch(BodyReader reply) throws ProtocolException {
@@ -225,14 +219,8 @@ public final class RemoteKvCache implements KvCache {
         if (from == chain.length()) {
             return 0;
         }
-        return client.callOrThrow(client.chainCall(
-                chain,
-                NO_WAIT_NANOS,
-                body -> {
-                    body.i32(from);
-                    return new RpcClient.CallSpec<>(MessageType.DROP_CHAIN, reply -> reply.count("blocks"));
-                },
-                late -> {}));
+        return client.callOrThrow(client.chainCall(new RpcClient.ChainCall<>(
+                MessageType.DROP_CHAIN, chain, body -> body.i32(from), reply -> reply.count("blocks"))));
     }
 
     /// @throws UncheckedIOException when the server did not answer; it may have forgotten all the same
@@ -253,16 +241,9 @@ public final class RemoteKvCache implements KvCache {
         if (chain.length() == 0) {
             return false;
         }
-        RpcClient.SessionCall<Boolean> call = client.chainCall(
-                chain,
-                NO_WAIT_NANOS,
-                body -> {
-                    HintCodec.write(hint, body);
-                    return new RpcClient.CallSpec<>(MessageType.HINT, RemoteKvCache::parseBoolean);
-                },
-                late -> {});
-        return client.callOrDefault(
-                false, session -> session.supportsHint(hint) && call.call(session));
+        RpcClient.SessionCall<Boolean> call = client.chainCall(new RpcClient.ChainCall<>(
+                MessageType.HINT, chain, body -> HintCodec.write(hint, body), RemoteKvCache::parseBoolean));
+        return client.callOrDefault(false, session -> session.supportsHint(hint) && call.call(session));
     }
 
     @Override

@@ -7,7 +7,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.transport.shm.SharedStore;
-import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -103,13 +102,12 @@ final class RemoteReads {
     private RemoteBlockTable begin(RemoteSession session, BlockChain chain, int from, long timeoutNanos)
             throws RpcException {
         RpcClient.SessionCall<RemoteBlockTable> call = client.chainCall(
-                chain,
+                new RpcClient.ChainCall<>(
+                        MessageType.ACQUIRE,
+                        chain,
+                        body -> body.i32(from).i32(0).i64(timeoutNanos),
+                        reply -> openTable(session, chain, from, timeoutNanos, reply)),
                 timeoutNanos,
-                body -> {
-                    body.i32(from).i32(0).i64(timeoutNanos);
-                    return new RpcClient.CallSpec<>(
-                            MessageType.ACQUIRE, reply -> openTable(session, chain, from, timeoutNanos, reply));
-                },
                 RemoteBlockTable::close);
         return call.call(session);
     }
@@ -124,9 +122,7 @@ final class RemoteReads {
         long until = System.nanoTime() + client.options().totalTimeoutNanos(timeoutNanos);
         long blockBytes = chain.namespace().parts().getFirst().bytes();
         RemoteBlockTable table = new RemoteBlockTable(
-                client,
-                session,
-                new RemoteBlockTable.LeasedRange(lease, from, end, blockBytes, until));
+                client, session, new RemoteBlockTable.LeasedRange(lease, from, end, blockBytes, until));
         if (lease == 0) {
             table.end();
         } else {
@@ -139,8 +135,7 @@ final class RemoteReads {
     @Nullable
     ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
         Optional<ObjectView> view = client.callOrDefault(
-                Optional.empty(),
-                session -> Optional.ofNullable(requestObject(session, namespace, key, timeoutNanos)));
+                Optional.empty(), session -> Optional.ofNullable(requestObject(session, namespace, key, timeoutNanos)));
         return view.orElse(null);
     }
 
@@ -154,7 +149,10 @@ final class RemoteReads {
         }
         if (timeoutNanos == 0) {
             return openView(
-                    session, query, session.data().call(query.untilNanos(), MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read));
+                    session,
+                    query,
+                    session.data()
+                            .call(query.untilNanos(), MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read));
         }
         ObjectReceiver.FoundObject found = ControlConnection.await(
                 requestObject(session, body, patience), patience, late -> session.release(late.lease()));
@@ -169,9 +167,7 @@ final class RemoteReads {
             return null;
         }
         ObjectView inPlace = LeasedObjectView.mapped(client, session, found);
-        return inPlace == null
-                ? ObjectReceiver.read(client, session, query, found)
-                : inPlace;
+        return inPlace == null ? ObjectReceiver.read(client, session, query, found) : inPlace;
     }
 
     CompletionStage<@Nullable ObjectView> fetchObject(
@@ -180,13 +176,9 @@ final class RemoteReads {
                 client.callOrDefault(CompletableFuture.completedFuture(LocatedObject.NOT_FOUND), session -> {
                     BodyWriter body = body(session, namespace, key, Math.max(1, timeoutNanos));
                     session.users().add();
-                    return withTimeout(
-                                    session,
-                                    body,
-                                    client.options().totalTimeoutNanos(timeoutNanos))
+                    return withTimeout(session, body, client.options().totalTimeoutNanos(timeoutNanos))
                             .handle((found, failed) -> new LocatedObject(
-                                    session,
-                                    failed == null ? found : ObjectReceiver.FoundObject.NOT_FOUND));
+                                    session, failed == null ? found : ObjectReceiver.FoundObject.NOT_FOUND));
                 });
         return asked.thenCompose(located -> CompletableFuture.completedFuture(located)
                 .thenApplyAsync(found -> read(found, key), executor)
@@ -230,8 +222,7 @@ final class RemoteReads {
         long until = System.nanoTime() + client.options().requestTimeoutNanos();
         ObjectReceiver.ObjectQuery query = new ObjectReceiver.ObjectQuery(key, until);
         Optional<ObjectView> view = client.callOrDefault(
-                Optional.empty(),
-                current -> Optional.ofNullable(openView(session, query, located.found)));
+                Optional.empty(), current -> Optional.ofNullable(openView(session, query, located.found)));
         return view.orElse(null);
     }
 
@@ -250,8 +241,7 @@ final class RemoteReads {
 
     private static CompletableFuture<ObjectReceiver.FoundObject> requestObject(
             RemoteSession session, BodyWriter body, long patienceNanos) {
-        return session
-                .control()
+        return session.control()
                 .call(new ControlConnection.CallRequest<>(
                         MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read, patienceNanos));
     }

@@ -5,13 +5,13 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
@@ -41,6 +41,9 @@ final class RemoteSession {
     private final OneSidedCounters counters;
     private final long previousSessions;
     private final String route;
+    /// What the server can do.
+    private final Challenge challenge;
+
     private final ControlConnection control;
     private final DataConnectionPool data;
     private final ReleaseQueue releaseQueue = new ReleaseQueue();
@@ -49,15 +52,9 @@ final class RemoteSession {
     private final Set<Namespace> refused = ConcurrentHashMap.newKeySet();
     private final Map<Long, RemoteBlockTable> tablesByLease = new ConcurrentHashMap<>();
     private final AccessReporter accessReporter = new AccessReporter();
-    private final boolean serverSharesMemory;
     private final long renewNanos;
     private final AtomicReference<@Nullable SharedStore> shared = new AtomicReference<>();
-    private final boolean serverHasFabric;
     private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
-    private final boolean serverSupportsPut;
-    private final boolean serverStagesObjects;
-    private final boolean serverTakesHints;
-    private final boolean serverTakesObjectHints;
     private final StagingClient staging;
     private final SessionRefCount users = new SessionRefCount();
     private volatile boolean closed;
@@ -76,15 +73,9 @@ final class RemoteSession {
         counters = settings.counters;
         previousSessions = settings.previousSessions;
         route = settings.route;
-        serverSupportsPut = opened.challenge().hasCapability(Challenge.PUTS);
-        serverStagesObjects = opened.challenge().hasCapability(Challenge.STAGED_OBJECTS);
-        serverTakesHints = opened.challenge().hasCapability(Challenge.HINTS);
-        serverTakesObjectHints = opened.challenge().hasCapability(Challenge.OBJECT_HINTS);
-        staging = new StagingClient(
-                this, opened.challenge().hasCapability(Challenge.STAGING) ? options.stagingBytes() : 0);
+        challenge = opened.challenge();
+        staging = new StagingClient(this, challenge.hasCapability(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, opened.welcome());
-        serverSharesMemory = opened.challenge().hasCapability(Hello.SHARED_MEMORY);
-        serverHasFabric = opened.challenge().hasCapability(Challenge.FABRIC);
         renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
         control = new ControlConnection(opened, releaseQueue, this::onProgress, () -> {
             closed = true;
@@ -98,8 +89,7 @@ final class RemoteSession {
 
     /// @throws IOException when the server cannot be reached
     /// @throws RpcException when it does not want this client
-    static RemoteSession open(
-            Connector connector, SessionSettings settings, CallTimeouts callTimeouts, Runnable ended)
+    static RemoteSession open(Connector connector, SessionSettings settings, CallTimeouts callTimeouts, Runnable ended)
             throws IOException, RpcException {
         ClientHandshake.OpenedConnection opened = ClientHandshake.open(
                 connector,
@@ -138,7 +128,8 @@ final class RemoteSession {
     /// @throws RpcException when it must be and cannot
     void mapSharedMemory() throws RpcException {
         SharedMemoryMode use = options.sharedMemory();
-        if (use == SharedMemoryMode.OFF || (use == SharedMemoryMode.AUTO && !serverSharesMemory)) {
+        if (use == SharedMemoryMode.OFF
+                || (use == SharedMemoryMode.AUTO && !challenge.hasCapability(Hello.SHARED_MEMORY))) {
             return;
         }
         try {
@@ -171,7 +162,7 @@ final class RemoteSession {
             return;
         }
         try {
-            if (!serverHasFabric) {
+            if (!challenge.hasCapability(Challenge.FABRIC)) {
                 throw new IOException("the server's memory is on no fabric");
             }
             FabricDescriptor place = call(MessageType.FABRIC, new BodyWriter(), FabricDescriptor::read, 0);
@@ -231,22 +222,22 @@ final class RemoteSession {
 
     /// Whether the server takes room and bytes in one request.
     boolean supportsPut() {
-        return serverSupportsPut;
+        return challenge.hasCapability(Challenge.PUTS);
     }
 
     /// Whether it takes objects so out of memory that it shares.
     boolean supportsStagedObjectPut() {
-        return serverStagesObjects;
+        return challenge.hasCapability(Challenge.STAGED_OBJECTS);
     }
 
     /// Whether the server takes a hint.
     boolean supportsHint(Hint hint) {
-        return serverTakesHints || !HintCodec.requiresHintsCapability(hint);
+        return challenge.hasCapability(Challenge.HINTS) || !HintCodec.requiresHintsCapability(hint);
     }
 
     /// Whether the server takes hints about objects.
     boolean supportsObjectHints() {
-        return serverTakesObjectHints;
+        return challenge.hasCapability(Challenge.OBJECT_HINTS);
     }
 
     ControlConnection control() {

@@ -79,20 +79,19 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
     }
 
     /// Reserves room for a block. If the server or the memory here is missing, there is no room.
-    static RemoteSlotWriter reserveBlock(
-            RpcClient client, BlockChain chain, int index, int part, long timeoutNanos) {
+    static RemoteSlotWriter reserveBlock(RpcClient client, BlockChain chain, int index, int part, long timeoutNanos) {
         long bytes = chain.namespace().parts().get(part).bytes();
         Contents contents = new Contents("a block of this namespace", bytes, NO_TRAILER);
         return reserve(
                 client,
                 contents,
                 late -> client.chainCall(
-                        chain,
+                        new RpcClient.ChainCall<>(
+                                MessageType.RESERVE,
+                                chain,
+                                body -> body.i32(index).i32(part).i64(timeoutNanos),
+                                ReserveReply::read),
                         timeoutNanos,
-                        body -> {
-                            body.i32(index).i32(part).i64(timeoutNanos);
-                            return new RpcClient.CallSpec<>(MessageType.RESERVE, ReserveReply::read);
-                        },
                         late));
     }
 

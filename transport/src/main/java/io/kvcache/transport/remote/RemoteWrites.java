@@ -15,7 +15,6 @@ import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
-import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Deque;
@@ -92,10 +91,7 @@ final class RemoteWrites {
         Match match = client.callOrDefault(
                 Match.NOTHING,
                 client.chainCall(
-                        chain,
-                        0,
-                        body -> new RpcClient.CallSpec<>(MessageType.MATCH, RemoteKvCache::parseMatch),
-                        late -> {}));
+                        new RpcClient.ChainCall<>(MessageType.MATCH, chain, body -> {}, RemoteKvCache::parseMatch)));
         return match.deviceBlocks() + match.hostBlocks();
     }
 
@@ -186,8 +182,7 @@ final class RemoteWrites {
             BodyWriter body = object.beginBody(session);
             place.toRange(bytes, crc.value()).write(body).bytes(object.key);
             DataConnectionPool data = session.data();
-            return data.call(
-                    data.deadlineNanos(), MessageType.PUT_OBJECT_STAGED, body, PutPipeline.PutReply::read);
+            return data.call(data.deadlineNanos(), MessageType.PUT_OBJECT_STAGED, body, PutPipeline.PutReply::read);
         } finally {
             place.free(); // If there was no answer the server may still copy what is there: it has its checksum.
         }
@@ -204,8 +199,7 @@ final class RemoteWrites {
             BodyWriter body = object.beginBody(session).i32(crc.value()).i32(0).bytes(object.key);
             Payload payload = Payload.of(sendable.segment());
             DataConnectionPool data = session.data();
-            return data.call(
-                    data.deadlineNanos(), MessageType.PUT_OBJECT, body, payload, PutPipeline.PutReply::read);
+            return data.call(data.deadlineNanos(), MessageType.PUT_OBJECT, body, payload, PutPipeline.PutReply::read);
         }
     }
 
@@ -350,11 +344,7 @@ final class RemoteWrites {
             Payload payload = Payload.of(sendable.segment());
             return withChain(body -> body.i32(checksum)
                     .i32(0)
-                    .request(
-                            MessageType.PUT,
-                            number,
-                            client.options().requestTimeoutNanos(),
-                            payload));
+                    .request(MessageType.PUT, number, client.options().requestTimeoutNanos(), payload));
         }
 
         private OutboundFrame stagedFrame(MemorySegment block, PutBuffer.StagedBuffer place, long number) {
@@ -363,10 +353,7 @@ final class RemoteWrites {
             crc.copy(block, 0, place.segment(blockBytes));
             StagedRange there = place.toRange(blockBytes, crc.value());
             return withChain(body -> there.write(body)
-                    .request(
-                            MessageType.PUT_STAGED,
-                            number,
-                            client.options().requestTimeoutNanos()));
+                    .request(MessageType.PUT_STAGED, number, client.options().requestTimeoutNanos()));
         }
 
         /// The request for the next block, after what has to be told of its chain. To be called when nothing
@@ -375,8 +362,7 @@ final class RemoteWrites {
             ChainDictionary.ChainReference told = reference == null ? chainDefiner.get() : reference;
             BodyWriter body = new BodyWriter().u8(told.slot()).u8(0).u16(0).i32(chain.length());
             OutboundFrame frame = request.apply(body.i32(from + sentCount).i32(0));
-            reference =
-                    told.before().isEmpty() ? told : new ChainDictionary.ChainReference(told.slot(), List.of());
+            reference = told.before().isEmpty() ? told : new ChainDictionary.ChainReference(told.slot(), List.of());
             sentCount++;
             return told.prependTo(frame);
         }
@@ -454,16 +440,14 @@ final class RemoteWrites {
     /// that they are copied to.
     ///
     /// @param buffer null when none is needed
-    record SendBuffer(MemorySegment segment, ReceiveBuffers.@Nullable PooledBuffer buffer)
-            implements AutoCloseable {
+    record SendBuffer(MemorySegment segment, ReceiveBuffers.@Nullable PooledBuffer buffer) implements AutoCloseable {
 
         /// For bytes like these, or null when there is no memory for a copy.
         static @Nullable SendBuffer of(MemorySegment source, RpcClient client) {
             if (source.isNative()) {
                 return new SendBuffer(source, null);
             }
-            ReceiveBuffers.PooledBuffer buffer =
-                    client.buffers().allocate(source.byteSize());
+            ReceiveBuffers.PooledBuffer buffer = client.buffers().allocate(source.byteSize());
             if (buffer == null) {
                 client.counters().outOfMemory.increment();
                 return null;

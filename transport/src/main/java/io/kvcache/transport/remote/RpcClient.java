@@ -10,7 +10,6 @@ import java.io.UncheckedIOException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
-import java.util.function.Function;
 import java.util.function.Predicate;
 
 /// What reads, writes, tables, views and writers of one remote cache share: how they ask the server, their memory
@@ -76,27 +75,29 @@ record RpcClient(
     ///
     /// @param timeoutNanos how long the server itself may wait
     /// @param late what becomes of an answer that comes too late
-    <T> SessionCall<T> chainCall(
-            BlockChain chain, long timeoutNanos, Function<BodyWriter, CallSpec<T>> asked, Consumer<T> late) {
+    <T> SessionCall<T> chainCall(ChainCall<T> call, long timeoutNanos, Consumer<T> late) {
         long patience = options.totalTimeoutNanos(timeoutNanos);
         return session -> {
-            int number = session.namespaceNumber(chain.namespace());
+            int number = session.namespaceNumber(call.chain.namespace());
             // If there was no room, the server may have given up the chain: it is told again then.
             return retryOnce(
                     patience,
                     failed -> failed.isBusy() && failed.mayConcernChain(),
-                    left -> ControlConnection.await(
-                            session.control().call(chain, number, body -> {
-                                CallSpec<T> rest = asked.apply(body);
-                                return new ControlConnection.CallRequest<>(rest.type, body, rest.parser, left);
-                            }),
-                            left,
-                            late));
+                    left -> ControlConnection.await(session.control().call(call, number, left), left, late));
         };
     }
 
-    /// What is asked, and how to read the answer.
-    record CallSpec<T>(MessageType type, ControlConnection.ReplyParser<T> parser) {}
+    /// Asks about a chain what the server answers at once.
+    <T> SessionCall<T> chainCall(ChainCall<T> call) {
+        return chainCall(call, 0, late -> {});
+    }
+
+    /// A question about a chain.
+    ///
+    /// @param rest writes what comes after the chain
+    /// @param parser reads the answer
+    record ChainCall<T>(
+            MessageType type, BlockChain chain, Consumer<BodyWriter> rest, ControlConnection.ReplyParser<T> parser) {}
 
     /// One try within so many nanoseconds.
     @FunctionalInterface

@@ -36,8 +36,7 @@ final class ServerList {
 
         /// By what is chosen when a session begins.
         static Server of(TransportSelector selector, RemoteOptions options) {
-            return new Server(
-                    selector.toString(), selector::select, selector::invalidate, options);
+            return new Server(selector.toString(), selector::select, selector::invalidate, options);
         }
     }
 
@@ -109,8 +108,7 @@ final class ServerList {
         }
     }
 
-    private RemoteSession open(
-            Server to, Connector by, RemoteSession.SessionSettings settings, SessionStart start)
+    private RemoteSession open(Server to, Connector by, RemoteSession.SessionSettings settings, SessionStart start)
             throws IOException, RpcException {
         try {
             return RemoteSession.open(by, settings, callTimeouts, start.ended);
@@ -121,8 +119,7 @@ final class ServerList {
     }
 
     private static void registerAll(
-            RemoteSession session, Collection<Namespace> registered, NamespaceRegistrar registrar)
-            throws RpcException {
+            RemoteSession session, Collection<Namespace> registered, NamespaceRegistrar registrar) throws RpcException {
         boolean good = false;
         try {
             session.mapSharedMemory();

@@ -134,8 +134,8 @@ final class SessionPool implements AutoCloseable {
         }
         LOG.log(
                 System.Logger.Level.INFO,
-                "connected to " + servers.name(connected.serverIndex()) + " again, in place of "
-                        + servers.name(from) + ", where what is open goes on");
+                "connected to " + servers.name(connected.serverIndex()) + " again, in place of " + servers.name(from)
+                        + ", where what is open goes on");
         return before;
     }
 

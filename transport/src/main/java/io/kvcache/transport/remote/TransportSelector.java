@@ -130,8 +130,7 @@ final class TransportSelector {
         Connector aeron;
         try {
             aeron = new AeronConnector(address);
-            other = probes.connect(
-                    aeron, Math.min(probes.options.requestTimeoutNanos(), MAX_CONNECT_NANOS));
+            other = probes.connect(aeron, Math.min(probes.options.requestTimeoutNanos(), MAX_CONNECT_NANOS));
         } catch (IOException | RpcException | IllegalStateException | IllegalArgumentException no) {
             return selectTcp("no way by " + address + ": " + no.getMessage());
         }
@@ -152,8 +151,7 @@ final class TransportSelector {
         DataConnection connect(Connector connector, long patienceNanos) throws IOException, RpcException {
             ClientHandshake.HandshakeSettings settings =
                     new ClientHandshake.HandshakeSettings(options, callTimeouts, null, patienceNanos);
-            return new DataConnection(
-                    ClientHandshake.open(connector, settings), callTimeouts, new ReleaseQueue());
+            return new DataConnection(ClientHandshake.open(connector, settings), callTimeouts, new ReleaseQueue());
         }
     }
 

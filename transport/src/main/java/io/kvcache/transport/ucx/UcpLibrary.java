@@ -176,7 +176,8 @@ final class UcpLibrary {
         private final FunctionDescriptor descriptor;
 
         UcpFunction(@Nullable MemoryLayout result, MemoryLayout... arguments) {
-            descriptor = result == null ? FunctionDescriptor.ofVoid(arguments) : FunctionDescriptor.of(result, arguments);
+            descriptor =
+                    result == null ? FunctionDescriptor.ofVoid(arguments) : FunctionDescriptor.of(result, arguments);
         }
 
         String symbol() {

@@ -1,10 +1,9 @@
 package io.kvcache.transport.ucx;
 
-import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
-
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

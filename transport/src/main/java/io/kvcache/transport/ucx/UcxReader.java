@@ -1,11 +1,10 @@
 package io.kvcache.transport.ucx;
 
-import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
-
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
 import io.kvcache.transport.wire.FabricDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;

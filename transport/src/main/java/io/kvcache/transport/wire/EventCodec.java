@@ -20,8 +20,7 @@ public final class EventCodec {
             List.of(EventKind.STORED, EventKind.EVICTED, EventKind.DROPPED, EventKind.REPLACED);
 
     /// By their codes.
-    private static final List<TierKind> TIERS =
-            List.of(TierKind.DEVICE, TierKind.HOST, TierKind.DISK, TierKind.REMOTE);
+    private static final List<TierKind> TIERS = List.of(TierKind.DEVICE, TierKind.HOST, TierKind.DISK, TierKind.REMOTE);
 
     private EventCodec() {}
 

@@ -150,9 +150,7 @@ public final class HintCodec {
             case ObjectHint.Forget _ -> head(to, FORGET, 0);
             case ObjectHint.Label label -> write(label.label(), head(to, LABEL, 0));
             case ObjectHint.Weigh weigh ->
-                head(to, WEIGH, 0)
-                        .u8(Math.round(weigh.weight() * WEIGHT_SCALE))
-                        .bytes(new byte[WEIGHT_PADDING_BYTES]);
+                head(to, WEIGH, 0).u8(Math.round(weigh.weight() * WEIGHT_SCALE)).bytes(new byte[WEIGHT_PADDING_BYTES]);
             case ObjectHint.Expire expire -> head(to, EXPIRE, Timeouts.toNanos(expire.delay()));
         }
         keys.forEach(key -> to.i32(key.length).bytes(key));

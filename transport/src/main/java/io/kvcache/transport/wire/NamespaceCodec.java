@@ -23,8 +23,7 @@ public final class NamespaceCodec {
 
     private static final List<Dtype> DTYPES =
             List.of(Dtype.F32, Dtype.F16, Dtype.BF16, Dtype.FP8_E4M3, Dtype.FP8_E5M2, Dtype.INT8);
-    private static final List<AxisOrder> ORDERS =
-            List.of(AxisOrder.LAYER_KV_HEAD_TOKEN, AxisOrder.LAYER_KV_TOKEN_HEAD);
+    private static final List<AxisOrder> ORDERS = List.of(AxisOrder.LAYER_KV_HEAD_TOKEN, AxisOrder.LAYER_KV_TOKEN_HEAD);
 
     private NamespaceCodec() {}
 

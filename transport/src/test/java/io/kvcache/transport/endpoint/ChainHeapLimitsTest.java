@@ -1,10 +1,9 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;

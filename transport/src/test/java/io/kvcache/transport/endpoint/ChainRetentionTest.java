@@ -1,10 +1,9 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
 import org.junit.jupiter.api.Test;
 
 /// What requests that wait keep of chains.
@@ -35,8 +34,8 @@ final class ChainRetentionTest {
 
     @Test
     void givenAChainThatIsKept_whenThereIsNoRoomForAnother_thenItIsRefusedAndTakesNothing() {
-        EndpointContext.HeapReservation one = holds.retain(told(EndpointFixture.chain(1, 10), 10, 600));
-        EndpointContext.HeapReservation other = holds.retain(told(EndpointFixture.chain(1, 10), 10, 600));
+        ChainCache.RetainedChain one = holds.retain(told(EndpointFixture.chain(1, 10), 10, 600));
+        ChainCache.RetainedChain other = holds.retain(told(EndpointFixture.chain(1, 10), 10, 600));
         assertThat(one.begin()).isTrue();
         assertThat(other.begin()).as("another chain, though of the same keys").isFalse();
         assertThat(share.reservedBytes()).isEqualTo(600);

@@ -1,9 +1,8 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointConnections.EndpointThreads;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.transport.endpoint.EndpointConnections.EndpointThreads;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;

@@ -1,7 +1,5 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
@@ -11,6 +9,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;

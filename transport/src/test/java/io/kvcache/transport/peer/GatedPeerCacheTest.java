@@ -1,9 +1,5 @@
 package io.kvcache.transport.peer;
 
-import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
-
-import io.kvcache.transport.peer.PeerStore.SingleFlight;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -15,6 +11,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.peer.PeerStore.SingleFlight;
+import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.Executors;

@@ -1,7 +1,5 @@
 package io.kvcache.transport.peer;
 
-import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockTable;
@@ -14,6 +12,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;

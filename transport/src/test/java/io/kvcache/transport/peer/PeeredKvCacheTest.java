@@ -1,7 +1,5 @@
 package io.kvcache.transport.peer;
 
-import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -16,6 +14,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import java.io.IOException;

@@ -1,11 +1,10 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.util.List;

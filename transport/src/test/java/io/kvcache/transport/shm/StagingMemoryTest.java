@@ -1,7 +1,5 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.transport.shm.StagingMemory.FirstFitAllocator;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,6 +9,7 @@ import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.shm.StagingHeader;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.shm.StagingMemory.FirstFitAllocator;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;

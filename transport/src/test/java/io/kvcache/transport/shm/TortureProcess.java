@@ -1,7 +1,5 @@
 package io.kvcache.transport.shm;
 
-import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
-
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
@@ -13,6 +11,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;

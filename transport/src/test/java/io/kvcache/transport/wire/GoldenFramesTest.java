@@ -1,15 +1,5 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
-
-import io.kvcache.transport.wire.Handshake.Welcome;
-
-import io.kvcache.transport.wire.Handshake.Proof;
-
-import io.kvcache.transport.wire.Handshake.Challenge;
-
-import io.kvcache.transport.wire.Handshake.Hello;
-
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -33,6 +23,11 @@ import io.kvcache.core.identity.RopeOrigin;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingHeader;
 import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.wire.Handshake.Challenge;
+import io.kvcache.transport.wire.Handshake.Hello;
+import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Welcome;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
