@@ -1,5 +1,7 @@
 package io.kvcache.transport.aeron;
 
+import io.kvcache.transport.aeron.AeronConnector.ConnectMessage;
+
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;

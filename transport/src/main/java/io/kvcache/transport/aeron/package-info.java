@@ -3,7 +3,7 @@
 ///
 /// [io.kvcache.transport.aeron.AeronEndpoint] serves, [io.kvcache.transport.aeron.AeronConnector]
 /// connects. A connection is a pair of streams: the client's, which every connection begins on stream
-/// [io.kvcache.transport.aeron.ConnectMessage#STREAM] of the server's channel, each an image of its own there; and
+/// [io.kvcache.transport.aeron.AeronConnector.ConnectMessage#STREAM] of the server's channel, each an image of its own there; and
 /// the one back, whose number and port the first message names.
 ///
 /// Nobody else may import `io.aeron` or `org.agrona`, and nothing here may be loaded but for an `aeron:`

@@ -1,5 +1,7 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
+
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;

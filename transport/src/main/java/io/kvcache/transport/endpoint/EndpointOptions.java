@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.Map;

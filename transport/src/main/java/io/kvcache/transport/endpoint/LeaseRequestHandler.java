@@ -1,5 +1,7 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
+
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
@@ -9,10 +11,10 @@ import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.endpoint.ClientSession.HandleTable;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.SharedMemoryCodec;
 import io.kvcache.transport.wire.Status;
@@ -281,7 +283,7 @@ final class LeaseRequestHandler {
         request.reply(reply);
     }
 
-    /// → see [FabricDescriptor]
+    /// → see [SharedMemoryCodec.FabricDescriptor]
     void fabric(EndpointRequest request) throws RequestException {
         FabricDescriptor place = context.options().fabric();
         if (place == null) {

@@ -1,11 +1,13 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
+
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.Arena;

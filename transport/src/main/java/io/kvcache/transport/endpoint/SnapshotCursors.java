@@ -1,5 +1,7 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
+
 import io.kvcache.core.KvCache;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;

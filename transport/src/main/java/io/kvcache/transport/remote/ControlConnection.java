@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameConnection;
@@ -10,7 +12,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.util.List;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.link.PayloadSink;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.EventStream;

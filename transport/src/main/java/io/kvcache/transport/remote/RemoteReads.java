@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;

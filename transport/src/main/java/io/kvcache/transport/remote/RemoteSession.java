@@ -1,5 +1,9 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.Hint;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemoryFiles;
@@ -10,7 +14,7 @@ import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.HintCodec;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -11,7 +13,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutcomeCodec;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
@@ -12,7 +14,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.OutcomeCodec;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
 import java.lang.foreign.MemorySegment;

@@ -1,5 +1,9 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.DisconnectReason;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Backoff;
 import io.kvcache.transport.link.DisconnectReason;

@@ -1,5 +1,9 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import io.kvcache.transport.aeron.AeronConnector;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.PayloadSink;
@@ -8,7 +12,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.lang.foreign.Arena;

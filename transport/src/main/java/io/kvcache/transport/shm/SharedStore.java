@@ -234,11 +234,6 @@ public final class SharedStore {
 
         static final CopyResult EMPTY = new CopyResult(0, RecordHandle.MISS);
         static final CopyResult INCONCLUSIVE = new CopyResult(-1, RecordHandle.MISS);
-
-        /// Whether the look-up could tell.
-        public boolean isConclusive() {
-            return blocks >= 0;
-        }
     }
 
     /// How far a chain is known. What is known of one is a prefix of it, so this is a binary search; first and

@@ -6,7 +6,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
-import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.locks.LockSupport;

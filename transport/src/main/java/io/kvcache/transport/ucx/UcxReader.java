@@ -5,7 +5,7 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
 import io.kvcache.transport.ucx.UcpLibrary.UcpFunction;
-import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

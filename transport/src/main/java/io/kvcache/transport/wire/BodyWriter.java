@@ -1,5 +1,7 @@
 package io.kvcache.transport.wire;
 
+import io.kvcache.transport.wire.OutboundFrame.Payload;
+
 import io.kvcache.core.identity.Utf8;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;

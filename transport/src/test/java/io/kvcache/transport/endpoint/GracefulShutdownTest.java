@@ -15,7 +15,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Handshake.Welcome;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.Arena;

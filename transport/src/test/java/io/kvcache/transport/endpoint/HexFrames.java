@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.transport.link.RecordingSink;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.OutboundFrame;
-import io.kvcache.transport.wire.Payload;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;

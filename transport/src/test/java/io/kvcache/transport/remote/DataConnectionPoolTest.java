@@ -1,5 +1,9 @@
 package io.kvcache.transport.remote;
 
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+
+import io.kvcache.transport.remote.RpcClient.RpcException;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 

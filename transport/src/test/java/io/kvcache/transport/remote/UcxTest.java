@@ -8,7 +8,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.TcpEndpoint;
-import io.kvcache.transport.wire.FabricDescriptor;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;

@@ -1,5 +1,7 @@
 package io.kvcache.transport.wire;
 
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
+
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
