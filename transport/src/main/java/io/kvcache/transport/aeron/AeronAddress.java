@@ -165,7 +165,7 @@ public record AeronAddress(
         return endpoint.isEmpty();
     }
 
-    /// Host and port of a server over UDP, looked up; unresolved where nobody knows the host.
+    /// Host and port of a server over UDP, looked up; unresolved if the host is unknown.
     public InetSocketAddress socketAddress() {
         int colon = endpoint.lastIndexOf(':');
         String host = endpoint.substring(0, colon);

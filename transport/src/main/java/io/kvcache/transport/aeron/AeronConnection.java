@@ -39,7 +39,7 @@ final class AeronConnection implements FrameConnection {
     /// What of a payload came with its header is copied: little, and most messages fit.
     private static final int BUFFER_BYTES = 8 << 10;
 
-    /// Of 64 KiB and less, after which whoever pumps looks up.
+    /// Of 64 KiB and less, after which the pumping thread looks up.
     private static final int FRAGMENTS = 16;
 
     private static final System.Logger LOG = System.getLogger(AeronConnection.class.getName());
@@ -123,7 +123,7 @@ final class AeronConnection implements FrameConnection {
     private void receive(DirectBuffer from, int offset, int bytes) throws ProtocolException {
         int taken = 0;
         while (taken < bytes && state.isOpen()) {
-            // Whoever hears a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.
+            // The handler of a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.
             if (in.isClosed()) {
                 close(DisconnectReason.BROKEN);
                 return;
@@ -249,8 +249,8 @@ final class AeronConnection implements FrameConnection {
         }
     }
 
-    /// The two streams of a connection. They go when it is closed and nobody is inside: they are mapped memory,
-    /// which may not go while somebody copies.
+    /// The two streams of a connection. They go when it is closed and no thread is inside: they are mapped memory,
+    /// which may not go while a thread copies.
     ///
     /// **Threads.** Any.
     static final class StreamPair {
@@ -260,7 +260,7 @@ final class AeronConnection implements FrameConnection {
         private final ExclusivePublication out;
         private final @Nullable Subscription own;
 
-        /// Who is inside, and one until it is closed.
+        /// Threads inside, and one until it is closed.
         private final AtomicInteger users = new AtomicInteger(1);
 
         /// @param media which is released in the end
@@ -309,7 +309,7 @@ final class AeronConnection implements FrameConnection {
                 if (own != null) {
                     own.close();
                 } else if (!in.isClosed() && !in.isEndOfStream()) {
-                    // What nobody reads would hold up the sender for as long as it stays.
+                    // Unread bytes would hold up the sender for as long as they stay.
                     in.reject("the connection is closed");
                 }
             } catch (RuntimeException gone) {

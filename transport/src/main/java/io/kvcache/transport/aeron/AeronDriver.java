@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// A client of a media driver, and the driver if it is embedded: shared by the connections that go through
 /// it, closed by the last of them.
 ///
-/// What is mapped goes with the client, so nobody may touch a stream who has not retained it.
+/// What is mapped goes with the client, so a caller must retain it before it touches a stream.
 ///
 /// **Threads.** Any.
 final class AeronDriver {
@@ -211,18 +211,18 @@ final class AeronDriver {
         CloseHelper.quietClose(folder);
     }
 
-    /// Takes no streams over UDP whose terms are much longer than usual, but for those as long as this side's
-    /// own. Who sends says how long they are, up to 1 GiB, and the driver allocates three of them before
-    /// anybody has proved anything: one message that anybody can send took 3 GiB of shared memory.
+    /// Takes no streams over UDP whose terms are much longer than usual, but for those as long as this side's own. The
+    /// sender says how long they are, up to 1 GiB, and the driver allocates three of them before any authentication:
+    /// one message took 3 GiB of shared memory.
     ///
-    /// That is a limit of each message, not of how many come: who can send to the port can still use up memory.
+    /// That is a limit of each message, not of how many come: a sender that reaches the port can still use up memory.
     ///
     /// **Threads.** The driver's.
     private static final class TermLengthGuard implements ReceiveChannelEndpointSupplier {
 
         private static final System.Logger LOG = System.getLogger(TermLengthGuard.class.getName());
 
-        /// Of terms that need not be this side's own: four times as long as they are unless somebody says so.
+        /// Of terms that need not be this side's own: four times as long as they are by default.
         private static final int DEFAULT_MAX_BYTES = 4 << 20;
 
         private final int maxBytes;

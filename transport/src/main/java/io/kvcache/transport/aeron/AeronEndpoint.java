@@ -43,7 +43,7 @@ import org.jspecify.annotations.Nullable;
 /// **Pauses.** A process that is stopped for some seconds, or whose machine is, finds its client of the driver
 /// ended when it goes on. The endpoint then opens another one at the same address; clients connect again.
 ///
-/// **Ownership.** The cache stays its caller's, who closes the endpoint first.
+/// **Ownership.** The caller keeps the cache, and closes the endpoint first.
 public final class AeronEndpoint implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(AeronEndpoint.class.getName());

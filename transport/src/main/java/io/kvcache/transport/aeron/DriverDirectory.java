@@ -15,16 +15,16 @@ import org.agrona.CloseHelper;
 import org.agrona.IoUtil;
 import org.jspecify.annotations.Nullable;
 
-/// The folder around the directory of an embedded driver: nobody but this user may enter, since who can read
-/// the driver's files reads all blocks that pass. One driver has it at a time, by a lock that ends with the
-/// process, so what a killed one left may be removed.
+/// The folder around the directory of an embedded driver: only this user may enter, since a process that can read the
+/// driver's files reads all blocks that pass. One driver has it at a time, by a lock that ends with the process, so
+/// what a killed one left may be removed.
 final class DriverDirectory implements AutoCloseable {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
     private static final String DRIVER = "driver";
     private static final String LOCK = "lock";
 
-    /// Of folders that nobody knows by their names.
+    /// Of folders whose names are not known to others.
     private static final String PREFIX = "kvcache-aeron-of-";
 
     /// What this process has. Closing any channel of a file gives up the process's lock, so such a file
@@ -48,7 +48,7 @@ final class DriverDirectory implements AutoCloseable {
 
     /// Takes a folder that others know by its name.
     ///
-    /// @throws IOException when it is somebody else's, or taken
+    /// @throws IOException when it is another user's, or taken
     static DriverDirectory claim(Path folder) throws IOException {
         if (!Files.exists(folder, LinkOption.NOFOLLOW_LINKS)) {
             Files.createDirectory(folder, PosixFilePermissions.asFileAttribute(PRIVATE));
@@ -57,7 +57,7 @@ final class DriverDirectory implements AutoCloseable {
         return claim(folder.toRealPath(), true);
     }
 
-    /// Makes one without a name that anybody knows, and removes what killed processes left of such.
+    /// Makes one with a random name, and removes what killed processes left of such.
     static DriverDirectory createTemporary() throws IOException {
         Path shm = Path.of("/dev/shm");
         Path base = Files.isWritable(shm) ? shm : Path.of(System.getProperty("java.io.tmpdir"));
@@ -140,8 +140,8 @@ final class DriverDirectory implements AutoCloseable {
         }
     }
 
-    /// What the driver had is gone by now. A folder with a name stays, and its lock's file, so that nobody
-    /// locks a file that is being removed.
+    /// What the driver had is gone by now. A folder with a name stays, and its lock's file, so that no process locks a
+    /// file that is being removed.
     @Override
     @SuppressWarnings("try") // held until all is gone
     public void close() throws IOException {

@@ -6,8 +6,8 @@
 /// [io.kvcache.transport.aeron.AeronConnector.ConnectMessage#STREAM] of the server's channel, each an image of its own there; and
 /// the one back, whose number and port the first message names.
 ///
-/// Nobody else may import `io.aeron` or `org.agrona`, and nothing here may be loaded but for an `aeron:`
-/// address: Agrona needs a flag of the JVM that others do without.
+/// No other package may import `io.aeron` or `org.agrona`, and nothing here may be loaded but for an `aeron:` address:
+/// Agrona needs a flag of the JVM that others do without.
 @NullMarked
 package io.kvcache.transport.aeron;
 

@@ -10,9 +10,9 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Wrong proofs by the place that they come from. After ten of one place in a minute nothing from there is
-/// looked at until the minute is over, so secrets are guessed slowly. Who joins a session by its ticket is
-/// no stranger and is not counted here, so who guesses keeps nobody out who is in.
+/// Wrong proofs by the place that they come from. After ten of one place in a minute nothing from there is looked at
+/// until the minute is over, so secrets are guessed slowly. A client that joins a session by its ticket is not counted
+/// here, so guesses do not lock out authenticated clients.
 ///
 /// When secrets change all that is forgotten. A minute begins with its first wrong proof, which is logged,
 /// as is the last that is looked at.
@@ -72,7 +72,7 @@ final class AuthThrottle {
 
     /// A proof was wrong.
     ///
-    /// @param tenant in whose name, as the stranger said
+    /// @param tenant that the client claimed to be
     void recordFailure(String address, String tenant) {
         wrongProofs.increment();
         int count = failures.asMap()
@@ -91,7 +91,7 @@ final class AuthThrottle {
         return address.isEmpty() ? "" : " at " + address;
     }
 
-    /// What a stranger said, so that it makes no lines of its own in a log.
+    /// Text of an unauthenticated client, so that it makes no lines of its own in a log.
     private static String sanitize(String text) {
         String plain = text.replaceAll("[^\\x20-\\x26\\x28-\\x7e]", "?");
         return plain.length() <= MAX_LOGGED_CHARS ? plain : plain.substring(0, MAX_LOGGED_CHARS) + "...";

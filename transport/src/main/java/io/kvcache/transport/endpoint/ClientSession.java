@@ -55,7 +55,7 @@ final class ClientSession {
     /// The namespaces by number, from 1 on, and back.
     record NamespaceNumbers(List<Namespace> byNumber, Map<Namespace, Integer> numbers) {}
 
-    /// Who began it.
+    /// The client that began it.
     ///
     /// @param tenant that it said to be
     /// @param secret that it showed to know
@@ -288,8 +288,8 @@ final class ClientSession {
         }
     }
 
-    /// What one session holds of one kind, by number. Once it is barred nothing new gets in: a claim that
-    /// comes too late is given back by whoever brings it.
+    /// What one session holds of one kind, by number. Once it is barred nothing new gets in: a claim that comes too
+    /// late is given back by the caller that brings it.
     ///
     /// **Threads.** Any.
     static final class HandleTable<T> {

@@ -7,16 +7,15 @@ import java.util.SequencedSet;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/// How many connections there are: so many of clients that have shown who they are, and as many of
-/// strangers.
+/// Limits connections: so many of authenticated clients, and as many of unauthenticated ones.
 ///
 /// A tenant may have one more while it has fewer than are free, so one tenant takes half of them at most and every
 /// other
 /// finds some. Where tenants are not told apart, clients may take all.
 ///
-/// Strangers take no place of a client. One too many has another give way: of the place that most come from
-/// the one that has been there longest. So who opens connections and says nothing keeps others out only if
-/// he opens that many in the moment that a handshake takes.
+/// Unauthenticated connections take no place of an authenticated one. One too many has another give way: of the place
+/// that most come from the one that has been there longest. So an attacker that opens connections and sends nothing
+/// keeps others out only if it opens that many during one handshake.
 ///
 /// **Threads.** Any.
 final class ConnectionLimiter {
@@ -31,7 +30,7 @@ final class ConnectionLimiter {
         this.maxConnections = maxConnections;
     }
 
-    /// A stranger comes; answers who has to give way, or null.
+    /// Adds an unauthenticated connection; returns the one that has to give way, or null.
     @Nullable
     ServerConnection addUnauthenticated(ServerConnection connection) {
         return addUnauthenticated(connection, connection.frameSink().peerAddress());
@@ -47,9 +46,9 @@ final class ConnectionLimiter {
         return tooMany;
     }
 
-    /// A stranger has shown who he is; answers whether there is a place for him.
+    /// A client has authenticated; returns whether there is a place for it.
     ///
-    /// @param tenant that he is, or nothing where tenants are not told apart
+    /// @param tenant of the client, or nothing where tenants are not told apart
     synchronized boolean admit(ServerConnection connection, String tenant) {
         int free = maxConnections - clients.size();
         boolean fair = tenant.isEmpty() || perTenantCounts.getOrDefault(tenant, 0) < free;
@@ -70,13 +69,12 @@ final class ConnectionLimiter {
         }
     }
 
-    /// Who is there from which place, and where most are. What it costs does not grow with how many
-    /// there are, but for a search among the numbers that places have: those who come in crowds are
-    /// counted under a lock that others need.
+    /// Elements by address, and the address that has most. The cost does not grow with their number, but for a search
+    /// among the sizes that addresses have: crowds are counted under a lock that others need.
     ///
     /// Not safe for several threads.
     ///
-    /// @param <T> who
+    /// @param <T> an element
     static final class PerAddressCounts<T> {
 
         private final Map<T, String> addressOf = new HashMap<>();
@@ -91,7 +89,7 @@ final class ConnectionLimiter {
             return addressOf.size();
         }
 
-        /// Somebody is there, who was not.
+        /// Adds an element that is not here.
         void add(T element, String address) {
             addressOf.put(element, address);
             SequencedSet<T> crowd = byAddress.computeIfAbsent(address, first -> new LinkedHashSet<>());
@@ -99,7 +97,7 @@ final class ConnectionLimiter {
             updateSize(address, crowd.size() - 1, crowd.size());
         }
 
-        /// Answers whether he was there.
+        /// Returns whether it was here.
         boolean remove(T element) {
             String address = addressOf.remove(element);
             SequencedSet<T> crowd = address == null ? null : byAddress.get(address);
@@ -127,8 +125,8 @@ final class ConnectionLimiter {
             }
         }
 
-        /// Who has been there longest of the place that most come from; of several such places, of the
-        /// one that has been such for longest. Null when nobody is there.
+        /// The oldest element of the address that has most; of several such addresses, of the one that has been such
+        /// for longest. Null when there is none.
         @Nullable
         T oldestOfBusiestAddress() {
             Map.Entry<Integer, SequencedSet<String>> largest = bySize.lastEntry();

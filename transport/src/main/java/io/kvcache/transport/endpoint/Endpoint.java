@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// What carries bytes tells of each connection by [#onConnected], and lets time pass by [#tick].
 ///
-/// **Ownership.** The cache stays its caller's, who closes the endpoint first.
+/// **Ownership.** The caller keeps the cache, and closes the endpoint first.
 ///
 /// **Threads.** Any.
 public final class Endpoint implements AutoCloseable {
@@ -34,7 +34,7 @@ public final class Endpoint implements AutoCloseable {
 
     private static final long MIN_LEASE_MILLIS = 10;
 
-    /// How late it may be noticed at the end that nobody waits.
+    /// How late it may be noticed at the end that no request waits.
     private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final EndpointContext context;
@@ -65,8 +65,8 @@ public final class Endpoint implements AutoCloseable {
         authThrottle = new AuthThrottle(nanoClock, context.counters());
     }
 
-    /// Hears of a connection: its frames go to what is answered. When there are too many whose clients have
-    /// not said who they are, one of these is closed at once.
+    /// Hears of a connection: its frames go to what is answered. When too many have not authenticated, one of these is
+    /// closed at once.
     public FrameHandler onConnected(FrameSink frameSink) {
         ServerConnection serverConnection = new ServerConnection(this, frameSink, nowNanos());
         connections.add(serverConnection);
@@ -80,7 +80,7 @@ public final class Endpoint implements AutoCloseable {
         return serverConnection;
     }
 
-    /// Ends the sessions whose clients are not heard of, and connections that do not say who they are.
+    /// Ends the sessions of silent clients, and connections that do not authenticate in time.
     ///
     /// @return how many
     public int tick() {
@@ -167,7 +167,7 @@ public final class Endpoint implements AutoCloseable {
         return nanoClock.getAsLong();
     }
 
-    /// A session for a client that has shown who it is.
+    /// Begins a session for an authenticated client.
     ClientSession beginSession(Hello hello, EndpointAuth endpointAuth, Secret secret) {
         long longest = context.options().timeouts().maxLease().toMillis();
         long asked = hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), MIN_LEASE_MILLIS, longest);
@@ -182,7 +182,7 @@ public final class Endpoint implements AutoCloseable {
         return session;
     }
 
-    /// The session with this number, for who has its ticket.
+    /// The session with this number, for a client that has its ticket.
     @Nullable
     ClientSession findSession(long number, Secret ticket) {
         ClientSession session = sessions.get(number);

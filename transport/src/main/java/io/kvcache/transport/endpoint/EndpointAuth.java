@@ -8,27 +8,27 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Who may talk to an endpoint, and in whose name.
+/// How an endpoint authenticates clients, and which tenants they may speak for.
 public sealed interface EndpointAuth {
 
-    /// Anybody, in anybody's name: for loopback and trusted networks.
+    /// Any client, as any tenant: for loopback and trusted networks.
     record Unauthenticated() implements EndpointAuth {}
 
-    /// Whoever knows one of some secrets, in anybody's name.
+    /// Clients that know one of these secrets, as any tenant.
     record BySecret(List<Secret> secrets) implements EndpointAuth {
         public BySecret {
             secrets = List.copyOf(secrets);
         }
     }
 
-    /// Each tenant by one of its own secrets, and in its own name only.
+    /// Each tenant by one of its own secrets, and as itself only.
     record ByTenant(Map<String, List<Secret>> secrets) implements EndpointAuth {
         public ByTenant {
             secrets = Map.copyOf(secrets);
         }
     }
 
-    /// As another one says, but in the name of one tenant only.
+    /// As another one says, but as one tenant only.
     record SingleTenant(String tenant, EndpointAuth auth) implements EndpointAuth {}
 
     /// As is said at the moment of each handshake, so that secrets can change. Whether there are any
@@ -39,14 +39,14 @@ public sealed interface EndpointAuth {
         return new Unauthenticated();
     }
 
-    /// Whoever knows this secret.
+    /// Clients that know this secret.
     ///
     /// @param secret at least 16 bytes of UTF-8
     static EndpointAuth secret(String secret) {
         return secrets(List.of(secret));
     }
 
-    /// Whoever knows one of these secrets: two while one takes the place of the other.
+    /// Clients that know one of these secrets: two while one takes the place of the other.
     ///
     /// @param secrets each at least 16 bytes of UTF-8
     static EndpointAuth secrets(List<String> secrets) {
@@ -99,8 +99,8 @@ public sealed interface EndpointAuth {
         };
     }
 
-    /// The secrets of whoever says to be this tenant, each of which is good; of a stranger a random one,
-    /// so that it takes as long to refuse.
+    /// The secrets of a tenant, each of which is good; of an unknown one a random secret, so that it takes as long to
+    /// refuse.
     default List<Secret> secretsOf(String tenant) {
         return switch (this) {
             case Unauthenticated unauthenticated -> List.of(Secret.zeros(Secret.MIN_SHARED_BYTES));
@@ -122,7 +122,7 @@ public sealed interface EndpointAuth {
         };
     }
 
-    /// The only tenant whose namespaces may be used by whoever is this one; null for any.
+    /// The only tenant whose namespaces a client of this tenant may use; null for any.
     default @Nullable String tenantRestriction(String tenant) {
         return switch (this) {
             case Unauthenticated unauthenticated -> null;

@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 
 /// How an endpoint treats its clients.
 ///
-/// @param auth who may talk to it
+/// @param auth how clients authenticate
 /// @param limits how much of each they may have
 /// @param timeouts how long they may take
 /// @param namespaces which of them clients may use
@@ -42,7 +42,7 @@ public record EndpointOptions(
 
     /// How much clients may have at a time.
     ///
-    /// @param connections 1 to 65,536; and as many that have not said who they are
+    /// @param connections 1 to 65,536; and as many that have not authenticated
     /// @param handles leases and reservations of one session, 1 to 1,048,576
     /// @param pendingRequests requests of one session that wait for something, 1 to 65,536
     /// @param heap of this process
@@ -59,7 +59,7 @@ public record EndpointOptions(
     ///
     /// @param maxLease how long one that is not heard of keeps what it has; clients may ask for less
     /// @param stall how long one may take no bytes that it has asked for, or send none that it has begun
-    /// @param handshake how long one may take to say who it is
+    /// @param handshake how long one may take to authenticate
     public record Timeouts(Duration maxLease, Duration stall, Duration handshake) {
 
         public Timeouts {
@@ -137,13 +137,12 @@ public record EndpointOptions(
         return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other);
     }
 
-    /// With a store for tenants that may read each other: a trust domain. Whoever comes in as one of them,
-    /// and may speak for it only, uses that store and no other; everybody else uses the one that is served,
-    /// or that of his own domain. So where the store is shared ([io.kvcache.core.shm.SharedMemory]) they map
-    /// what is theirs and nothing else.
+    /// With a store for tenants that may read each other: a trust domain. A client that may speak for one of them only
+    /// uses that store and no other; all others use the one that is served, or that of their own domain. So where the
+    /// store is shared ([io.kvcache.core.shm.SharedMemory]) they map what is theirs and nothing else.
     ///
-    /// It takes an [EndpointAuth] by which tenants are told apart. The store stays its owner's, who closes the
-    /// endpoint first.
+    /// It takes an [EndpointAuth] by which tenants are told apart. The owner keeps the store, and closes the endpoint
+    /// first.
     ///
     /// @throws IllegalArgumentException when one of them is in another domain already
     public EndpointOptions withDomain(Set<String> tenants, KvCache store) {

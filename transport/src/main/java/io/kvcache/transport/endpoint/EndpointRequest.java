@@ -21,12 +21,12 @@ record EndpointRequest(
         return new EndpointRequest(type, header.request(), told > 0 ? told : Long.MAX_VALUE, frameSink, counters);
     }
 
-    /// As long as was asked for, but no longer than anybody waits for the answer.
+    /// As long as was asked for, but no longer than the client waits for the answer.
     long boundedTimeout(long timeoutNanos) {
         return Math.min(timeoutNanos, deadlineNanos);
     }
 
-    /// Answers false when nobody can hear it any more.
+    /// Returns false when the client cannot hear it any more.
     boolean reply(BodyWriter body) {
         return number == 0 || frameSink.send(body.reply(type, number));
     }
@@ -36,7 +36,7 @@ record EndpointRequest(
         return new OutboundFrame.DataFrames(number);
     }
 
-    /// Sends such a frame. Its bytes are counted first: who has them may ask how many there were.
+    /// Sends such a frame. Its bytes are counted first: a client that has them may ask how many there were.
     boolean send(OutboundFrame data) {
         long bytes = data.payload().bytes();
         counters.bytesOut.add(bytes);

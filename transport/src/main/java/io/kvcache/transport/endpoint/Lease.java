@@ -5,8 +5,8 @@ import io.kvcache.core.ObjectView;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// A table or a view that is held open for a client. It is closed when the lease has ended and nobody is
-/// sending from it any more.
+/// A table or a view that is held open for a client. It is closed when the lease has ended and the last send from it is
+/// over.
 final class Lease {
 
     private static final long MAX_END_WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
@@ -76,8 +76,8 @@ final class Lease {
         }
     }
 
-    /// Ends it. Who is just done sending is waited for, but not for long, so that whatever the client
-    /// asks for next finds the lease gone.
+    /// Ends it. Waits for a send that is almost done, but not for long, so that the client's next request finds the
+    /// lease gone.
     void end() {
         boolean last;
         synchronized (this) {

@@ -52,7 +52,7 @@ final class ServerConnection implements FrameHandler {
         counters = endpoint.context().counters();
     }
 
-    /// Whether it has taken too long to say who it is.
+    /// Whether it has taken too long to authenticate.
     boolean isHandshakeOverdue(long nowNanos, long handshakeNanos) {
         return session == null && nowNanos - openedNanos > handshakeNanos;
     }
@@ -61,7 +61,7 @@ final class ServerConnection implements FrameHandler {
         return frameSink;
     }
 
-    /// A long frame takes its time, and who sends it is not silent.
+    /// A long frame takes its time, and its sender is not silent.
     @Override
     public void onBytesReceived() {
         RequestDispatcher open = requestDispatcher;

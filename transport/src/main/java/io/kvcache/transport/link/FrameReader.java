@@ -127,7 +127,7 @@ public final class FrameReader {
         return true;
     }
 
-    /// Nobody needs the last body any more.
+    /// The last body is not needed any more.
     private void releaseLargeBody() {
         if (body.capacity() > MAX_RETAINED_BODY_BYTES) {
             body = ByteBuffer.allocate(INITIAL_BODY_BYTES);

@@ -16,7 +16,7 @@ public final class PayloadSink {
     /// summed.
     private static final int MAX_CHUNK_BYTES = 256 << 10;
 
-    /// Bytes that nobody wants; what several threads write here is never read.
+    /// Bytes that are not wanted; what several threads write here is never read.
     private static final ByteBuffer DISCARD_BUFFER = ByteBuffer.allocateDirect(64 << 10);
 
     private final boolean wanted;

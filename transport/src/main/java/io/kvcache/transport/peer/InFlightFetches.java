@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 
-/// Blocks on their way here from peers, and drops, which they must not outlive: of a chain that was dropped
-/// while a peer was asked for it nothing is kept any more, and while peers still forget it nobody asks.
+/// Blocks on their way here from peers, and drops, which they must not outlive: of a chain that was dropped while a
+/// peer was asked for it nothing is kept any more, and while peers still forget it none is asked for it.
 ///
 /// **Threads.** Any.
 final class InFlightFetches {
@@ -70,7 +70,7 @@ final class InFlightFetches {
         }
     }
 
-    /// Somebody begins to ask peers for blocks of a chain.
+    /// A thread begins to ask peers for blocks of a chain.
     synchronized Fetch begin(BlockChain chain) {
         Fetch fetch = new Fetch(chain);
         fetch.dropped = drops.stream().anyMatch(drop -> drop.test(chain));

@@ -118,7 +118,7 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /// Whoever found no cache a moment ago may come here after another has connected: one cache it is, as
+    /// A thread that found no cache a moment ago may come here after another has connected: one cache it is, as
     /// `registered` speaks of that one.
     private void connectNow() {
         try {
@@ -181,7 +181,7 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /// The cache, for the one who closes it.
+    /// Takes the cache out, for the caller to close.
     private synchronized @Nullable PeerCache takeCache() {
         PeerCache now = cache;
         cache = null;

@@ -44,7 +44,7 @@ final class PeerBlockTable implements BlockTable {
         return baseEnd;
     }
 
-    /// Takes in what a group brought, which is closed at once when nobody wants it any more.
+    /// Takes in what a group brought, which is closed at once when it is not wanted any more.
     ///
     /// @return the block after the last one now, or -1 when the table is closed
     int append(BlockTable table) {

@@ -42,10 +42,10 @@ interface PeerClock {
     /// monitor, in which it looks again at what it waits for.
     void await(Object monitor, long untilNanos) throws InterruptedException;
 
-    /// Wakes who waits. The caller has the monitor.
+    /// Wakes all waiting threads. The caller has the monitor.
     void wake(Object monitor);
 
-    /// Has something run at a moment, beside everybody.
+    /// Runs something at a moment, beside all other threads.
     ///
     /// @return takes that back, unless it runs already
     default Runnable schedule(long momentNanos, Runnable what) {

@@ -7,7 +7,7 @@ import java.time.Duration;
 /// @param replicas peers that keep each group of 64 blocks, 1 to 8
 /// @param replicate whether they are given what is new here
 /// @param maxQueued groups that wait to be given, 1 to 65,536; what is more is not given
-/// @param missTtl for how long nobody asks again for what no peer had, 1 ms to 10 minutes
+/// @param missTtl how long the store does not ask again for what no peer had, 1 ms to 10 minutes
 /// @param fetches questions at a time, 1 to 64
 /// @param maxBackoff for how long a peer that keeps failing is left alone at most, 1 ms to 10 minutes; the first
 ///     pauses are shorter

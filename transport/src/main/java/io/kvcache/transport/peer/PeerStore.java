@@ -28,10 +28,10 @@ import java.util.stream.IntStream;
 /// Peers as a tier below an embedded store: what is missing there is asked of the peer whose group it is,
 /// and what comes becomes a block of the store, with its checksum.
 ///
-/// One question is asked once, whoever waits for it (single flight). What no peer had is not asked for
+/// One question is asked once, however many callers wait for it (single flight). What no peer had is not asked for
 /// again for a moment.
 ///
-/// **Threads.** Any; whoever asks waits here, no longer than it says.
+/// **Threads.** Any; the caller waits here, no longer than its time-out.
 final class PeerStore implements AutoCloseable {
 
     private static final int MAX_MISSES = 100_000;
@@ -291,7 +291,7 @@ final class PeerStore implements AutoCloseable {
         return "peers " + Arrays.toString(peers.stream().map(Peer::name).toArray());
     }
 
-    /// A question to peers that is on its way, for who wants to know the same.
+    /// A question to peers that is on its way, for callers that ask the same.
     ///
     /// **Threads.** Any.
     static final class SingleFlight {

@@ -7,13 +7,13 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// Which peers a group belongs to: those with the highest hash of peer and key (Thaler and Ravishankar,
-/// 1998). All who list the same names choose alike, and when a name goes only its own groups move.
+/// Which peers a group belongs to: those with the highest hash of peer and key (Thaler and Ravishankar, 1998). All
+/// stores that list the same names choose alike, and when a name goes only its own groups move.
 final class RendezvousHash {
 
     private final long[] names;
 
-    /// @param names of the peers, as everybody calls them
+    /// @param names of the peers, as every store calls them
     RendezvousHash(List<String> names) {
         this.names = names.stream().mapToLong(RendezvousHash::hash).toArray();
     }

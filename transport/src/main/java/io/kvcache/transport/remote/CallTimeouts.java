@@ -5,11 +5,9 @@ import io.kvcache.transport.link.FrameConnection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// Connections that somebody waits at, and until when: one whose time is over is closed, which ends the
-/// wait.
+/// Connections that threads wait at, and until when: one whose time is over is closed, which ends the wait.
 ///
-/// When nobody ticks any more all waits are over, also those that begin then: none is without an
-/// end.
+/// After the last tick all waits are over, also those that begin then: none is without an end.
 ///
 /// **Threads.** Any; one ticks.
 final class CallTimeouts {
@@ -17,7 +15,7 @@ final class CallTimeouts {
     private final Map<FrameConnection, Long> deadlines = new ConcurrentHashMap<>();
     private volatile boolean stopped;
 
-    /// Somebody begins to wait.
+    /// A thread begins to wait.
     void begin(FrameConnection connection, long nanos) {
         deadlines.put(connection, System.nanoTime() + nanos);
         if (stopped) { // Looked at behind the put, as #end() sets it before it looks for lines: one of them sees the
@@ -26,18 +24,18 @@ final class CallTimeouts {
         }
     }
 
-    /// Nobody ticks any more.
+    /// Ticks have ended.
     void end() {
         stopped = true;
         deadlines.keySet().forEach(connection -> connection.close(DisconnectReason.SHUTDOWN));
     }
 
-    /// Nobody waits any more.
+    /// The wait is over.
     void end(FrameConnection connection) {
         deadlines.remove(connection);
     }
 
-    /// Whether somebody waits.
+    /// Whether a thread waits.
     boolean hasPending() {
         return !deadlines.isEmpty();
     }

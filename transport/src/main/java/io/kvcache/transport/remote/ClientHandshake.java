@@ -24,7 +24,7 @@ import java.io.IOException;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// Opens a connection and says who is there; then passes its frames on to whoever it is for.
+/// Opens a connection and authenticates; then passes its frames on to the connection's user.
 final class ClientHandshake implements FrameHandler {
 
     private final HandshakeSettings settings;
@@ -49,11 +49,11 @@ final class ClientHandshake implements FrameHandler {
         }
     }
 
-    /// Who connects, and how.
+    /// The client, and how it connects.
     ///
-    /// @param callTimeouts of those who wait at a connection
+    /// @param callTimeouts of threads that wait at a connection
     /// @param joined the session, or null to begin one
-    /// @param timeoutNanos until it is open and both sides have said who they are
+    /// @param timeoutNanos until it is open and both sides are authenticated
     record HandshakeSettings(
             RemoteOptions options,
             CallTimeouts callTimeouts,

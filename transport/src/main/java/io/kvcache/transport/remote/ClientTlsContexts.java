@@ -13,7 +13,7 @@ import java.util.Collection;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/// Whose certificates a client believes.
+/// The certificates that a client trusts.
 public final class ClientTlsContexts {
 
     private ClientTlsContexts() {}
@@ -27,7 +27,7 @@ public final class ClientTlsContexts {
         }
     }
 
-    /// Those in a file and those that they have signed, and nobody else's.
+    /// Those in a file and those that they have signed, and no others.
     ///
     /// @param pem one or more certificates
     /// @throws IOException when it cannot be used; the message names it

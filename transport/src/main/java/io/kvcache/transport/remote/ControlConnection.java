@@ -124,7 +124,7 @@ final class ControlConnection implements FrameHandler {
 
     /// Waits for an answer.
     ///
-    /// @param late what becomes of one that comes when nobody waits any more
+    /// @param late what becomes of one that comes too late
     static <T> T await(CompletableFuture<T> answer, long nanos, Consumer<T> late) throws RpcException {
         try {
             return answer.get(nanos, TimeUnit.NANOSECONDS);

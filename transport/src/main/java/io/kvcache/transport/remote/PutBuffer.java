@@ -6,7 +6,7 @@ import java.lang.foreign.MemorySegment;
 
 /// Where bytes lie on this side before they are put.
 ///
-/// **Ownership.** Whoever has taken one frees it, once; nobody may touch it afterwards.
+/// **Ownership.** The caller that takes one frees it, once, and must not touch it afterwards.
 sealed interface PutBuffer permits ReceiveBuffers.PooledBuffer, PutBuffer.StagedBuffer {
 
     /// The first bytes of it.

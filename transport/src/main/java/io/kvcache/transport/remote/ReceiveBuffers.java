@@ -29,7 +29,7 @@ final class ReceiveBuffers {
         this.maxBytes = maxBytes;
     }
 
-    /// Native memory that somebody owns, page-aligned; its contents are undefined.
+    /// Native memory with one owner, page-aligned; its contents are undefined.
     final class PooledBuffer implements PutBuffer {
 
         private final Arena arena = Arena.ofShared();
@@ -57,7 +57,7 @@ final class ReceiveBuffers {
             return kept;
         }
 
-        /// Gives it back; nobody may touch it afterwards.
+        /// Gives it back; the caller must not touch it afterwards.
         @Override
         public void free() {
             ReceiveBuffers.this.free(this);
@@ -128,7 +128,7 @@ final class ReceiveBuffers {
         }
     }
 
-    /// Bytes in slots that somebody owns.
+    /// Bytes in slots that have an owner.
     synchronized long usedBytes() {
         return usedBytes;
     }

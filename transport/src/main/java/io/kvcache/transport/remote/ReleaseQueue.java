@@ -8,8 +8,8 @@ import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/// Leases that are to be given back. They travel before the next request, whichever connection that
-/// takes, so that giving back wakes nobody; when there is none, a clock sends them.
+/// Leases that are to be given back. They travel before the next request, whichever connection that takes, so that
+/// giving back wakes no thread; when there is none, a clock sends them.
 ///
 /// **Threads.** Any.
 final class ReleaseQueue {
@@ -22,7 +22,7 @@ final class ReleaseQueue {
         pending.add(lease);
     }
 
-    /// Takes some out, which whoever takes them sends, or [puts back][#requeue].
+    /// Takes some out, which the caller sends, or [puts back][#requeue].
     List<Long> drain() {
         List<Long> taken = new ArrayList<>();
         Long lease = pending.poll();

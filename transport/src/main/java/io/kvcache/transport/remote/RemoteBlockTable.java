@@ -43,7 +43,7 @@ final class RemoteBlockTable implements BlockTable {
     /// @param untilNanos when no more will come, by this machine's clock
     record LeasedRange(long lease, int first, int end, long blockBytes, long untilNanos) {}
 
-    /// A block that can be read here. Whoever has it frees it.
+    /// A block that can be read here. Its owner frees it.
     interface Block {
 
         /// All of it, read-only or not.
@@ -55,7 +55,7 @@ final class RemoteBlockTable implements BlockTable {
         /// Whether the segment has shown this block until now, and not another one.
         boolean isValid();
 
-        /// Nobody here reads it any more.
+        /// This side does not read it any more.
         void free();
     }
 

@@ -187,7 +187,7 @@ final class RemoteReads {
                 .whenComplete((view, failed) -> located.leave(failed)));
     }
 
-    /// A server that never answers keeps nobody waiting; what it finds later is given back.
+    /// A server that never answers keeps no caller waiting; what it finds later is given back.
     private static CompletableFuture<ObjectReceiver.FoundObject> withTimeout(
             RemoteSession session, BodyWriter body, long patienceNanos) {
         CompletableFuture<ObjectReceiver.FoundObject> answer = requestObject(session, body, patienceNanos);
@@ -203,9 +203,9 @@ final class RemoteReads {
 
         static final LocatedObject NOT_FOUND = new LocatedObject(null, ObjectReceiver.FoundObject.NOT_FOUND);
 
-        /// Nobody uses it any more.
+        /// It is not used any more.
         ///
-        /// @param failed why nobody has, or null
+        /// @param failed why it was not used, or null
         void leave(@Nullable Throwable failed) {
             if (session != null) {
                 if (failed != null) {

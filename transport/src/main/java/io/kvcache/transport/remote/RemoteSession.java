@@ -122,7 +122,7 @@ final class RemoteSession {
         return route;
     }
 
-    /// Who uses it.
+    /// Its users.
     SessionRefCount users() {
         return users;
     }
@@ -204,7 +204,7 @@ final class RemoteSession {
         }
     }
 
-    /// The server's memory, if it is mapped. Whoever uses it retains it first.
+    /// The server's memory, if it is mapped. A caller retains it first.
     @Nullable
     SharedStore sharedStore() {
         return shared.get();
@@ -427,8 +427,8 @@ final class RemoteSession {
         }
     }
 
-    /// Who uses a session: calls that go on, and tables, views and writers that are open. One that is
-    /// not wanted any more is closed when nobody does.
+    /// The users of a session: calls that go on, and tables, views and writers that are open. One that is not wanted
+    /// any more is closed after its last user has left.
     ///
     /// **Threads.** Any; one asks for the end.
     static final class SessionRefCount {
@@ -457,7 +457,7 @@ final class RemoteSession {
             count.decrementAndGet();
         }
 
-        /// Ends it for new calls if there is nobody; answers whether it has.
+        /// Ends it for new calls if it has no user; returns whether it has ended.
         boolean endIfUnused() {
             ended = true;
             ended = count.get() == 0;

@@ -105,8 +105,7 @@ final class SessionPool implements AutoCloseable {
         return new ServerList.SessionStart(registered, sessionCount.get(), () -> LockSupport.unpark(keeperThread()));
     }
 
-    /// Uses a session from now on, if nobody has put another one in the place of the one before;
-    /// else closes it.
+    /// Uses a session from now on, unless another one has taken the place of the one before; else closes it.
     private boolean useSession(Failback.ConnectedServer connected, @Nullable RemoteSession before) {
         synchronized (sessionCount) {
             if (current == before && !closed) {
@@ -260,8 +259,8 @@ final class SessionPool implements AutoCloseable {
         }
     }
 
-    /// Keeps a session alive, or gets another one. There is nobody to do it in this thread's place, so nothing
-    /// but [#close] ends it.
+    /// Keeps a session alive, or gets another one. No other thread does it in this one's place, so nothing but [#close]
+    /// ends it.
     private void maintainSession() {
         Backoff pause = new Backoff(FIRST_PAUSE_NANOS, MAX_PAUSE_NANOS);
         while (!closed) {
@@ -315,7 +314,7 @@ final class SessionPool implements AutoCloseable {
         if (session != null) {
             session.close(DisconnectReason.SHUTDOWN);
         }
-        // Whoever keeps it may hang at a server that does not listen; he looks whether all is over after he has it.
+        // The thread that keeps it may hang at a server that does not listen; it looks whether all is over afterwards.
         RemoteSession kept = failback.retainedSession();
         if (kept != null) {
             kept.close(DisconnectReason.SHUTDOWN);
@@ -325,13 +324,12 @@ final class SessionPool implements AutoCloseable {
         LockSupport.unpark(keeper);
     }
 
-    /// While a server is used that is not the first choice, asks those before it whether they are there
-    /// again, after pauses that grow, and has the first of them used that is. What is open at the
-    /// server that was used goes on there: its session is kept until nobody uses it.
+    /// While a server is used that is not the first choice, asks those before it whether they are there again, after
+    /// pauses that grow, and has the first of them used that is. What is open at the server that was used goes on
+    /// there: its session is kept until its last user has left.
     ///
-    /// A server that comes and goes has the pauses go on growing: they begin anew only when it has been
-    /// used for the longest of them. One session at most is kept beside the one that is used; until it
-    /// has ended nobody is asked.
+    /// A server that comes and goes has the pauses go on growing: they begin anew only when it has been used for the
+    /// longest of them. One session at most is kept beside the one that is used; until it has ended no server is asked.
     ///
     /// **Threads.** It has one of its own.
     static final class Failback {
@@ -340,7 +338,7 @@ final class SessionPool implements AutoCloseable {
 
         private static final long MAX_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(30);
 
-        /// How late it may be noticed that nobody uses a session any more.
+        /// How late it may be noticed that a session has no user any more.
         private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
         private final SessionPool sessionPool;
@@ -371,7 +369,7 @@ final class SessionPool implements AutoCloseable {
             LockSupport.unpark(thread);
         }
 
-        /// A session that is kept for those who use it, or null.
+        /// A session that is kept for its users, or null.
         @Nullable
         RemoteSession retainedSession() {
             return retained;
@@ -417,7 +415,7 @@ final class SessionPool implements AutoCloseable {
             return !sessionPool.isClosed();
         }
 
-        /// Keeps a session alive until nobody uses it, or it breaks.
+        /// Keeps a session alive until its last user has left, or it breaks.
         private void retainUntilUnused(RemoteSession left) {
             retained = left;
             try {

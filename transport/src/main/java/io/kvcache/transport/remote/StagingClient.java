@@ -13,8 +13,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// The staging memory of one session. It is asked for once, when something is put for the first time; who
-/// puts meanwhile, or when it was refused or has no room left, sends his bytes.
+/// The staging memory of one session. It is asked for once, when something is put for the first time. A put meanwhile,
+/// or after it was refused or has no room left, sends its bytes.
 ///
 /// **Threads.** Any.
 final class StagingClient {
@@ -69,7 +69,7 @@ final class StagingClient {
         return StagingMemory.open(files, place);
     }
 
-    /// The session is over. Places that somebody has stay his.
+    /// The session is over. Places that are in use stay usable.
     void close() {
         closed = true;
         StagingMemory there = memory.getAndSet(null);

@@ -21,14 +21,13 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Pattern;
 
-/// The folder that a server says its files lie in. What it says is not trusted: only regular files in a
-/// folder that nobody but this user can enter are mapped, so that nobody else can have put them there or
-/// cut them short.
+/// The folder that a server says its files lie in. What it says is not trusted: only regular files in a folder that
+/// only this user can enter are mapped, so that no other user can have put them there or cut them short.
 final class SharedDirectory {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
 
-    /// Belongs to whoever asks.
+    /// Belongs to the user of this process.
     private static final Path SELF =
             Path.of("/proc", Long.toString(ProcessHandle.current().pid()));
 
@@ -70,8 +69,8 @@ final class SharedDirectory {
         }
     }
 
-    /// Maps a file that the server made for this process to write into. One that it made for something else
-    /// has another name, and one that it made for somebody else another head.
+    /// Maps a file that the server made for this process to write into. One that it made for something else has another
+    /// name, and one that it made for another session another head.
     ///
     /// @throws IOException when it is no such file
     MemorySegment mapStaging(StagingDescriptor place, Arena arena) throws IOException {
@@ -107,16 +106,16 @@ final class SharedDirectory {
         return channel;
     }
 
-    /// How long files of another process stay mapped: until the last who uses them has let them go.
+    /// How long files of another process stay mapped: until the last user has let them go.
     ///
-    /// **Ownership.** Whoever makes one uses it, and releases it once.
+    /// **Ownership.** The caller that makes one uses it, and releases it once.
     ///
     /// **Threads.** Any.
     static final class SharedMapping {
 
         private static final System.Logger LOG = System.getLogger(SharedMapping.class.getName());
 
-        /// Attempts to unmap, a millisecond apart, while a native call of somebody still uses the memory.
+        /// Attempts to unmap, a millisecond apart, while a native call still uses the memory.
         private static final int UNMAP_ATTEMPTS = 1000;
 
         private static final long UNMAP_PAUSE_NANOS = 1_000_000;
@@ -138,8 +137,7 @@ final class SharedDirectory {
             return now > 0;
         }
 
-        /// Lets it go. When nobody has it any more it is unmapped, by a thread of its own: that may take a
-        /// while.
+        /// Lets it go. After the last release it is unmapped, by a thread of its own: that may take a while.
         void release() {
             int left = users.decrementAndGet();
             assert left >= 0 : "released more often than retained";

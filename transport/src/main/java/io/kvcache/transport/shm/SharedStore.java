@@ -23,8 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// the block is a miss. Memory that is mapped cannot be taken away: a server that dies leaves it as it was
 /// at that moment.
 ///
-/// **Ownership.** Whoever opens it releases it. Each use, all methods but [#retain] and [#release], is
-/// between these two; the last release unmaps. So nobody can meet memory that is not mapped any more.
+/// **Ownership.** The caller that opens it releases it. Each use, all methods but [#retain] and [#release], is between
+/// these two; the last release unmaps. So no caller meets memory that is not mapped any more.
 ///
 /// **Threads.** Any.
 public final class SharedStore {
@@ -100,8 +100,8 @@ public final class SharedStore {
         mapping.release();
     }
 
-    /// A chain, and the number that its namespace has in the records, or [#ANY_NAMESPACE] when that is not known:
-    /// who names blocks by keys may name another namespace's.
+    /// A chain, and the number that its namespace has in the records, or [#ANY_NAMESPACE] when that is not known: a
+    /// caller that names blocks by keys may name another namespace's.
     public record ChainQuery(BlockChain chain, int namespace) {}
 
     /// How many leading blocks of a chain are in host memory, looking at `limit` at most.

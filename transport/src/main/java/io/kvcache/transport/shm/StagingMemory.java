@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Memory that this process writes what it puts into, and a server on its host reads.
 ///
-/// **Ownership.** Whoever opens it releases it. It stays mapped until that is done and the last span is
-/// given back, so nobody can meet memory that is not there; a server that dies takes nothing away.
+/// **Ownership.** The caller that opens it releases it. It stays mapped until that is done and the last span is given
+/// back, so no caller meets memory that is not there; a server that dies takes nothing away.
 ///
 /// **Threads.** Any.
 public final class StagingMemory {
@@ -107,7 +107,7 @@ public final class StagingMemory {
         mapping.release();
     }
 
-    /// Whether nobody has any of it.
+    /// Whether all of it is free.
     synchronized boolean isUnused() {
         return free.isUnused(memory.byteSize());
     }
@@ -117,8 +117,8 @@ public final class StagingMemory {
         mapping.release();
     }
 
-    /// Which parts of a span of memory nobody has: whoever wants some gets the first that is large enough, so
-    /// that the same few pages are used again and again.
+    /// The free parts of a span of memory: a caller gets the first that is large enough, so that the same few pages are
+    /// used again and again.
     ///
     /// Not safe for several threads.
     static final class FirstFitAllocator {
@@ -167,7 +167,7 @@ public final class StagingMemory {
             freeSizes.put(begin, size + Objects.requireNonNullElse(after, 0L));
         }
 
-        /// Whether nobody has any of so many bytes.
+        /// Whether all of so many bytes are free.
         boolean isUnused(long bytes) {
             return freeSizes.size() == 1 && Objects.equals(freeSizes.get(0L), bytes);
         }

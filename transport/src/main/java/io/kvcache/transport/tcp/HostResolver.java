@@ -11,8 +11,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/// Where a host is, asked each time. The system's own lookup has no limit and cannot be stopped, so a name is
-/// looked up by a thread beside, one at a time, and whoever waits for it does so for as long as he wants.
+/// Where a host is, asked each time. The system's own lookup has no limit and cannot be stopped, so a name is looked up
+/// by a thread beside, one at a time, and each caller waits for it no longer than its own time-out.
 ///
 /// **Threads.** Any.
 final class HostResolver {
@@ -45,7 +45,7 @@ final class HostResolver {
         }
     }
 
-    /// The address as it is now, or was when somebody else began to ask for it.
+    /// The address as it is now, or was when another caller began to ask for it.
     ///
     /// @throws UnknownHostException when there is none
     /// @throws SocketTimeoutException when it was not found in time

@@ -54,7 +54,7 @@ final class TcpConnection implements FrameConnection {
     private final FrameReader reader;
     private final ReentrantLock writing = new ReentrantLock();
 
-    /// What is being sent, by whoever has that lock.
+    /// What is being sent, by the owner of that lock.
     private ByteBuffer[] gatherBuffers = {EMPTY, EMPTY};
 
     private int gathered;

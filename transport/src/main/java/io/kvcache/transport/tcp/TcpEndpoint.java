@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// **Ownership.** The cache stays its caller's, who closes the endpoint first.
+/// **Ownership.** The caller keeps the cache, and closes the endpoint first.
 public final class TcpEndpoint implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(TcpEndpoint.class.getName());

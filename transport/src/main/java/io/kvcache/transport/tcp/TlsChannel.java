@@ -20,7 +20,7 @@ import javax.net.ssl.SSLException;
 /// in is decrypted into the slots that it is for, but for the end of a record that does not fit there, at most
 /// 16 KiB.
 ///
-/// Both sides look at what comes first: who speaks our protocol without TLS is told so.
+/// Both sides look at what comes first: a peer that speaks our protocol without TLS is told so.
 ///
 /// **Threads.** One reads and any write, at the same time, once one has opened it.
 final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
@@ -138,7 +138,7 @@ final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
         try {
             sendHandshakeBytes();
         } catch (IOException gone) {
-            // Who is gone need not be told.
+            // A peer that is gone need not be told.
         }
     }
 

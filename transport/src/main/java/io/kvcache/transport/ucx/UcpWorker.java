@@ -10,7 +10,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
-/// A context of UCX with one worker: what moves bytes, as long as somebody has it make progress.
+/// A context of UCX with one worker: it moves bytes as long as a caller makes it progress.
 ///
 /// **Threads.** One at a time, but [#signal], which any may call.
 final class UcpWorker implements AutoCloseable {

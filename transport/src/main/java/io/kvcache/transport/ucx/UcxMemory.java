@@ -20,12 +20,12 @@ import java.util.concurrent.locks.LockSupport;
 /// }
 /// ```
 ///
-/// Where a device reads memory by itself, nothing happens here. Over TCP and shared memory one thread answers,
-/// which sleeps while nobody asks.
+/// Where a device reads memory by itself, nothing happens here. Over TCP and shared memory one thread answers, which
+/// sleeps between requests.
 ///
-/// **Trust.** See the package: whoever reaches this process over the fabric can read and write all of it.
+/// **Trust.** See the package: any process that reaches this one over the fabric can read and write all of it.
 ///
-/// **Ownership.** The store stays its caller's, who closes the endpoint first, then this, then the store.
+/// **Ownership.** The caller keeps the store, and closes the endpoint first, then this, then the store.
 public final class UcxMemory implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(UcxMemory.class.getName());
@@ -40,7 +40,7 @@ public final class UcxMemory implements AutoCloseable {
     /// To be read and written here, and read from elsewhere. Devices keep to it.
     private static final int PROTECTION = 1 | 1 << 1 | 1 << 8;
 
-    /// Looks for work before it sleeps: who reads a block asks for the next one at once.
+    /// Looks for work before it sleeps: a client that reads a block asks for the next one at once.
     private static final int POLLS_BEFORE_SLEEP = 200;
 
     /// After a wait that failed, so that nothing spins.
@@ -127,7 +127,7 @@ public final class UcxMemory implements AutoCloseable {
         }
     }
 
-    /// What those are told who may read it.
+    /// What clients learn that may read it.
     public FabricDescriptor descriptor() {
         return descriptor;
     }
@@ -148,7 +148,7 @@ public final class UcxMemory implements AutoCloseable {
         }
     }
 
-    /// Nobody can read it any more.
+    /// Ends all access to it.
     @Override
     public void close() {
         if (closed) {

@@ -20,7 +20,7 @@ import java.util.concurrent.locks.ReentrantLock;
 /// Reads another process's slots one-sided. What it reads are the bytes that lie there at that moment; whose they
 /// are is for its caller to make sure of.
 ///
-/// **Ownership.** Whoever connects it closes it.
+/// **Ownership.** The caller that connects it closes it.
 ///
 /// **Threads.** Any; one after the other.
 public final class UcxReader implements AutoCloseable {
@@ -98,7 +98,7 @@ public final class UcxReader implements AutoCloseable {
         BUFFERS_UNSAFE
     }
 
-    /// Connects to whoever offers the slots.
+    /// Connects to the process that offers the slots.
     ///
     /// @param transports as UCX names them; empty for all that there are
     /// @throws IOException when UCX is missing, or has no way there

@@ -17,7 +17,7 @@ public final class Handshake {
 
     private Handshake() {}
 
-    /// The first frame of a connection: who is there, and what for.
+    /// The first frame of a connection: which client, and what for.
     ///
     /// @param version of the protocol that the client speaks at most
     /// @param session 0 to begin one, else the one to join
@@ -26,7 +26,7 @@ public final class Handshake {
     /// @param ticket 16 bytes that the session was given; zeros to begin one
     /// @param leaseMillis how long leases last without being renewed, as far as the server allows; 0 leaves
     ///     it to the server
-    /// @param tenant in whose name, or empty
+    /// @param tenant that the client speaks for, or empty
     public record Hello(
             int version, long session, long capabilities, Secret nonce, Secret ticket, int leaseMillis, String tenant) {
 
@@ -111,9 +111,9 @@ public final class Handshake {
     /// What one side computes to show the other that it knows the secret: `HMAC-SHA256(secret, label ‖ client
     /// nonce ‖ server nonce ‖ session as int64 ‖ tenant)`.
     ///
-    /// The labels differ, so that neither side can be made to compute the other's proof. It protects the
-    /// handshake, not what follows: whoever can change packets can take the connection over, so a link that
-    /// is not trusted needs a tunnel.
+    /// The labels differ, so that neither side can be made to compute the other's proof. It protects the handshake, not
+    /// what follows: an attacker that can change packets can take the connection over, so a link that is not trusted
+    /// needs a tunnel.
     public static final class Proof {
 
         public static final int BYTES = 32;

@@ -119,8 +119,8 @@ public final class HintCodec {
         return from.bytes("weights", weightsOf(from));
     }
 
-    /// Weights take many times as much here as in a frame, so nobody gets more of them than his
-    /// chain has blocks, which have been taken from what he may have of the heap.
+    /// Weights take many times as much here as in a frame, so a client gets no more of them than its chain has blocks,
+    /// which count towards its share of the heap.
     private static Hint weigh(BlockChain chain, int first, byte[] told) {
         if (told.length > Math.max(0, chain.length() - first)) {
             throw new IllegalArgumentException(

@@ -3,7 +3,7 @@ package io.kvcache.transport.wire;
 import java.security.MessageDigest;
 import java.security.SecureRandom;
 
-/// Bytes that nobody should see: shown in no message, compared in a time that tells nothing.
+/// Bytes that must stay secret: shown in no message, compared in a time that tells nothing.
 ///
 /// Immutable; [#bytes()] is a copy.
 public final class Secret {

@@ -61,8 +61,8 @@ public final class SharedMemoryCodec {
     ///
     /// @param base address of the first slot in the server's process
     /// @param bytes of all slots
-    /// @param address of whoever serves them, as UCX packs it
-    /// @param key to them, as UCX packs it: who has it can read all that is in them
+    /// @param address of the process that serves them, as UCX packs it
+    /// @param key to them, as UCX packs it: a process that has it can read all that is in them
     @SuppressWarnings("ArrayRecordComponent") // never compared
     public record FabricDescriptor(long base, long bytes, byte[] address, byte[] key) {
 

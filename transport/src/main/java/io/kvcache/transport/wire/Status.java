@@ -12,9 +12,9 @@ public enum Status {
     UNSUPPORTED(1),
     /// The request makes no sense; the text names the value and what is allowed.
     INVALID(2),
-    /// Who asks has not proved who it is.
+    /// The client is not authenticated.
     UNAUTHORIZED(3),
-    /// Who asks has no right to it.
+    /// The client has no right to it.
     FORBIDDEN(4),
     /// The lease or reservation is over, or never was.
     GONE(5),
