@@ -8,10 +8,10 @@ import org.agrona.concurrent.IdleStrategy;
 /// for longer the longer nothing happens.
 ///
 /// With few processors the other side may need the one that spins, so it spins for microseconds only. The sleeps
-/// stay short for long enough that two sides which wait for each other do not send each other to sleep. In the end it
-/// sleeps for 10 ms at a time, so that what is idle costs little, and the first request after that may
-/// take as long to be seen by the other side's connection, over UDP by two drivers before it. With processors to
-/// spare it spins for about a millisecond and never sleeps longer than one.
+/// stay short for long enough that two sides which wait for each other do not send each other to sleep. In the end
+/// it sleeps for 10 ms at a time, so that what is idle costs little, and the first request after that may take as
+/// long to be seen by the other side's connection, over UDP by two drivers before it. With processors to spare it
+/// spins for about a millisecond and never sleeps longer than one.
 ///
 /// What happens earns short sleeps. A connection has all of them back at once: what it hears is a request, or an
 /// answer. A driver has some back for each thing it does, as it hears of streams that live ten times a second, and

@@ -123,7 +123,8 @@ final class AeronConnection implements FrameConnection {
     private void receive(DirectBuffer from, int offset, int bytes) throws ProtocolException {
         int taken = 0;
         while (taken < bytes && state.isOpen()) {
-            // The handler of a frame may wait for long, and the term of a stream that ended meanwhile is unmapped soon.
+            // The handler of a frame may wait for long, and the term of a stream that ended meanwhile is unmapped
+            // soon.
             if (in.isClosed()) {
                 close(DisconnectReason.BROKEN);
                 return;

@@ -176,7 +176,8 @@ public final class AeronConnector implements Connector {
     /// 0 u32 magic "KVCA"     4 u32 version     8 i32 stream     12 u32 port
     /// ```
     ///
-    /// Not the host: answers go where the client's bytes come from, so that a client cannot have them sent to others.
+    /// Not the host: answers go where the client's bytes come from, so that a client cannot have them sent to
+    /// others.
     ///
     /// @param stream that the client listens to
     /// @param port that it listens at, 1 to 65,535; 0 for IPC

@@ -211,11 +211,12 @@ final class AeronDriver {
         CloseHelper.quietClose(folder);
     }
 
-    /// Takes no streams over UDP whose terms are much longer than usual, but for those as long as this side's own. The
-    /// sender says how long they are, up to 1 GiB, and the driver allocates three of them before any authentication:
-    /// one message took 3 GiB of shared memory.
+    /// Takes no streams over UDP whose terms are much longer than usual, but for those as long as this side's own.
+    /// The sender says how long they are, up to 1 GiB, and the driver allocates three of them before any
+    /// authentication: one message took 3 GiB of shared memory.
     ///
-    /// That is a limit of each message, not of how many come: a sender that reaches the port can still use up memory.
+    /// That is a limit of each message, not of how many come: a sender that reaches the port can still use up
+    /// memory.
     ///
     /// **Threads.** The driver's.
     private static final class TermLengthGuard implements ReceiveChannelEndpointSupplier {

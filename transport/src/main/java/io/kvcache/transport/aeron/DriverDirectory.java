@@ -15,9 +15,9 @@ import org.agrona.CloseHelper;
 import org.agrona.IoUtil;
 import org.jspecify.annotations.Nullable;
 
-/// The folder around the directory of an embedded driver: only this user may enter, since a process that can read the
-/// driver's files reads all blocks that pass. One driver has it at a time, by a lock that ends with the process, so
-/// what a killed one left may be removed.
+/// The folder around the directory of an embedded driver: only this user may enter, since a process that can read
+/// the driver's files reads all blocks that pass. One driver has it at a time, by a lock that ends with the
+/// process, so what a killed one left may be removed.
 final class DriverDirectory implements AutoCloseable {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
@@ -140,8 +140,8 @@ final class DriverDirectory implements AutoCloseable {
         }
     }
 
-    /// What the driver had is gone by now. A folder with a name stays, and its lock's file, so that no process locks a
-    /// file that is being removed.
+    /// What the driver had is gone by now. A folder with a name stays, and its lock's file, so that no process
+    /// locks a file that is being removed.
     @Override
     @SuppressWarnings("try") // held until all is gone
     public void close() throws IOException {

@@ -10,9 +10,9 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Wrong proofs by the place that they come from. After ten of one place in a minute nothing from there is looked at
-/// until the minute is over, so secrets are guessed slowly. A client that joins a session by its ticket is not counted
-/// here, so guesses do not lock out authenticated clients.
+/// Wrong proofs by the place that they come from. After ten of one place in a minute nothing from there is looked
+/// at until the minute is over, so secrets are guessed slowly. A client that joins a session by its ticket is not
+/// counted here, so guesses do not lock out authenticated clients.
 ///
 /// When secrets change all that is forgotten. A minute begins with its first wrong proof, which is logged,
 /// as is the last that is looked at.

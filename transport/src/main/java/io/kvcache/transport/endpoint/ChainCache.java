@@ -22,8 +22,8 @@ import org.jspecify.annotations.Nullable;
 /// take no more of the heap than a connection may, and all connections may: for one more, those
 /// spoken of least recently are given up.
 ///
-/// CHAIN has no reply. So of one that there is no room for, or that was given up, the slot remembers why, which answers
-/// requests about it, and about chains that extend it.
+/// CHAIN has no reply. So of one that there is no room for, or that was given up, the slot remembers why, which
+/// answers requests about it, and about chains that extend it.
 ///
 /// **Threads.** The connection's, which alone fills slots; any may have one [given up][#evictLeastRecentlyUsed]. It
 /// never holds its lock while it takes from what is shared.

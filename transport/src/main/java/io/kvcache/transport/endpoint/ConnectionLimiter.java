@@ -13,9 +13,9 @@ import org.jspecify.annotations.Nullable;
 /// other
 /// finds some. Where tenants are not told apart, clients may take all.
 ///
-/// Unauthenticated connections take no place of an authenticated one. One too many has another give way: of the place
-/// that most come from the one that has been there longest. So an attacker that opens connections and sends nothing
-/// keeps others out only if it opens that many during one handshake.
+/// Unauthenticated connections take no place of an authenticated one. One too many has another give way: of the
+/// place that most come from the one that has been there longest. So an attacker that opens connections and sends
+/// nothing keeps others out only if it opens that many during one handshake.
 ///
 /// **Threads.** Any.
 final class ConnectionLimiter {
@@ -69,8 +69,8 @@ final class ConnectionLimiter {
         }
     }
 
-    /// Elements by address, and the address that has most. The cost does not grow with their number, but for a search
-    /// among the sizes that addresses have: crowds are counted under a lock that others need.
+    /// Elements by address, and the address that has most. The cost does not grow with their number, but for a
+    /// search among the sizes that addresses have: crowds are counted under a lock that others need.
     ///
     /// Not safe for several threads.
     ///
@@ -125,8 +125,8 @@ final class ConnectionLimiter {
             }
         }
 
-        /// The oldest element of the address that has most; of several such addresses, of the one that has been such
-        /// for longest. Null when there is none.
+        /// The oldest element of the address that has most; of several such addresses, of the one that has been
+        /// such for longest. Null when there is none.
         @Nullable
         T oldestOfBusiestAddress() {
             Map.Entry<Integer, SequencedSet<String>> largest = bySize.lastEntry();

@@ -65,8 +65,8 @@ public final class Endpoint implements AutoCloseable {
         authThrottle = new AuthThrottle(nanoClock, context.counters());
     }
 
-    /// Hears of a connection: its frames go to what is answered. When too many have not authenticated, one of these is
-    /// closed at once.
+    /// Hears of a connection: its frames go to what is answered. When too many have not authenticated, one of these
+    /// is closed at once.
     public FrameHandler onConnected(FrameSink frameSink) {
         ServerConnection serverConnection = new ServerConnection(this, frameSink, nowNanos());
         connections.add(serverConnection);

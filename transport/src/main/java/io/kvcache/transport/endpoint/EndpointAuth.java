@@ -99,8 +99,8 @@ public sealed interface EndpointAuth {
         };
     }
 
-    /// The secrets of a tenant, each of which is good; of an unknown one a random secret, so that it takes as long to
-    /// refuse.
+    /// The secrets of a tenant, each of which is good; of an unknown one a random secret, so that it takes as long
+    /// to refuse.
     default List<Secret> secretsOf(String tenant) {
         return switch (this) {
             case Unauthenticated unauthenticated -> List.of(Secret.zeros(Secret.MIN_SHARED_BYTES));

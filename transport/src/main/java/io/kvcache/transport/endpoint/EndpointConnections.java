@@ -167,8 +167,8 @@ public final class EndpointConnections {
             return thread;
         }
 
-        /// Waits until all have ended, those too that the others start meanwhile, but not for longer than five seconds.
-        /// Wakes sleeping threads, leaves out the caller's, and stops at an interrupt.
+        /// Waits until all have ended, those too that the others start meanwhile, but not for longer than five
+        /// seconds. Wakes sleeping threads, leaves out the caller's, and stops at an interrupt.
         ///
         /// @return whether all have ended
         public boolean await() {

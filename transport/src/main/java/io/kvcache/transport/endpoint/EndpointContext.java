@@ -181,11 +181,11 @@ record EndpointContext(
         void run(@Nullable T found) throws RequestException;
     }
 
-    /// How an endpoint goes down: nothing new begins, what has begun goes on, and it is over when no client has gone on
-    /// for a moment.
+    /// How an endpoint goes down: nothing new begins, what has begun goes on, and it is over when no client has
+    /// gone on for a moment.
     ///
-    /// The moment is for a client that has heard of its blocks and is about to ask for them, or that fills memory that
-    /// it is about to send.
+    /// The moment is for a client that has heard of its blocks and is about to ask for them, or that fills memory
+    /// that it is about to send.
     ///
     /// **Threads.** Any.
     static final class GracefulShutdown {

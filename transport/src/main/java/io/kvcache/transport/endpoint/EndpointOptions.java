@@ -137,12 +137,12 @@ public record EndpointOptions(
         return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other);
     }
 
-    /// With a store for tenants that may read each other: a trust domain. A client that may speak for one of them only
-    /// uses that store and no other; all others use the one that is served, or that of their own domain. So where the
-    /// store is shared ([io.kvcache.core.shm.SharedMemory]) they map what is theirs and nothing else.
+    /// With a store for tenants that may read each other: a trust domain. A client that may speak for one of them
+    /// only uses that store and no other; all others use the one that is served, or that of their own domain. So
+    /// where the store is shared ([io.kvcache.core.shm.SharedMemory]) they map what is theirs and nothing else.
     ///
-    /// It takes an [EndpointAuth] by which tenants are told apart. The owner keeps the store, and closes the endpoint
-    /// first.
+    /// It takes an [EndpointAuth] by which tenants are told apart. The owner keeps the store, and closes the
+    /// endpoint first.
     ///
     /// @throws IllegalArgumentException when one of them is in another domain already
     public EndpointOptions withDomain(Set<String> tenants, KvCache store) {

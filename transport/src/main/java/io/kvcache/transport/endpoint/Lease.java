@@ -5,8 +5,8 @@ import io.kvcache.core.ObjectView;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// A table or a view that is held open for a client. It is closed when the lease has ended and the last send from it is
-/// over.
+/// A table or a view that is held open for a client. It is closed when the lease has ended and the last send from
+/// it is over.
 final class Lease {
 
     private static final long MAX_END_WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(10);

@@ -26,8 +26,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Requests of one connection that read blocks and objects under a lease.
 ///
-/// Bytes go from the slots to the connection without a copy. A client on this host may ask for their places instead,
-/// and read the store's memory itself.
+/// Bytes go from the slots to the connection without a copy. A client on this host may ask for their places
+/// instead, and read the store's memory itself.
 final class LeaseRequestHandler {
 
     /// What a client wants to learn of a block's place: nothing, its handle, or its offset in the slots and its

@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 /// The snapshots that clients are reading in pieces, one of a session at a time: few over all sessions, and
 /// none that would take too much of the heap.
 ///
-/// Each keeps its place until its last piece was read, its session ends or takes another, or the client has not read on
-/// for as long as it may stall.
+/// Each keeps its place until its last piece was read, its session ends or takes another, or the client has not
+/// read on for as long as it may stall.
 ///
 /// **Threads.** Any.
 final class SnapshotCursors {

@@ -7,8 +7,8 @@ import io.kvcache.transport.wire.OutboundFrame;
 /// **Threads.** Any; frames are never mixed.
 public interface FrameSink {
 
-    /// Sends a frame, in order, and returns when its bytes need to stay no longer. Waits while the peer does not take
-    /// them; the thread that watches the connection ends that by closing it.
+    /// Sends a frame, in order, and returns when its bytes need to stay no longer. Waits while the peer does not
+    /// take them; the thread that watches the connection ends that by closing it.
     ///
     /// @return false when the connection is closed, or closed meanwhile
     boolean send(OutboundFrame frame);

@@ -29,15 +29,16 @@ import org.jspecify.annotations.Nullable;
 ///         List.of("kv-0:7420", "kv-1:7420", "kv-2:7420"), PeerOptions.DEFAULTS);
 /// ```
 ///
-/// **Get.** `acquire` with a time-out asks peers for what the store has not, group by group of 64 blocks; what comes is
-/// kept in the store, and the table grows by it in chain order. Without a time-out, and by `match`, no peer is asked.
+/// **Get.** `acquire` with a time-out asks peers for what the store has not, group by group of 64 blocks; what
+/// comes is kept in the store, and the table grows by it in chain order. Without a time-out, and by `match`, no
+/// peer is asked.
 ///
 /// **Put.** What is sealed here is given to the peers whose group it is, beside the caller. What was given
 /// stays there when it is evicted here.
 ///
-/// **Failures.** A peer that does not answer, or not in time, is not asked for 100 ms, then twice as long each time up
-/// to 10 s; meanwhile its groups are misses, or their next keepers' where there are `replicas`. No caller waits for a
-/// peer beyond its own time-out. `drop` alone needs all of them: it has dropped here when it throws.
+/// **Failures.** A peer that does not answer, or not in time, is not asked for 100 ms, then twice as long each time
+/// up to 10 s; meanwhile its groups are misses, or their next keepers' where there are `replicas`. No caller waits
+/// for a peer beyond its own time-out. `drop` alone needs all of them: it has dropped here when it throws.
 ///
 /// Objects, hints, events and statistics are the store's own.
 ///

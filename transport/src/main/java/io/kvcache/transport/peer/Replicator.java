@@ -7,9 +7,9 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Gives peers what is new in the store, beside the thread that stores it. What waits are names of blocks and not their
-/// bytes. There is a limit to it; what is beyond is not given, nor what a peer does not take: it is a miss there, and
-/// given when it is stored the next time.
+/// Gives peers what is new in the store, beside the thread that stores it. What waits are names of blocks and not
+/// their bytes. There is a limit to it; what is beyond is not given, nor what a peer does not take: it is a miss
+/// there, and given when it is stored the next time.
 ///
 /// **Threads.** Any may offer; one of its own gives.
 final class Replicator implements AutoCloseable {

@@ -25,8 +25,8 @@ import org.jspecify.annotations.Nullable;
 /// | the server's memory over a fabric | offsets and checksums | are read out of it here |
 /// | neither | blocks | are received into buffers |
 ///
-/// The lease keeps blocks where they are. After a read over a fabric the receiver asks whether the lease still held,
-/// as this side does not hear in time that a session has ended.
+/// The lease keeps blocks where they are. After a read over a fabric the receiver asks whether the lease still
+/// held, as this side does not hear in time that a session has ended.
 final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.CompletionListener {
 
     /// The kinds of places in a reply: handles, or offsets and checksums.
@@ -271,8 +271,8 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         }
     }
 
-    /// Reads the blocks at the locations, if they are to be read over a fabric. Adds those to the table that came as
-    /// they were sealed, up to the first that did not.
+    /// Reads the blocks at the locations, if they are to be read over a fabric. Adds those to the table that came
+    /// as they were sealed, up to the first that did not.
     private void readFabric(long untilNanos) {
         RemoteBlockTable into = table;
         if (fabric == null || into == null) {

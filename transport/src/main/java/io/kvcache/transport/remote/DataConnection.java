@@ -20,8 +20,8 @@ import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// A connection that carries blocks. It is lent to one thread at a time, which asks and then reads the answer itself:
-/// no other thread has to be woken.
+/// A connection that carries blocks. It is lent to one thread at a time, which asks and then reads the answer
+/// itself: no other thread has to be woken.
 final class DataConnection implements FrameHandler {
 
     private final FrameConnection connection;
@@ -177,8 +177,8 @@ final class DataConnection implements FrameHandler {
 
     /// Asks one after the other, and waits for all answers.
     ///
-    /// @param ahead requests without an answer at a time; so few that their answers fit the connection while no thread
-    ///     reads
+    /// @param ahead requests without an answer at a time; so few that their answers fit the connection while no
+    ///     thread reads
     /// @param timeoutNanos for each
     void call(RequestPipeline asking, int ahead, long timeoutNanos) throws RpcException {
         pipeline = asking;

@@ -38,8 +38,8 @@ final class DataConnectionPool {
         this.callTimeouts = callTimeouts;
         this.releaseQueue = releaseQueue;
         this.session = session;
-        // Not fair: a thread that runs takes the connection that it has just given back, where handing it to the next
-        // would leave it idle until that has woken up.
+        // Not fair: a thread that runs takes the connection that it has just given back, where handing it to the
+        // next would leave it idle until that has woken up.
         permits = new Semaphore(options.connections());
     }
 

@@ -303,12 +303,12 @@ final class RemoteBlockTable implements BlockTable {
         }
     }
 
-    /// A block where it lies in the server's memory, which is mapped here read-only. The server keeps it there for as
-    /// long as the lease lasts.
+    /// A block where it lies in the server's memory, which is mapped here read-only. The server keeps it there for
+    /// as long as the lease lasts.
     record MappedBlock(SharedStore store, long handle, MemorySegment segment) implements Block {
 
-        /// The block that a handle of a lease stands for; null when it is not there as it should be, or the memory is
-        /// not mapped any more.
+        /// The block that a handle of a lease stands for; null when it is not there as it should be, or the memory
+        /// is not mapped any more.
         static @Nullable MappedBlock of(SharedStore store, long handle, long bytes) {
             if (!store.retain()) {
                 return null;

@@ -22,8 +22,8 @@ import java.util.concurrent.locks.LockSupport;
 /// The server's events, asked for page by page. Of namespaces only those are named that this cache has
 /// registered.
 ///
-/// A server counts from 0, and another one after it does so too. So what is told here counts from a number of its own
-/// for each session: a follower that asks for one of an earlier session has lost what came between.
+/// A server counts from 0, and another one after it does so too. So what is told here counts from a number of its
+/// own for each session: a follower that asks for one of an earlier session has lost what came between.
 final class RemoteEvents implements EventStream {
 
     private static final int MAX_EVENTS = 1 << 16;

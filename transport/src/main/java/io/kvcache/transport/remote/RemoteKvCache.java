@@ -46,25 +46,26 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// **Failures.** A server that is dead, slow or wrong is a miss: gets and matches answer less, puts answer
-/// [io.kvcache.core.PutOutcome#NO_ROOM] or [io.kvcache.core.SealOutcome#DROPPED], and nothing that is handed out has
-/// not passed its checksum. What cannot be answered without the server, drops, statistics and events, throws
-/// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there
-/// again. Tables that are open keep what has arrived, and end there.
+/// [io.kvcache.core.PutOutcome#NO_ROOM] or [io.kvcache.core.SealOutcome#DROPPED], and nothing that is handed out
+/// has not passed its checksum. What cannot be answered without the server, drops, statistics and events, throws
+/// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there again. Tables
+/// that are open keep what has arrived, and end there.
 ///
-/// **Several servers** stand in for each other: it uses the first one that lets it. When that fails it goes on to the
-/// next in the order of the list, and behind the last to the first; when one before it is there again, it goes back
-/// ([RemoteKvCacheBuilder#failbackAfter]). Tables, views and writers that are open then go on where they were opened,
-/// and that session is kept for them. What the one has the other has not, so a change costs misses, and a value that
-/// was replaced or dropped at the one may be found at the other as it was. All clients that are to share what they
-/// store list the same servers in the same order. (To spread blocks over servers, put a
-/// [io.kvcache.transport.peer.PeeredKvCache] before them.) A follower of [#events] learns of any new session by a batch
-/// that says that events were lost.
+/// **Several servers** stand in for each other: it uses the first one that lets it. When that fails it goes on to
+/// the next in the order of the list, and behind the last to the first; when one before it is there again, it goes
+/// back ([RemoteKvCacheBuilder#failbackAfter]). Tables, views and writers that are open then go on where they were
+/// opened, and that session is kept for them. What the one has the other has not, so a change costs misses, and a
+/// value that was replaced or dropped at the one may be found at the other as it was. All clients that are to share
+/// what they store list the same servers in the same order. (To spread blocks over servers, put a
+/// [io.kvcache.transport.peer.PeeredKvCache] before them.) A follower of [#events] learns of any new session by a
+/// batch that says that events were lost.
 ///
 /// **On the server's own host**, where the server shares its memory ([KvCache#sharedMemory]) and allows it, that is
-/// mapped read-only: [#match] and [#getAll] send no message, and segments of blocks are the server's slots themselves;
-/// what is put is written to memory that the server gives for it, and copied from there, instead of being sent. The
-/// server keeps the slots where they are for as long as it hears of this process; **a process that was stopped for
-/// longer than the lease may have read something else**, and learns it from [BlockTable#isValid], asked after the use.
+/// mapped read-only: [#match] and [#getAll] send no message, and segments of blocks are the server's slots
+/// themselves; what is put is written to memory that the server gives for it, and copied from there, instead of
+/// being sent. The server keeps the slots where they are for as long as it hears of this process; **a process that
+/// was stopped for longer than the lease may have read something else**, and learns it from [BlockTable#isValid],
+/// asked after the use.
 ///
 /// **Waiting.** `acquire` without a time-out waits until what is resident has arrived here, no longer than
 /// the request time-out, as its blocks must be readable at once. With a time-out it returns before, and

@@ -63,8 +63,8 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// The certificates that are trusted for servers at addresses `tls:host:port`: those in a file and those that they
-    /// have signed. Unless set, the authorities that the JVM knows.
+    /// The certificates that are trusted for servers at addresses `tls:host:port`: those in a file and those that
+    /// they have signed. Unless set, the authorities that the JVM knows.
     ///
     /// @param pem one or more certificates
     /// @throws UncheckedIOException when the file cannot be used
@@ -87,7 +87,8 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// The tenant of this client; a server with tenants lets it use namespaces of this tenant alone. None unless set.
+    /// The tenant of this client; a server with tenants lets it use namespaces of this tenant alone. None unless
+    /// set.
     public RemoteKvCacheBuilder tenant(String value) {
         tenant = value;
         return this;
@@ -116,9 +117,9 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// How long after another server has taken over those before it in the list are asked whether they are there again,
-    /// 10 ms to 10 minutes; then twice as long each time, up to 30 seconds. Zero to stay with the present server until
-    /// it fails. One second unless set.
+    /// How long after another server has taken over those before it in the list are asked whether they are there
+    /// again, 10 ms to 10 minutes; then twice as long each time, up to 30 seconds. Zero to stay with the present
+    /// server until it fails. One second unless set.
     public RemoteKvCacheBuilder failbackAfter(Duration value) {
         failbackAfter = value.isZero() ? value : checked("failbackAfter", value);
         return this;

@@ -427,8 +427,8 @@ final class RemoteSession {
         }
     }
 
-    /// The users of a session: calls that go on, and tables, views and writers that are open. One that is not wanted
-    /// any more is closed after its last user has left.
+    /// The users of a session: calls that go on, and tables, views and writers that are open. One that is not
+    /// wanted any more is closed after its last user has left.
     ///
     /// **Threads.** Any; one asks for the end.
     static final class SessionRefCount {

@@ -146,7 +146,8 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         });
     }
 
-    /// Memory that the server can read, if there is room; else memory that is sent from; null when neither has room.
+    /// Memory that the server can read, if there is room; else memory that is sent from; null when neither has
+    /// room.
     private static @Nullable PutBuffer allocateBuffer(RpcClient client, RemoteSession session, long bytes) {
         PutBuffer staged = session.staging().allocate(bytes);
         return staged == null ? client.buffers().allocate(bytes) : staged;

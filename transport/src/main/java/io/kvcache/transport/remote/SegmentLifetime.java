@@ -4,8 +4,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// The time during which a caller may use its segments. In a checked cache they throw afterwards, which costs some ten
-/// microseconds a table.
+/// The time during which a caller may use its segments. In a checked cache they throw afterwards, which costs some
+/// ten microseconds a table.
 final class SegmentLifetime {
 
     private final @Nullable Arena arena;

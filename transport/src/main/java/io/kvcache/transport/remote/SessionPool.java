@@ -259,8 +259,8 @@ final class SessionPool implements AutoCloseable {
         }
     }
 
-    /// Keeps a session alive, or gets another one. No other thread does it in this one's place, so nothing but [#close]
-    /// ends it.
+    /// Keeps a session alive, or gets another one. No other thread does it in this one's place, so nothing but
+    /// [#close] ends it.
     private void maintainSession() {
         Backoff pause = new Backoff(FIRST_PAUSE_NANOS, MAX_PAUSE_NANOS);
         while (!closed) {
@@ -314,7 +314,8 @@ final class SessionPool implements AutoCloseable {
         if (session != null) {
             session.close(DisconnectReason.SHUTDOWN);
         }
-        // The thread that keeps it may hang at a server that does not listen; it looks whether all is over afterwards.
+        // The thread that keeps it may hang at a server that does not listen; it looks whether all is over
+        // afterwards.
         RemoteSession kept = failback.retainedSession();
         if (kept != null) {
             kept.close(DisconnectReason.SHUTDOWN);
@@ -324,12 +325,13 @@ final class SessionPool implements AutoCloseable {
         LockSupport.unpark(keeper);
     }
 
-    /// While a server is used that is not the first choice, asks those before it whether they are there again, after
-    /// pauses that grow, and has the first of them used that is. What is open at the server that was used goes on
-    /// there: its session is kept until its last user has left.
+    /// While a server is used that is not the first choice, asks those before it whether they are there again,
+    /// after pauses that grow, and has the first of them used that is. What is open at the server that was used
+    /// goes on there: its session is kept until its last user has left.
     ///
-    /// A server that comes and goes has the pauses go on growing: they begin anew only when it has been used for the
-    /// longest of them. One session at most is kept beside the one that is used; until it has ended no server is asked.
+    /// A server that comes and goes has the pauses go on growing: they begin anew only when it has been used for
+    /// the longest of them. One session at most is kept beside the one that is used; until it has ended no server
+    /// is asked.
     ///
     /// **Threads.** It has one of its own.
     static final class Failback {

@@ -13,8 +13,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// The staging memory of one session. It is asked for once, when something is put for the first time. A put meanwhile,
-/// or after it was refused or has no room left, sends its bytes.
+/// The staging memory of one session. It is asked for once, when something is put for the first time. A put
+/// meanwhile, or after it was refused or has no room left, sends its bytes.
 ///
 /// **Threads.** Any.
 final class StagingClient {

@@ -69,8 +69,8 @@ final class SharedDirectory {
         }
     }
 
-    /// Maps a file that the server made for this process to write into. One that it made for something else has another
-    /// name, and one that it made for another session another head.
+    /// Maps a file that the server made for this process to write into. One that it made for something else has
+    /// another name, and one that it made for another session another head.
     ///
     /// @throws IOException when it is no such file
     MemorySegment mapStaging(StagingDescriptor place, Arena arena) throws IOException {

@@ -23,8 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// the block is a miss. Memory that is mapped cannot be taken away: a server that dies leaves it as it was
 /// at that moment.
 ///
-/// **Ownership.** The caller that opens it releases it. Each use, all methods but [#retain] and [#release], is between
-/// these two; the last release unmaps. So no caller meets memory that is not mapped any more.
+/// **Ownership.** The caller that opens it releases it. Each use, all methods but [#retain] and [#release], is
+/// between these two; the last release unmaps. So no caller meets memory that is not mapped any more.
 ///
 /// **Threads.** Any.
 public final class SharedStore {

@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Memory that this process writes what it puts into, and a server on its host reads.
 ///
-/// **Ownership.** The caller that opens it releases it. It stays mapped until that is done and the last span is given
-/// back, so no caller meets memory that is not there; a server that dies takes nothing away.
+/// **Ownership.** The caller that opens it releases it. It stays mapped until that is done and the last span is
+/// given back, so no caller meets memory that is not there; a server that dies takes nothing away.
 ///
 /// **Threads.** Any.
 public final class StagingMemory {
@@ -117,8 +117,8 @@ public final class StagingMemory {
         mapping.release();
     }
 
-    /// The free parts of a span of memory: a caller gets the first that is large enough, so that the same few pages are
-    /// used again and again.
+    /// The free parts of a span of memory: a caller gets the first that is large enough, so that the same few pages
+    /// are used again and again.
     ///
     /// Not safe for several threads.
     static final class FirstFitAllocator {

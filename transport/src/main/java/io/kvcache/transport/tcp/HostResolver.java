@@ -11,8 +11,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/// Where a host is, asked each time. The system's own lookup has no limit and cannot be stopped, so a name is looked up
-/// by a thread beside, one at a time, and each caller waits for it no longer than its own time-out.
+/// Where a host is, asked each time. The system's own lookup has no limit and cannot be stopped, so a name is
+/// looked up by a thread beside, one at a time, and each caller waits for it no longer than its own time-out.
 ///
 /// **Threads.** Any.
 final class HostResolver {

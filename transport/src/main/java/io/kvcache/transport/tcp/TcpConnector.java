@@ -61,8 +61,8 @@ public final class TcpConnector implements Connector {
         }
     }
 
-    /// Where no server listens at a port that the kernel also gives to clients, it may give it to the very client that
-    /// asks for it, which then meets itself, and keeps its server from coming back there.
+    /// Where no server listens at a port that the kernel also gives to clients, it may give it to the very client
+    /// that asks for it, which then meets itself, and keeps its server from coming back there.
     ///
     /// @throws ConnectException when this is such a connection
     static void rejectSelfConnection(SocketChannel channel) throws IOException {

@@ -20,7 +20,8 @@ import org.jspecify.annotations.Nullable;
 /// clock.
 ///
 /// ```java
-/// try (var endpoint = TcpEndpoint.open(cache, new InetSocketAddress("127.0.0.1", 7420), EndpointOptions.DEFAULTS)) {
+/// try (var endpoint = TcpEndpoint.open(cache, new InetSocketAddress("127.0.0.1", 7420), EndpointOptions.DEFAULTS))
+/// {
 ///     // RemoteKvCache.connect("127.0.0.1:7420") in other processes
 /// }
 /// ```

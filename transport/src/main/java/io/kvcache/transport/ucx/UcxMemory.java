@@ -20,8 +20,8 @@ import java.util.concurrent.locks.LockSupport;
 /// }
 /// ```
 ///
-/// Where a device reads memory by itself, nothing happens here. Over TCP and shared memory one thread answers, which
-/// sleeps between requests.
+/// Where a device reads memory by itself, nothing happens here. Over TCP and shared memory one thread answers,
+/// which sleeps between requests.
 ///
 /// **Trust.** See the package: any process that reaches this one over the fabric can read and write all of it.
 ///

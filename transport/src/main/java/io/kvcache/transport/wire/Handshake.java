@@ -111,9 +111,9 @@ public final class Handshake {
     /// What one side computes to show the other that it knows the secret: `HMAC-SHA256(secret, label ‖ client
     /// nonce ‖ server nonce ‖ session as int64 ‖ tenant)`.
     ///
-    /// The labels differ, so that neither side can be made to compute the other's proof. It protects the handshake, not
-    /// what follows: an attacker that can change packets can take the connection over, so a link that is not trusted
-    /// needs a tunnel.
+    /// The labels differ, so that neither side can be made to compute the other's proof. It protects the handshake,
+    /// not what follows: an attacker that can change packets can take the connection over, so a link that is not
+    /// trusted needs a tunnel.
     public static final class Proof {
 
         public static final int BYTES = 32;

@@ -18,9 +18,9 @@ import org.jspecify.annotations.Nullable;
 /// request, u8 last, u16 reserved, u32 turn, u64 session`, for weights `u32 count, u32 reserved`
 /// and a byte for each, in 255ths.
 ///
-/// **About objects** it is `u32 namespace, u32 count`, the hint, and as many keys, `u32 bytes` and these. The hint has
-/// 0 for the block, and of a weight `u8` in 255ths and 7 reserved. Keys lie behind it, so a reader that does not know
-/// the kind does not look for them.
+/// **About objects** it is `u32 namespace, u32 count`, the hint, and as many keys, `u32 bytes` and these. The hint
+/// has 0 for the block, and of a weight `u8` in 255ths and 7 reserved. Keys lie behind it, so a reader that does
+/// not know the kind does not look for them.
 public final class HintCodec {
 
     static final int EXPECT = 0;
@@ -119,8 +119,8 @@ public final class HintCodec {
         return from.bytes("weights", weightsOf(from));
     }
 
-    /// Weights take many times as much here as in a frame, so a client gets no more of them than its chain has blocks,
-    /// which count towards its share of the heap.
+    /// Weights take many times as much here as in a frame, so a client gets no more of them than its chain has
+    /// blocks, which count towards its share of the heap.
     private static Hint weigh(BlockChain chain, int first, byte[] told) {
         if (told.length > Math.max(0, chain.length() - first)) {
             throw new IllegalArgumentException(
