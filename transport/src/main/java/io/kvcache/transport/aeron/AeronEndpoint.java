@@ -1,7 +1,5 @@
 package io.kvcache.transport.aeron;
 
-import io.kvcache.transport.aeron.AeronConnector.ConnectMessage;
-
 import io.aeron.Aeron;
 import io.aeron.ExclusivePublication;
 import io.aeron.Image;
@@ -10,6 +8,7 @@ import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.Header;
 import io.kvcache.core.KvCache;
 import io.kvcache.transport.aeron.AeronConnection.StreamPair;
+import io.kvcache.transport.aeron.AeronConnector.ConnectMessage;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointConnections;
 import io.kvcache.transport.endpoint.EndpointOptions;

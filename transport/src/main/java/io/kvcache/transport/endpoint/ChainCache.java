@@ -1,10 +1,9 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;

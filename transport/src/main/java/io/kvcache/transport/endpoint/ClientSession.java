@@ -1,10 +1,9 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.shm.StagingArea;
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.endpoint.PutRequestHandler.UploadReservation;
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameSink;

@@ -1,11 +1,10 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-
 import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.wire.Status;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;

@@ -1,7 +1,5 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
@@ -9,14 +7,15 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.endpoint.ClientSession.HandleTable;
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.SharedMemoryCodec;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
 import java.nio.LongBuffer;

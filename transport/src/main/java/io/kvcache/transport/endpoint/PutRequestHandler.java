@@ -1,7 +1,5 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
@@ -13,6 +11,7 @@ import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.transport.endpoint.ClientSession.HandleTable;
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.link.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;

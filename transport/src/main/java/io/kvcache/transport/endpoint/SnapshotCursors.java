@@ -1,10 +1,9 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-
 import io.kvcache.core.KvCache;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
+import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.wire.Status;
 import java.util.HashMap;
 import java.util.Map;

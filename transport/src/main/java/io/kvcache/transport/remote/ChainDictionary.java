@@ -1,8 +1,7 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;

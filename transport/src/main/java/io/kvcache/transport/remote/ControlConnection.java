@@ -1,11 +1,10 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.transport.link.DisconnectReason;
 import io.kvcache.transport.link.FrameConnection;
 import io.kvcache.transport.link.FrameHandler;
 import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;

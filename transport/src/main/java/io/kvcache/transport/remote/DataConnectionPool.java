@@ -1,10 +1,8 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
-
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Handshake.Welcome;
 import io.kvcache.transport.wire.MessageType;

@@ -1,10 +1,9 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;

@@ -1,7 +1,5 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteAddress;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
@@ -16,6 +14,7 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteAddress;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;

@@ -1,13 +1,12 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;

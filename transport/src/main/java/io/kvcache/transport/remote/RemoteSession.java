@@ -1,20 +1,17 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
-
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.Hint;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import io.kvcache.transport.ucx.UcxReader;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
-import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.HintCodec;
@@ -22,6 +19,7 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.SharedMemoryCodec;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.util.Map;

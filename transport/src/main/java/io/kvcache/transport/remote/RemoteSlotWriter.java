@@ -1,7 +1,5 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -9,11 +7,12 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.OutboundFrame.Payload;
+import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import java.util.List;

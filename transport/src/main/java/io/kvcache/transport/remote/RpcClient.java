@@ -1,9 +1,8 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
-
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
@@ -151,7 +150,8 @@ record RpcClient(
         static RpcException rejected(Status status, BodyReader body) throws ProtocolException {
             String text = body.text("text");
             boolean chains = status == Status.BUSY || status == Status.INVALID;
-            return new RpcException(true, status, text, chains && (!body.hasRemaining() || body.u8("of the chain") != 0));
+            return new RpcException(
+                    true, status, text, chains && (!body.hasRemaining() || body.u8("of the chain") != 0));
         }
 
         static RpcException noReply(String why) {

@@ -1,12 +1,10 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
-
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import java.io.IOException;
 import java.io.UncheckedIOException;

@@ -1,10 +1,9 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Backoff;
 import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;

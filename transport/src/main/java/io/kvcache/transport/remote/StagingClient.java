@@ -1,8 +1,7 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.shm.SharedStore;
 import io.kvcache.transport.shm.StagingMemory;
 import io.kvcache.transport.wire.BodyWriter;

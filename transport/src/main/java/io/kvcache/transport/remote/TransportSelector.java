@@ -1,12 +1,10 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
-
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import io.kvcache.transport.aeron.AeronConnector;
 import io.kvcache.transport.link.Connector;
 import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.tcp.TcpConnector;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;

@@ -1,8 +1,7 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.transport.wire.OutboundFrame.Payload;
-
 import io.kvcache.core.identity.Utf8;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.Arrays;

@@ -1,9 +1,5 @@
 package io.kvcache.transport.remote;
 
-import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
-
-import io.kvcache.transport.remote.RpcClient.RpcException;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -13,6 +9,8 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.link.Connector;
+import io.kvcache.transport.remote.RemoteKvCacheBuilder.RemoteOptions;
+import io.kvcache.transport.remote.RpcClient.RpcException;
 import io.kvcache.transport.wire.Handshake.Welcome;
 import io.kvcache.transport.wire.MessageType;
 import java.lang.foreign.MemorySegment;

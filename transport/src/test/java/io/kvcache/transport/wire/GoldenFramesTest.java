@@ -1,7 +1,5 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
-
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -29,6 +27,7 @@ import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.Handshake.Proof;
 import io.kvcache.transport.wire.Handshake.Welcome;
+import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
