@@ -10,7 +10,7 @@ import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.State;
 
 /// Long sequences with nothing in common: chains of 8,192 blocks of 16 tokens, 131,072 tokens each.
-final class BenchChains {
+public final class BenchChains {
 
     static final int BLOCKS = 8192;
 

@@ -57,6 +57,8 @@ public final class AllocationTable {
         bytes -= slab.bytes();
     }
 
+    /// Checks that a span is one whole slab.
+    ///
     /// @throws DeviceException with [DeviceError#BAD_REQUEST] unless it is one whole allocation
     public void requireSlab(DeviceSpan slab) {
         long address = slab.address().value();

@@ -88,7 +88,7 @@ public final class AttentionScoreKernels {
         launcher.launch(
                 stream,
                 scoreKeys,
-                (long) blocks * queries.count * queries.heads,
+                (long) blocks * (long) queries.count * queries.heads,
                 keys.address().value(),
                 shape.tokens,
                 shape.heads,

@@ -139,6 +139,8 @@ public record PagedLayout(
         return all % unitBytes == 0;
     }
 
+    /// Checks the number of a page.
+    ///
     /// @throws IllegalArgumentException unless it is a page of the pool
     public void requirePage(int page) {
         if (page < 0 || page >= pages) {

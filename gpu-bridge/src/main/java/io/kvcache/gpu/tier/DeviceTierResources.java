@@ -55,7 +55,7 @@ final class DeviceTierResources {
         }
     }
 
-    /// @return what is registered now; null when nothing is
+    /// Registers the slots; answers what is registered now, null when nothing is.
     static @Nullable MemorySegment register(DeviceDriver driver, MemorySegment slots) {
         if (slots.byteSize() == 0) {
             return null;

@@ -7,6 +7,8 @@ public final class Repetitions {
 
     private Repetitions() {}
 
+    /// The number that a property sets, or else that for this run.
+    ///
     /// @param property a system property that sets the number for any run
     public static int of(String property, int usual, int full) {
         return Integer.getInteger(property, usualOrFull(usual, full));

@@ -25,9 +25,10 @@ public final class KeyOwnershipRules {
     private final Map<ByteBuffer, String> salts;
     private final int[] prefixLengths;
 
+    /// Rules, or [#NONE] where there are neither prefixes nor salts.
+    ///
     /// @param prefixes a tenant by each beginning of keys
     /// @param salts a tenant by each salt
-    /// @return [#NONE] itself where there are neither
     public static KeyOwnershipRules of(Map<String, String> prefixes, Map<String, String> salts) {
         return prefixes.isEmpty() && salts.isEmpty() ? NONE : new KeyOwnershipRules(prefixes, salts);
     }

@@ -50,6 +50,8 @@ final class QuotaEnforcer implements EvictableStock {
 
     /// Forgets a value to make room.
     interface Evictor {
+        /// Evicts a value if it may go.
+        ///
         /// @param by the key that the room is for, whose own older value may go; null when it is for none
         /// @return whether it is gone
         boolean evict(KeyEntry entry, @Nullable ObjectKey by);

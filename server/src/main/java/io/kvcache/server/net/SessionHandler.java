@@ -31,8 +31,6 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 public final class SessionHandler extends ChannelInboundHandlerAdapter {
 
-    private static final Runnable NOTHING = () -> {};
-
     private final Connection connection;
     private final Channel channel;
     private final ProtocolSession.Factory factory;
@@ -45,7 +43,7 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
     private boolean asking;
     private boolean closed;
     private boolean lingering;
-    private Runnable abandonment = NOTHING;
+    private Runnable abandonment = SessionHandler::doNothing;
     private @Nullable Runnable whenWritable;
 
     public SessionHandler(Connection connection, ProtocolSession.Factory factory) {
@@ -180,7 +178,7 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
     /// @param next run first; it may suspend the session anew
     public void resume(Runnable next) {
         suspended = false;
-        abandonment = NOTHING;
+        abandonment = SessionHandler::doNothing;
         connection.setServerWaiting(false);
         next.run();
         ProtocolSession current = session;
@@ -196,7 +194,7 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
     /// @param next run with the answer, on the connection's loop
     /// @param unwanted takes the answer instead when the connection has ended by then
     public <T> void await(Consumer<Consumer<T>> question, Consumer<T> next, Consumer<T> unwanted) {
-        await(question, next, unwanted, NOTHING);
+        await(question, next, unwanted, SessionHandler::doNothing);
     }
 
     /// The same for a session that holds something meanwhile.
@@ -277,7 +275,7 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
         backlog.forEach(ReferenceCountUtil::release);
         backlog.clear();
         Runnable abandon = abandonment;
-        abandonment = NOTHING;
+        abandonment = SessionHandler::doNothing;
         abandon.run();
         if (session != null) {
             session.close();
@@ -403,4 +401,6 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
             }
         }
     }
+
+    private static void doNothing() {}
 }

@@ -78,7 +78,7 @@ final class LogSimulationTest {
         Map<String, Integer> rare = new TreeMap<>();
         long ran = 0;
         while (ran < SEEDS
-                || SEEDS >= USUAL_SEEDS && ran < MAX_SEEDS && !rare.keySet().containsAll(Set.of(RARE))) {
+                || (SEEDS >= USUAL_SEEDS && ran < MAX_SEEDS && !rare.keySet().containsAll(Set.of(RARE)))) {
             long seed = FIRST_SEED + ran++;
             String first = run(seed, rare);
             assertThat(run(seed, new TreeMap<>()))
