@@ -15,14 +15,15 @@ import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
 import java.lang.foreign.MemorySegment;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HexFormat;
 import java.util.List;
@@ -314,7 +315,7 @@ final class EngineSession {
             table.close();
             return EngineCodec.encodeDone(number, new long[] {0});
         }
-        transferQueue.load(request.pool, table, Arrays.copyOf(request.pages, ready), request.after);
+        transferQueue.load(request.pool.layout(), table, Arrays.copyOf(request.pages, ready), request.after);
         return EngineCodec.encodeDone(number, new long[] {ready});
     }
 
@@ -333,7 +334,7 @@ final class EngineSession {
             }
             writers.add(writer);
         }
-        int store = transferQueue.store(request.pool, writers, request.pages, request.after);
+        int store = transferQueue.store(request.pool.layout(), writers, request.pages, request.after);
         return EngineCodec.encodeDone(number, new long[] {writers.size(), store});
     }
 
@@ -342,6 +343,39 @@ final class EngineSession {
             socket.send(EngineCodec.encodeDone(number, new long[] {blocks}), -1);
         } catch (IOException gone) {
             throw new UncheckedIOException(gone);
+        }
+    }
+
+    /// An engine's pool, and the namespace that its blocks belong to.
+    private record EnginePagePool(PagedLayout layout, Namespace namespace) {
+
+        EnginePagePool {
+            long bytes = namespace.parts().getFirst().bytes();
+            if (namespace.parts().size() != 1 || layout.blockBytes() != bytes) {
+                throw new IllegalArgumentException("a pool whose pages make blocks of " + layout.blockBytes()
+                        + " bytes; " + namespace.model() + " has blocks of " + bytes + " in "
+                        + namespace.parts().size() + " parts, and it takes one part of that size");
+            }
+        }
+
+        /// The pages of each block, out of those of all.
+        ///
+        /// @throws IllegalArgumentException unless each is one of the pool's, and comes once
+        int[][] pagesByBlock(int[] pages, int blocks) {
+            int each = layout.pagesPerBlock();
+            EngineCodec.require(
+                    blocks >= 1 && pages.length == (long) blocks * each, "pages of " + blocks + " blocks", pages.length);
+            BitSet seen = new BitSet();
+            int[][] byBlock = new int[blocks][each];
+            for (int i = 0; i < pages.length; i++) {
+                layout.requirePage(pages[i]);
+                if (seen.get(pages[i])) {
+                    throw new IllegalArgumentException("page " + pages[i] + " comes twice");
+                }
+                seen.set(pages[i]);
+                byBlock[i / each][i % each] = pages[i];
+            }
+            return byBlock;
         }
     }
 }

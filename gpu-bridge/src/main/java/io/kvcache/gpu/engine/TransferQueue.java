@@ -152,23 +152,23 @@ final class TransferQueue {
     /// @param pages of each block, checked
     /// @param after the pages are free, or null when they are already
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
-    void load(EnginePagePool pool, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
+    void load(PagedLayout layout, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, table::close));
         loads.add(new PendingLoad(pendingCopy, table));
         CopyBatch batch = CopyBatch.toDevice();
         List<MemorySegment> blocks = new ArrayList<>();
         for (int block = 0; block < pages.length; block++) {
             blocks.add(table.segment(table.firstBlock() + block));
-            for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.layout().addOnboard(blocks.getLast(), pages[block], layer, batch);
+            for (int layer = 0; layer < layout.layers().size(); layer++) {
+                layout.addOnboard(blocks.getLast(), pages[block], layer, batch);
             }
         }
-        StagingBuffer room = acquireBuffer(pool.layout(), batch);
+        StagingBuffer room = acquireBuffer(layout, batch);
         if (room == null) {
             copy(loadStream, batch, after);
         } else {
             pendingCopy.buffer = room;
-            room.load(loadStream, pool.layout(), blocks, List.of(pages), after);
+            room.load(loadStream, layout, blocks, List.of(pages), after);
         }
         markCompletion(loadStream, pendingCopy, loaded);
     }
@@ -183,7 +183,7 @@ final class TransferQueue {
     /// @param after the pages are filled, or null when they are already
     /// @return the number of the store
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
-    int store(EnginePagePool pool, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
+    int store(PagedLayout layout, List<BlockWriter> writers, int[][] pages, @Nullable DeviceEvent after) {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, () -> writers.forEach(BlockWriter::close)));
         int number = nextStore++;
         stores.put(number, new PendingStore(pendingCopy, writers));
@@ -197,16 +197,16 @@ final class TransferQueue {
             }
             blocks.add(writer.segment());
             pagesOf.add(pages[block]);
-            for (int layer = 0; layer < pool.layout().layers().size(); layer++) {
-                pool.layout().addOffload(pages[block], blocks.getLast(), layer, batch);
+            for (int layer = 0; layer < layout.layers().size(); layer++) {
+                layout.addOffload(pages[block], blocks.getLast(), layer, batch);
             }
         }
-        StagingBuffer room = acquireBuffer(pool.layout(), batch);
+        StagingBuffer room = acquireBuffer(layout, batch);
         if (room == null) {
             copy(storeStream, batch, after);
         } else {
             pendingCopy.buffer = room;
-            room.store(storeStream, pool.layout(), blocks, pagesOf, after);
+            room.store(storeStream, layout, blocks, pagesOf, after);
         }
         markCompletion(storeStream, pendingCopy, stored);
         return number;

@@ -132,7 +132,7 @@ final class EngineWaitsTest {
     void givenAnEventThatIsNotReached_whenACopyCannotWaitForIt_thenItIsRefusedAndNothingIsBegun() {
         DeviceDriver driver = fakeCuda.open();
         DeviceSpan slab = driver.allocate(2 * TwoLayerPool.LAYER_BYTES);
-        EnginePagePool pool = new EnginePagePool(layout(slab), TwoLayerPool.SPACE);
+        PagedLayout pool = layout(slab);
         TransferQueue transferQueue =
                 new TransferQueue(driver, false, new EngineCopyThreshold(), TimeUnit.MILLISECONDS.toNanos(1));
         DeviceStream engine = driver.openStream(Priority.NORMAL);

@@ -5,8 +5,8 @@ import static java.lang.foreign.ValueLayout.JAVA_INT;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
 import java.lang.foreign.Arena;
 import java.lang.foreign.FunctionDescriptor;
 import java.lang.foreign.Linker;
@@ -158,5 +158,18 @@ public final class LlamaLibrary {
     @Override
     public String toString() {
         return name;
+    }
+
+    /// A library, or a model in it, is not as this adapter knows llama.cpp. Nothing was done with it.
+    public static final class UnsupportedLlamaException extends RuntimeException {
+
+        private static final long serialVersionUID = 1;
+
+        /// @param where the library or the model
+        /// @param found how it differs
+        UnsupportedLlamaException(String where, String found) {
+            super("%s is not as this adapter, which is made for llama.cpp %s, knows it: %s"
+                    .formatted(where, LlamaLibrary.SUPPORTED, found));
+        }
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.engines.llamacpp;
 
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
+
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.engines.generator.EngineModel;
 import io.kvcache.engines.generator.EngineSequence;

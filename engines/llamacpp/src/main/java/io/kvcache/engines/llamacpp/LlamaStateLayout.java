@@ -1,5 +1,7 @@
 package io.kvcache.engines.llamacpp;
 
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
+
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 

@@ -1,5 +1,7 @@
 package io.kvcache.engines.llamacpp;
 
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
+
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
