@@ -430,11 +430,15 @@ public final class DeviceTier implements Tier {
     ///     in use; the store's slots are let go of once no copy is on its way
     @Override
     public void close() {
+        closeWithin(closeAttempted ? TimeUnit.MILLISECONDS.toNanos(1) : CLOSE_TIMEOUT_NANOS);
+    }
+
+    /// The same, with another bound.
+    void closeWithin(long patience) {
         stop();
         index.close();
         scrubber.stop();
         boolean over = isFinished();
-        long patience = closeAttempted ? TimeUnit.MILLISECONDS.toNanos(1) : CLOSE_TIMEOUT_NANOS;
         closeAttempted = true;
         for (long waited = 0; !over && waited < patience; waited += TimeUnit.MILLISECONDS.toNanos(1)) {
             tick(waited, TimeUnit.MILLISECONDS.toNanos(1));

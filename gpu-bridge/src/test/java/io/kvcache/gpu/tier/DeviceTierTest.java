@@ -239,7 +239,9 @@ final class DeviceTierTest {
         for (int i = 0; i < 3; i++) {
             requireOnDevice(driver, table.span(i), chain.key(i));
         }
-        assertThatIllegalStateException().isThrownBy(tier::close).withMessageContaining("a device table is open");
+        assertThatIllegalStateException()
+                .isThrownBy(() -> tier.closeWithin(TimeUnit.MILLISECONDS.toNanos(50)))
+                .withMessageContaining("a device table is open");
         table.close();
         table.close();
         tier.close();
@@ -260,7 +262,9 @@ final class DeviceTierTest {
             rig.settle(tier);
             DeviceBlockTable table = tier.acquire(chain, 0);
             assertThat(driver.resourceCounts().registrations()).isEqualTo(1);
-            assertThatIllegalStateException().isThrownBy(tier::close).withMessageContaining("a device table is open");
+            assertThatIllegalStateException()
+                .isThrownBy(() -> tier.closeWithin(TimeUnit.MILLISECONDS.toNanos(50)))
+                .withMessageContaining("a device table is open");
             assertThat(driver.resourceCounts().registrations()).isZero();
             assertThat(fakeCuda.calls("cuMemHostUnregister")).isEqualTo(1);
             requireOnDevice(driver, table.span(0), chain.key(0));

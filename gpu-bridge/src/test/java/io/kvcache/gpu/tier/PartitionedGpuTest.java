@@ -32,6 +32,7 @@ final class PartitionedGpuTest {
     private static final long DISK_BYTES = 256L << 20;
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
     private static final int BLOCKS = 100;
+    private static final int MAX_ATTEMPTS = 16;
     private static final int DAMAGED = 83;
     private static final long PART_BYTES = 32L << 20;
 
@@ -69,8 +70,7 @@ final class PartitionedGpuTest {
     void givenAChainOnBothParts_whenTheDeviceLooks_thenWhatIsDamagedEndsItWhereverTheRestLies() throws Exception {
         FakeCuda fakeCuda = FakeCuda.reset();
         CudaTier gpu = CudaTier.withDriver("a GPU", fakeCuda::open, 64 << 20);
-        BlockChain chain = BlockChain.of(
-                SPACE, IntStream.range(0, BLOCKS * SPACE.blockTokens()).toArray());
+        BlockChain chain;
         try (TieredKvCache cache = TieredKvCache.builder()
                 .hostBytes(64 << 20)
                 .prefaultInBackground(false)
@@ -81,15 +81,13 @@ final class PartitionedGpuTest {
                 .disk(folder.resolve("b"), DISK_BYTES)
                 .build()) {
             cache.register(SPACE);
-            put(cache, chain);
-            assertThat(cache.flush(Duration.ofSeconds(60))).isTrue();
+            chain = putOnBothParts(cache, gpu);
             DeviceSpan damaged;
             try (DeviceBlockTable table = verified(gpu, chain)) {
                 assertThat(table.firstBlock()).isEqualTo(1);
                 assertThat(table.endBlock()).isEqualTo(BLOCKS);
                 damaged = table.span(DAMAGED);
             }
-            assertThat(onParts(gpu, chain)).as("parts that have some of it").isEqualTo(2);
             overwrite(fakeCuda.open(), damaged);
             try (DeviceBlockTable table = verified(gpu, chain)) {
                 assertThat(table.endBlock()).isEqualTo(DAMAGED);
@@ -102,6 +100,24 @@ final class PartitionedGpuTest {
         try (DeviceBlockTable table = verified(gpu, chain)) {
             assertThat(table.endBlock()).as("of a store that is closed").isEqualTo(1);
         }
+    }
+
+    /// The parts take blocks by turns of their own threads, so all of one chain may go to one of them: then another
+    /// chain is put.
+    private static BlockChain putOnBothParts(TieredKvCache cache, CudaTier gpu) {
+        BlockChain chain;
+        int tokens = BLOCKS * SPACE.blockTokens();
+        int attempts = 0;
+        do {
+            chain = BlockChain.of(
+                    SPACE,
+                    IntStream.range(attempts * tokens, (attempts + 1) * tokens).toArray());
+            put(cache, chain);
+            assertThat(cache.flush(Duration.ofSeconds(60))).isTrue();
+            attempts++;
+        } while (onParts(gpu, chain) < 2 && attempts < MAX_ATTEMPTS);
+        assertThat(onParts(gpu, chain)).as("parts that have some of it").isEqualTo(2);
+        return chain;
     }
 
     private static void put(TieredKvCache cache, BlockChain chain) {
