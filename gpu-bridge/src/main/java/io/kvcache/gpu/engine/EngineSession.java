@@ -15,8 +15,8 @@ import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.nio.BufferUnderflowException;
 import java.nio.ByteBuffer;
@@ -364,7 +364,9 @@ final class EngineSession {
         int[][] pagesByBlock(int[] pages, int blocks) {
             int each = layout.pagesPerBlock();
             EngineCodec.require(
-                    blocks >= 1 && pages.length == (long) blocks * each, "pages of " + blocks + " blocks", pages.length);
+                    blocks >= 1 && pages.length == (long) blocks * each,
+                    "pages of " + blocks + " blocks",
+                    pages.length);
             BitSet seen = new BitSet();
             int[][] byBlock = new int[blocks][each];
             for (int i = 0; i < pages.length; i++) {

@@ -263,8 +263,8 @@ final class DeviceTierTest {
             DeviceBlockTable table = tier.acquire(chain, 0);
             assertThat(driver.resourceCounts().registrations()).isEqualTo(1);
             assertThatIllegalStateException()
-                .isThrownBy(() -> tier.closeWithin(TimeUnit.MILLISECONDS.toNanos(50)))
-                .withMessageContaining("a device table is open");
+                    .isThrownBy(() -> tier.closeWithin(TimeUnit.MILLISECONDS.toNanos(50)))
+                    .withMessageContaining("a device table is open");
             assertThat(driver.resourceCounts().registrations()).isZero();
             assertThat(fakeCuda.calls("cuMemHostUnregister")).isEqualTo(1);
             requireOnDevice(driver, table.span(0), chain.key(0));

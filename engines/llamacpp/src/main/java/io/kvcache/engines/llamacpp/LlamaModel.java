@@ -1,10 +1,9 @@
 package io.kvcache.engines.llamacpp;
 
-import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
-
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.engines.generator.EngineModel;
 import io.kvcache.engines.generator.EngineSequence;
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
 import io.kvcache.engines.llamacpp.LlamaSequence.TokenSampler;
 import java.io.IOException;
 import java.lang.foreign.Arena;

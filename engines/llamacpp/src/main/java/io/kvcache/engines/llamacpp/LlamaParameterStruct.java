@@ -1,13 +1,12 @@
 package io.kvcache.engines.llamacpp;
 
-import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
-
 import static java.lang.foreign.ValueLayout.ADDRESS;
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static java.lang.foreign.ValueLayout.JAVA_FLOAT;
 import static java.lang.foreign.ValueLayout.JAVA_INT;
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemoryLayout;
 import java.lang.foreign.MemoryLayout.PathElement;

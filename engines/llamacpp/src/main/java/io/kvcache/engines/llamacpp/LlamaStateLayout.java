@@ -1,10 +1,9 @@
 package io.kvcache.engines.llamacpp;
 
-import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
-
 import static java.lang.foreign.ValueLayout.JAVA_INT_UNALIGNED;
 import static java.lang.foreign.ValueLayout.JAVA_LONG_UNALIGNED;
 
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,10 +1,9 @@
 package io.kvcache.engines.llamacpp;
 
-import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
-
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
