@@ -3,6 +3,7 @@ package io.kvcache.core;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.kvcache.core.contract.Repetitions;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -13,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.openjdk.jcstress.Main;
 
-/// Runs the classes named `…Stress` under jcstress, each in a JVM of its own, for some 25 seconds in all.
+/// Runs the classes named `…Stress` under jcstress, each in a JVM of its own, for some seconds.
 ///
 /// All compilation modes, for a minute or two, are what `org.openjdk.jcstress.Main -t io.kvcache` does with the test
 /// class path of this module. What must never be seen is an [org.openjdk.jcstress.annotations.Outcome] in each class.
@@ -63,9 +64,9 @@ final class StressTest {
                 "-fsm",
                 "1",
                 "-iters",
-                "2",
+                Integer.toString(Repetitions.usualOrFull(1, 5)),
                 "-time",
-                "500",
+                Integer.toString(Repetitions.usualOrFull(300, 500)),
                 "-sc",
                 "false",
                 "-af",

@@ -15,6 +15,7 @@ import java.net.Socket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -23,6 +24,7 @@ import org.junit.jupiter.api.condition.OS;
 /// Thousands of clients that connect and say nothing.
 @EnabledOnOs(OS.LINUX)
 @Timeout(300)
+@Tag("slow")
 final class ConnectionFloodTest {
 
     private static final int PLACES = 1500;

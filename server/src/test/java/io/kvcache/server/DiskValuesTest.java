@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -40,6 +41,7 @@ final class DiskValuesTest {
     }
 
     @Test
+    @Tag("slow")
     void givenMoreThanMemoryHolds_whenReadOverEachProtocol_thenAllComesBackInOrder() throws Exception {
         try (DiskTestServer server = new DiskTestServer(folder)) {
             server.fill();
@@ -138,6 +140,7 @@ final class DiskValuesTest {
     }
 
     @Test
+    @Tag("slow")
     void givenClientsThatLeaveWhileTheirValuesAreOnTheWay_whenAllHaveLeft_thenNothingIsHeld() throws Exception {
         try (DiskTestServer server = new DiskTestServer(folder)) {
             server.fill();
@@ -161,6 +164,7 @@ final class DiskValuesTest {
     }
 
     @Test
+    @Tag("slow")
     void givenValuesOnDisk_whenTakenWithinATransaction_thenEachIsReadInItsTurnAndGone() throws Exception {
         try (DiskTestServer server = new DiskTestServer(folder)) {
             server.fill();

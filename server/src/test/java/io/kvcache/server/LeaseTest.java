@@ -38,6 +38,7 @@ import java.time.Duration;
 import java.util.List;
 import java.util.Random;
 import java.util.Set;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -104,6 +105,7 @@ final class LeaseTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAValue_whenLeased_thenItIsReadInPlaceAndStaysUntilItIsReleased() throws Exception {
         TestRequirements.assumeSharedMemory(200 * MIB);
         byte[] content = content(1, 5_000_123);
@@ -146,6 +148,7 @@ final class LeaseTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAClientThatDies_whenItsTimeIsOver_thenNothingIsHeldAnyMore() throws Exception {
         TestRequirements.assumeSharedMemory(100 * MIB);
         try (CacheServer server = start(96 * MIB);

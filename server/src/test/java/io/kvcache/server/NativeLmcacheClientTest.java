@@ -16,6 +16,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
@@ -114,6 +115,7 @@ final class NativeLmcacheClientTest {
     }
 
     @Test
+    @Tag("slow")
     void givenEightWorkersAndMoreThanFits_whenTheyRun_thenNobodyIsDesynchronised() throws Exception {
         try (ExecutorService workers = Executors.newFixedThreadPool(8)) {
             Future<?>[] running = new Future<?>[8];

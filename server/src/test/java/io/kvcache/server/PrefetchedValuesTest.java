@@ -21,6 +21,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -86,6 +87,7 @@ final class PrefetchedValuesTest {
     }
 
     @Test
+    @Tag("slow")
     void givenASequenceOnDisk_whenReadOneByOne_thenChunksAreThereBeforeTheyAreAskedFor() throws Exception {
         try (DiskTestServer server = start(true)) {
             readByResp(server);
@@ -99,6 +101,7 @@ final class PrefetchedValuesTest {
     }
 
     @Test
+    @Tag("slow")
     void givenAServerThatWasNotToldTo_whenReadOneByOne_thenEachIsReadWhenAskedFor() throws Exception {
         try (DiskTestServer server = start(false)) {
             readByResp(server);

@@ -15,12 +15,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Frames of every protocol, whole and mutated, at a port that tells them by their first bytes. [FuzzRunner] says how
 /// to send more of them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Tag("slow")
 final class ProtocolSnifferFuzzTest {
 
     private static final int CLIENTS = 3_000;

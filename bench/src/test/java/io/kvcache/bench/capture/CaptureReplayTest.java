@@ -32,6 +32,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
 import java.util.Objects;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -42,6 +43,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// A server that begins empty serves one client, request by request, and writes down what it was used for.
 @Timeout(300)
+@Tag("slow")
 final class CaptureReplayTest {
 
     private static final int SLOT_BYTES = 64 << 10;

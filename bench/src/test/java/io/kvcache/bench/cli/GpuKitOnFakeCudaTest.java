@@ -11,6 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,6 +22,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// driver, which the tests of gpu-bridge build: every copy and every kernel, and the same beside a
 /// busy process.
 @Timeout(value = 10, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Tag("slow")
 final class GpuKitOnFakeCudaTest {
 
     private static final Path STAND_IN = Path.of("..", "gpu-bridge", "target", "stand-in");

@@ -8,10 +8,12 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Ten rounds; `./kvcache crash` runs two hundred.
+@Tag("slow")
 final class CrashTestRunnerTest {
 
     private static final long SEED = 1_000;

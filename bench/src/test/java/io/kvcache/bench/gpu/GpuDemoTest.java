@@ -2,9 +2,11 @@ package io.kvcache.bench.gpu;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// With or without a GPU.
+@Tag("slow")
 final class GpuDemoTest {
 
     @Test

@@ -27,6 +27,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// The six capacities at which importance has to hold its own: of the published traces where they
 /// are, and of generated ones always.
+@Tag("slow")
 final class PolicyRegressionCheckTest {
 
     /// Of conversation up to this share, importance finds at least so many times what LRU finds.

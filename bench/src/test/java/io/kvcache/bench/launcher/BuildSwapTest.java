@@ -13,12 +13,14 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// How `./kvcache` replaces what runs, in a checkout whose Maven and JVM are a few lines of shell: this Maven puts the
 /// content of the file `version` into the jars, this JVM prints its main class and what its jars hold, and the jars
 /// again after a line of input.
+@Tag("slow")
 class BuildSwapTest {
 
     private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();

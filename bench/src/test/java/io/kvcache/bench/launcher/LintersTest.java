@@ -9,10 +9,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Scripts and files of `deploy/` in the eyes of Debian's linters.
+@Tag("slow")
 final class LintersTest {
 
     private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();

@@ -21,6 +21,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// What importance gets, beside LRU.
+@Tag("slow")
 final class ImportanceReplayTest {
 
     @ParameterizedTest

@@ -16,6 +16,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.IntStream;
 import javax.imageio.ImageIO;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import tools.jackson.databind.JsonNode;
@@ -23,6 +24,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// Opens reports in Chromium. A script that the test puts into the page waits until every canvas has something on
 /// it and then says what it saw.
+@Tag("slow")
 final class HtmlReportInBrowserTest {
 
     private static final String PROBE = """

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeSet;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -16,6 +17,7 @@ import org.junit.jupiter.api.Timeout;
 ///
 /// The first is printed. `-Dkvcache.sim.first=SEED` fixes it, `-Dkvcache.sim.seeds=N` runs more; a seed that failed
 /// says how it is run again.
+@Tag("slow")
 final class SimulationTest {
 
     private static final long FIRST = Long.getLong("kvcache.sim.first", SimSuite.randomSeed());

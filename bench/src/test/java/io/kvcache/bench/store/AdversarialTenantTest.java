@@ -20,6 +20,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.Duration;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Hostile traffic of one tenant, and another that lies in all its hints: it announces what never comes,
@@ -27,6 +28,7 @@ import org.junit.jupiter.api.Test;
 ///
 /// The store is the production one, of 2,048 blocks of 16 KiB; nine tenths are the honest tenant's by
 /// weight.
+@Tag("slow")
 final class AdversarialTenantTest {
 
     private static final BlockShape SHAPE = BlockShape.kv(1, 1, 256, 16, Dtype.BF16);

@@ -28,6 +28,7 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 /// The start of the conversation trace where that is here, and of a generated one always.
 @Tag("traces")
+@Tag("slow")
 final class TierReplayTest {
 
     private static final int REQUESTS = 1_500;

@@ -19,6 +19,7 @@ import java.util.Map;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Blocks of a page each over a real store, put as [BlockEndpoint] does.
@@ -193,6 +194,7 @@ final class BlockQuotaTrackersTest {
     }
 
     @Test
+    @Tag("slow")
     void givenEventsThatAreLost_whenMoreAreHeard_thenWhatIsThereIsLookedFor() {
         chain(0, 8);
         stocks.tick();

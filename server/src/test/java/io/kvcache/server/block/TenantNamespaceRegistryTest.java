@@ -8,6 +8,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.quota.NamespaceQuotas;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 final class TenantNamespaceRegistryTest {
@@ -19,6 +20,7 @@ final class TenantNamespaceRegistryTest {
     }
 
     @Test
+    @Tag("slow")
     void givenATenantThatRegistersAllItMay_whenAnotherRegisters_thenItMay() {
         try (TestKeyspace test = TestKeyspace.small()) {
             TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(

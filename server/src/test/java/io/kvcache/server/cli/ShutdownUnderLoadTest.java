@@ -15,12 +15,14 @@ import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A server with a disk that is stopped while clients write: what it had promised is there after a restart.
 @Timeout(600)
+@Tag("slow")
 final class ShutdownUnderLoadTest {
 
     private static final int VALUE_BYTES = 16 << 10;

@@ -15,11 +15,13 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// A server whose heap is full, started as an image and `./kvcache` start it, with their flags (`.mvn/java-flags.sh`).
 @Timeout(120)
+@Tag("slow")
 final class HeapExhaustionTest {
 
     private static final Path ENTRY =

@@ -12,12 +12,14 @@ import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyLeakCheck;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Random and mutated frames: no bug is hit, no buffer and no slot is left behind. [FuzzRunner] says how to send more
 /// of them.
 @Timeout(value = 30, unit = TimeUnit.MINUTES, threadMode = Timeout.ThreadMode.SEPARATE_THREAD)
+@Tag("slow")
 final class LmFuzzTest {
 
     @Test

@@ -13,12 +13,14 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The class of docs/embedding.md that two JVMs run to share prefixes.
 @Timeout(600)
+@Tag("slow")
 final class SharedPrefixesTest {
 
     private static final Pattern EXAMPLE =

@@ -23,15 +23,17 @@ import java.util.Collections;
 import java.util.SplittableRandom;
 import java.util.stream.IntStream;
 import org.assertj.core.data.Offset;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// For random prompts, the store changes no token: by 48 prompts over four ways and two lengths of
-/// blocks, or by as many as `-Dkvcache.engines.prompts=N` says.
+/// For random prompts, the store changes no token: by 24 prompts over four ways and two lengths of
+/// blocks, by 96 in `./kvcache test --full`, or by as many as `-Dkvcache.engines.prompts=N` says.
+@Tag("slow")
 public abstract class EqualityContract<M extends EngineModel> {
 
-    private static final int PROMPTS = Integer.getInteger("kvcache.engines.prompts", 48);
+    private static final int PROMPTS = Integer.getInteger("kvcache.engines.prompts", Boolean.getBoolean("kvcache.full") ? 96 : 24);
     private static final int EACH = Math.max(2, PROMPTS / 8);
     private static final int TOKENS = 12;
     private static final int MAX_PROMPT_TOKENS = 200;

@@ -15,12 +15,14 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Inference JVMs that are gone without a word, and what the next one has of them.
 @Timeout(300)
+@Tag("slow")
 final class ProcessRestartTest {
 
     @TempDir
