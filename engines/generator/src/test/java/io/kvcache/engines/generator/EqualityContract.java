@@ -33,7 +33,8 @@ import org.junit.jupiter.params.provider.ValueSource;
 @Tag("slow")
 public abstract class EqualityContract<M extends EngineModel> {
 
-    private static final int PROMPTS = Integer.getInteger("kvcache.engines.prompts", Boolean.getBoolean("kvcache.full") ? 96 : 24);
+    private static final int PROMPTS =
+            Integer.getInteger("kvcache.engines.prompts", Boolean.getBoolean("kvcache.full") ? 96 : 24);
     private static final int EACH = Math.max(2, PROMPTS / 8);
     private static final int TOKENS = 12;
     private static final int MAX_PROMPT_TOKENS = 200;
