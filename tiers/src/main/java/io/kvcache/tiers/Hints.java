@@ -2,14 +2,12 @@ package io.kvcache.tiers;
 
 import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
-import io.kvcache.core.PutOutcome;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.HostStore;
-import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
@@ -18,7 +16,6 @@ import io.kvcache.tiers.SessionTracker.SessionTurn;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
-import java.util.function.Supplier;
 
 /// Acts on hints, and holds what they ask to be held.
 ///
@@ -39,13 +36,13 @@ final class Hints implements AutoCloseable {
     private final TimedPins pins;
     private final ObjectHints objects;
 
-    Hints(HostStore store, Clock clock, DiskLoader diskLoader, TtlQueue ttlQueue) {
+    Hints(HostStore store, Clock clock, DiskLoader diskLoader, TtlQueue ttlQueue, TimedPins pins) {
         this.store = store;
         this.diskLoader = diskLoader;
         rate = new AccessRate(clock, store.hints()::clock);
         this.ttlQueue = ttlQueue;
         sessions = new SessionTracker();
-        pins = new TimedPins(store, clock);
+        this.pins = pins;
         objects = new ObjectHints(store, diskLoader, rate, pins, ttlQueue);
     }
 
@@ -162,18 +159,6 @@ final class Hints implements AutoCloseable {
         int record = RecordHandle.record(handle);
         long bytes = (store.records().depth(record) + 1L) * store.records().bytes(record);
         return pins.pin(pin.key(), new TimedPins.PinRequest(record, bytes), share(chain), Timeouts.toNanos(pin.time()));
-    }
-
-    /// Asks for room, which what is over by its time makes first, and once more without the pins
-    /// whose time is over.
-    PutReservation reserve(Supplier<PutReservation> ask) {
-        ttlQueue.releaseExpired();
-        PutReservation putReservation = ask.get();
-        if (putReservation.outcome() != PutOutcome.NO_ROOM) {
-            return putReservation;
-        }
-        sweepPins();
-        return ask.get();
     }
 
     /// Lets go of what was dropped, if anything was: there may be many pins.

@@ -9,6 +9,7 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;
@@ -31,7 +32,7 @@ final class LoadingBlockTable implements BlockTable {
     private final BlockRange blockRange;
     private final LoadBatch loadBatch;
     private final RecordPool records;
-    private final SegmentScope scope;
+    private final @Nullable Arena scope;
     private final Runnable listener = this::update;
     private final ReadyWaiters waiters = new ReadyWaiters();
     private final DelayedTask timeout = new DelayedTask(this::onTimeout);
@@ -63,7 +64,7 @@ final class LoadingBlockTable implements BlockTable {
         this.deadline = deadline;
         loadBatch = blockRange.loadBatch;
         records = storeContext.store().records();
-        scope = SegmentScope.open(storeContext.checked());
+        scope = storeContext.openScope();
         for (int i = 0; i < loadBatch.count(); i++) {
             if (state(i) != ControlWord.SEALED && storeContext.tierScheduler() != null) {
                 storeContext.tierScheduler().loadListeners().add(loadBatch.record(i), listener);
@@ -185,7 +186,7 @@ final class LoadingBlockTable implements BlockTable {
     @Override
     public synchronized MemorySegment segment(int index) {
         int page = records.hostPage(record(index));
-        return scope.bind(storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
+        return HostBlockTable.StoreContext.bind(scope, storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
                 .asReadOnly();
     }
 
@@ -248,7 +249,7 @@ final class LoadingBlockTable implements BlockTable {
             closed = true;
         }
         try {
-            scope.close();
+            HostBlockTable.StoreContext.close(scope);
         } finally {
             timeout.cancel();
             release();

@@ -17,6 +17,7 @@ import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
 import io.kvcache.tiers.TieredKvCache.AccessListeners;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
@@ -64,7 +65,7 @@ final class ObjectOperations {
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
             PutReservation putReservation = roomWaiter.reserve(
-                    timeoutNanos, sparing -> hints.reserve(() -> store.reserveObject(entry, object, sparing)));
+                    timeoutNanos, sparing -> store.reserveObject(entry, object, sparing));
             if (putReservation.outcome() == PutOutcome.RESERVED) {
                 listeners.onPut(namespace, object.key(), object.after(), object.bytes(), putReservation.replaces());
             }
@@ -372,7 +373,7 @@ final class ObjectOperations {
         private final HostBlockTable.StoreContext storeContext;
         private final OpenHandle openHandle;
         private final StoredObject stored;
-        private final SegmentScope scope;
+        private final @Nullable Arena scope;
         private final AtomicBoolean closed = new AtomicBoolean();
 
         /// Takes over a pin and a hold.
@@ -380,7 +381,7 @@ final class ObjectOperations {
             this.storeContext = storeContext;
             this.openHandle = openHandle;
             this.stored = stored;
-            scope = SegmentScope.open(storeContext.checked());
+            scope = storeContext.openScope();
         }
 
         @Override
@@ -392,7 +393,7 @@ final class ObjectOperations {
         public void visit(long offset, long bytes, SegmentVisitor each) {
             requireOpen();
             Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
-            MemorySegment readable = scope.bind(storeContext.store().memory()).asReadOnly();
+            MemorySegment readable = HostBlockTable.StoreContext.bind(scope, storeContext.store().memory()).asReadOnly();
             stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
         }
 
@@ -433,7 +434,7 @@ final class ObjectOperations {
                 return;
             }
             try {
-                scope.close();
+                HostBlockTable.StoreContext.close(scope);
             } finally {
                 storeContext.store().lookup().unpin(stored.record());
                 storeContext.openHandles().release(openHandle);

@@ -63,11 +63,11 @@ final class Prefetcher {
     /// @return blocks that come
     int onAcquire(BlockChain chain) {
         long last = tierScheduler == null ? RecordHandle.MISS : find(chain.key(chain.length() - 1));
-        long next = RecordHandle.isFound(last) ? store.prefetchAdmission().likelyNextOnDisk(last) : RecordHandle.MISS;
+        long next = RecordHandle.isFound(last) ? store.hints().likelyNextOnDisk(last) : RecordHandle.MISS;
         int blocks = 0;
         while (RecordHandle.isFound(next) && blocks < MAX_BLOCKS_AHEAD && startLoad(next)) {
             blocks++;
-            next = store.prefetchAdmission().likelyNextOnDisk(next);
+            next = store.hints().likelyNextOnDisk(next);
         }
         return blocks;
     }
@@ -95,7 +95,7 @@ final class Prefetcher {
         int disk = away ? DiskAddress.diskOf(address) : 0;
         if (!away
                 || by.pendingReads(disk) >= BUSY_READS
-                || !store.prefetchAdmission().start(record, RecordHandle.generation(handle))) {
+                || !store.hints().startPrefetch(record, RecordHandle.generation(handle))) {
             return false;
         }
         by.prefetch(record, disk);

@@ -5,7 +5,7 @@ import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.time.Backoff;
 import io.kvcache.core.time.Clock;
 import java.util.concurrent.TimeUnit;
-import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// Waits for room while everything is pinned: asks again at growing intervals, no longer than the time-out.
 ///
@@ -22,11 +22,23 @@ final class RoomWaiter {
 
     private final Clock clock;
     private final Runnable onRefused;
+    private final @Nullable TtlQueue ttlQueue;
+    private final @Nullable TimedPins pins;
 
+    /// One of a store that nothing is hinted to.
+    ///
     /// @param refused run for each request for room that ends without any, however often it was tried
     RoomWaiter(Clock clock, Runnable refused) {
+        this(clock, refused, null, null);
+    }
+
+    /// @param ttlQueue what is over by its time makes room first
+    /// @param pins those whose time is over end when there is no room
+    RoomWaiter(Clock clock, Runnable refused, @Nullable TtlQueue ttlQueue, @Nullable TimedPins pins) {
         this.clock = clock;
         this.onRefused = refused;
+        this.ttlQueue = ttlQueue;
+        this.pins = pins;
     }
 
     /// Asks for room.
@@ -43,11 +55,11 @@ final class RoomWaiter {
     /// time from then on.
     PutReservation reserve(long timeoutNanos, Attempt attempt) {
         long start = clock.nanos();
-        PutReservation spared = poll(Math.min(timeoutNanos, MAX_WAIT_FOR_WRITES_NANOS), () -> attempt.reserve(true));
+        PutReservation spared = poll(Math.min(timeoutNanos, MAX_WAIT_FOR_WRITES_NANOS), attempt, true);
         boolean ended = timeoutNanos > 0 && Thread.currentThread().isInterrupted();
         PutReservation answer =
                 spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
-                        ? poll(remainingNanos(start, timeoutNanos), () -> attempt.reserve(false))
+                        ? poll(remainingNanos(start, timeoutNanos), attempt, false)
                         : spared;
         if (answer.outcome() == PutOutcome.NO_ROOM) {
             onRefused.run();
@@ -55,8 +67,8 @@ final class RoomWaiter {
         return answer;
     }
 
-    private PutReservation poll(long timeoutNanos, Supplier<PutReservation> attempt) {
-        PutReservation answer = attempt.get();
+    private PutReservation poll(long timeoutNanos, Attempt attempt, boolean keepUnwritten) {
+        PutReservation answer = ask(attempt, keepUnwritten);
         if (answer.outcome() != PutOutcome.NO_ROOM || timeoutNanos == 0) {
             return answer;
         }
@@ -67,10 +79,23 @@ final class RoomWaiter {
                 && left > 0
                 && !Thread.currentThread().isInterrupted()) {
             clock.sleep(Math.min(pause.nextNanos(), left));
-            answer = attempt.get();
+            answer = ask(attempt, keepUnwritten);
             left = timeoutNanos - (clock.nanos() - start);
         }
         return answer;
+    }
+
+    /// Asks once, after what is over by its time was let go, and once more without the pins whose time is over.
+    private PutReservation ask(Attempt attempt, boolean keepUnwritten) {
+        if (ttlQueue != null) {
+            ttlQueue.releaseExpired();
+        }
+        PutReservation answer = attempt.reserve(keepUnwritten);
+        if (answer.outcome() != PutOutcome.NO_ROOM || pins == null) {
+            return answer;
+        }
+        pins.releaseExpired();
+        return attempt.reserve(keepUnwritten);
     }
 
     long nanos() {

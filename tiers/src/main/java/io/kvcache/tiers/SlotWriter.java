@@ -7,6 +7,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -19,7 +20,7 @@ final class SlotWriter {
     private final HostBlockTable.StoreContext storeContext;
     private final PutReservation putReservation;
     private final OpenHandle openHandle;
-    private final SegmentScope scope;
+    private final @Nullable Arena scope;
     private boolean open;
     private @Nullable ChunkedCrc crc;
 
@@ -29,7 +30,7 @@ final class SlotWriter {
         this.openHandle = openHandle;
         this.putReservation = putReservation;
         open = putReservation.outcome() == PutOutcome.RESERVED;
-        scope = SegmentScope.open(storeContext.checked() && open);
+        scope = open ? storeContext.openScope() : null;
         if (!open) {
             storeContext.openHandles().release(openHandle);
         }
@@ -48,7 +49,7 @@ final class SlotWriter {
     }
 
     MemorySegment bind(MemorySegment slot) {
-        return scope.bind(slot);
+        return HostBlockTable.StoreContext.bind(scope, slot);
     }
 
     void requireOpen() {
@@ -93,7 +94,7 @@ final class SlotWriter {
         requireOpen();
         open = false;
         try {
-            scope.close();
+            HostBlockTable.StoreContext.close(scope);
             return putReservation.replaces() && storeContext.store().tierPort().hasDisks()
                     ? retrySeal(checksum)
                     : storeContext.store().seal(putReservation.record(), checksum);
@@ -119,7 +120,7 @@ final class SlotWriter {
         if (open) {
             open = false;
             try {
-                scope.close();
+                HostBlockTable.StoreContext.close(scope);
             } finally {
                 storeContext.store().abandon(putReservation.record());
                 storeContext.notifyChanged(putReservation.record());

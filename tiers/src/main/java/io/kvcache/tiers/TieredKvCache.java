@@ -25,6 +25,7 @@ import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
+import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -71,8 +72,8 @@ public final class TieredKvCache implements LocalKvCache {
     private final BlockReads blockReads;
     private final BlockWrites puts;
     private final ObjectOperations objects;
-    private final EngineKeyOperations engine;
-    private final DiskOperations disks;
+    /// Null in a store without disks.
+    private final @Nullable TierScheduler tierScheduler;
     private final Prefetcher prefetcher;
     private final StoreShutdown storeShutdown;
     private final AccessListeners listeners = new AccessListeners();
@@ -83,16 +84,16 @@ public final class TieredKvCache implements LocalKvCache {
             HostBlockTable.StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
         store = storeContext.store();
         openHandles = storeContext.openHandles();
-        RoomWaiter roomWaiter = new RoomWaiter(storeContext.clock(), store::countRefused);
         TtlQueue ttlQueue = new TtlQueue(storeContext.clock(), store.hints());
+        TimedPins pins = new TimedPins(store, storeContext.clock());
+        RoomWaiter roomWaiter = new RoomWaiter(storeContext.clock(), store::countRefused, ttlQueue, pins);
         diskLoader = new DiskLoader(storeContext, ttlQueue);
         prefetcher = new Prefetcher(storeContext);
         blockReads = new BlockReads(storeContext, diskLoader, listeners, prefetcher);
-        hints = new Hints(store, storeContext.clock(), diskLoader, ttlQueue);
-        puts = new BlockWrites(storeContext, roomWaiter, diskLoader, hints, listeners);
+        hints = new Hints(store, storeContext.clock(), diskLoader, ttlQueue, pins);
+        puts = new BlockWrites(storeContext, roomWaiter, diskLoader, listeners);
         objects = new ObjectOperations(storeContext, roomWaiter, diskLoader, hints, listeners);
-        engine = new EngineKeyOperations(storeContext, roomWaiter, diskLoader, hints, listeners);
-        disks = new DiskOperations(storeContext);
+        tierScheduler = storeContext.tierScheduler();
         this.storeShutdown = storeShutdown;
         this.share = share;
     }
@@ -164,7 +165,7 @@ public final class TieredKvCache implements LocalKvCache {
     /// How long it takes by now to read so many bytes from the disks, after what waits to be read,
     /// in nanoseconds; 0 while nothing is known.
     public double estimateReadNanos(long bytes) {
-        return disks.estimateReadNanos(bytes);
+        return tierScheduler == null ? 0 : tierScheduler.estimateReadNanos(bytes);
     }
 
     @Override
@@ -183,7 +184,7 @@ public final class TieredKvCache implements LocalKvCache {
     /// @param timeout how long to wait for room while every block is pinned
     /// @return as [#put(BlockChain, int, int, Duration)]
     public BlockWriter put(Namespace namespace, EngineKey key, @Nullable EngineKey parent, Duration timeout) {
-        return engine.put(namespace, key, parent, Timeouts.toNanos(timeout));
+        return puts.put(namespace, key, parent, Timeouts.toNanos(timeout));
     }
 
     /// Pins one block that an engine has named.
@@ -193,29 +194,7 @@ public final class TieredKvCache implements LocalKvCache {
     public BlockTable acquire(Namespace namespace, EngineKey key, Duration timeout) {
         long timeoutNanos = Timeouts.toNanos(timeout);
         openHandles.requireOpen();
-        BlockTable resident = engine.acquireResident(namespace, key);
-        if (resident != null) {
-            return resident;
-        }
-        BlockChain chain = timeoutNanos == 0 ? null : engine.findChain(namespace, key);
-        if (chain != null) {
-            return acquire(chain, chain.length() - 1, timeout);
-        }
-        BlockTable missing = engine.emptyTable(namespace, key);
-        return timeoutNanos == 0 || !disks.isRecovering()
-                ? missing
-                : blockReads.awaitRecovery(
-                        missing,
-                        timeoutNanos,
-                        new RecoveringBlockTable.SecondLookup(
-                                1,
-                                () -> engine.contains(namespace, key),
-                                deadline -> acquireDuringRecovery(namespace, key, deadline)));
-    }
-
-    private @Nullable BlockTable acquireDuringRecovery(Namespace namespace, EngineKey key, Deadline first) {
-        BlockChain chain = engine.findChain(namespace, key);
-        return chain == null ? null : blockReads.acquireAgain(chain, chain.length() - 1, first);
+        return blockReads.acquire(namespace, key, timeoutNanos);
     }
 
     @Override
@@ -320,7 +299,9 @@ public final class TieredKvCache implements LocalKvCache {
     @Override
     public boolean flush(Duration timeout) {
         openHandles.requireOpen();
-        return disks.flush(Timeouts.toNanos(timeout));
+        long timeoutNanos = Timeouts.toNanos(timeout);
+        TierScheduler by = tierScheduler;
+        return by != null && by.awaitUntilInterrupted(by.flushBarrier(), timeoutNanos);
     }
 
     /// Has a disk that was taken out, or does not write any more, opened again now.
@@ -328,7 +309,12 @@ public final class TieredKvCache implements LocalKvCache {
     /// @param disk in the order in which disks were given to the builder
     public void reopenDisk(int disk) {
         openHandles.requireOpen();
-        disks.reopen(disk);
+        TierScheduler by = tierScheduler;
+        if (by == null || disk < 0 || disk >= by.tierCount()) {
+            throw new IndexOutOfBoundsException(
+                    "disk " + disk + " of a store with " + (by == null ? 0 : by.tierCount()));
+        }
+        by.reopen(disk);
     }
 
     @Override
@@ -353,7 +339,7 @@ public final class TieredKvCache implements LocalKvCache {
     /// What goes on between host memory and the disks, by disk.
     public List<TierTransferStats> diskStats() {
         openHandles.requireOpen();
-        return disks.stats();
+        return tierScheduler == null ? List.of() : tierScheduler.stats();
     }
 
     /// Blocks that were left on disk, as [BlockTable#blocksToRecompute] says.
@@ -364,14 +350,14 @@ public final class TieredKvCache implements LocalKvCache {
     /// What was brought from disk before anybody asked for it.
     public PrefetchStats prefetchStats() {
         openHandles.requireOpen();
-        return store.prefetchAdmission().stats();
+        return store.hints().prefetchStats();
     }
 
     /// Whether a disk has more to tell of what it held before the opening; until then [#match] and an [#acquire]
     /// without a time-out miss that.
     public boolean isRecovering() {
         openHandles.requireOpen();
-        return disks.isRecovering();
+        return tierScheduler != null && tierScheduler.isRecovering();
     }
 
     /// Waits until the disks have told all that they held before the opening. The store serves from the first
@@ -382,7 +368,7 @@ public final class TieredKvCache implements LocalKvCache {
     public boolean awaitRecovered(Duration longest) {
         long longestNanos = Timeouts.toNanos("longest", longest);
         openHandles.requireOpen();
-        return disks.awaitRecovered(longestNanos);
+        return tierScheduler == null || tierScheduler.awaitRecovered(longestNanos);
     }
 
     /// What the tree knows of the disks, and what became of blocks that might have been written.

@@ -19,6 +19,9 @@ public class MatchBenchmark {
     /// Matches in an invocation: some 30 µs, a thousand times what the clock costs.
     public static final int BATCH = 64;
 
+    /// Blocks of a chain.
+    public static final int BLOCKS = BenchChains.BLOCKS;
+
     @Benchmark
     public long whole(ResidentCache state, RandomIndexes random) {
         return matched(state, state.residentChains, random);

@@ -8,7 +8,6 @@ import io.kvcache.bench.jmh.LineReadBenchmark;
 import io.kvcache.bench.jmh.MatchBenchmark;
 import io.kvcache.bench.jmh.MetadataFootprint;
 import io.kvcache.bench.jmh.PutBenchmark;
-import io.kvcache.bench.jmh.WalkBenchmark;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.List;
@@ -28,10 +27,6 @@ final class CoreSuite {
 
     private static final MetricSource TWO_LINES =
             new MetricSource.ConstantMetric("its two lines", () -> MetadataFootprint.LINES_BYTES);
-
-    /// Memory decides what a walk costs: two lines a block, of which look-ups ahead fetch some side by side. Recorded
-    /// runs have 0.64 to 0.85 on machines with 111 to 167 ns a line.
-    private static final double WALK_BY_LINE = 0.9;
 
     private CoreSuite() {}
 
@@ -69,7 +64,7 @@ final class CoreSuite {
                         "match-allocation",
                         "How many bytes does a match allocate for each of 8,192 blocks?",
                         "B/block",
-                        MetricSource.allocationPer("match", (long) MatchBenchmark.BATCH * WalkBenchmark.BLOCKS, MATCH),
+                        MetricSource.allocationPer("match", (long) MatchBenchmark.BATCH * MatchBenchmark.BLOCKS, MATCH),
                         MetricSource.allocationPer(
                                 "line read", LineReadBenchmark.BATCH, JmhRun.of("LineReadBenchmark.read")),
                         new Threshold.AtMost(0.01)),
@@ -84,13 +79,6 @@ final class CoreSuite {
 
     private static List<BenchmarkSpec> records() {
         return List.of(
-                new BenchmarkSpec(
-                        "walk",
-                        "What would a match cost a block if it looked up each in order?",
-                        "ns/block",
-                        MetricSource.nanosPer("find", WalkBenchmark.BLOCKS, JmhRun.of("WalkBenchmark.walk")),
-                        LINE,
-                        new Threshold.RatioAtMost(WALK_BY_LINE)),
                 new BenchmarkSpec(
                         "acquire",
                         "What does it cost to take and give back a resident chain's table?",

@@ -7,14 +7,18 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
+import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.HostStore.PrefetchStats;
+import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
+import io.kvcache.core.store.RecordStates.ExpiredBlocks;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.IntPredicate;
@@ -28,11 +32,22 @@ import java.util.function.Predicate;
 /// A hint that something is over reaches it in host memory, on the disk that alone has it, and among what waits to be
 /// written. Hints about objects reach those in host memory, and of those on disk only that they are over.
 ///
+/// What readers are likely to ask for next is brought in from disk here too ([#startPrefetch]).
+///
 /// **Threads.** Any.
 public final class HintApplier {
 
     /// Blocks that are told of in one turn of the lock.
     static final int BATCH = 256;
+
+    /// Uses of other blocks that come first at most: a few clients that read a sequence each.
+    private static final int MAX_PREFETCH_DISTANCE = 64;
+
+    private static final int MAX_PREFETCH_SHARE = 8;
+
+    /// A block with more behind it is a beginning that all share: which of them comes is a mere
+    /// guess.
+    private static final int MAX_CONTINUATIONS = 16;
 
     private final RecordPool pool;
     private final BlockTree tree;
@@ -43,8 +58,10 @@ public final class HintApplier {
     private final DiskUsageTable disks;
     private final WriteBackQueue writeBackQueue;
     private final RecordStates recordStates;
-    private final SlotReservations reservations;
+    private final SlotAllocator slotAllocator;
     private final RecordLookup lookup;
+    private final PrefetchTracker prefetchTracker;
+    private final ExpiredBlocks expiredBlocks;
     private final ReentrantLock lock;
 
     HintApplier(
@@ -56,7 +73,7 @@ public final class HintApplier {
             DiskUsageTable disks,
             WriteBackQueue writeBackQueue,
             RecordStates recordStates,
-            SlotReservations reservations,
+            SlotAllocator slotAllocator,
             RecordLookup lookup,
             ReentrantLock lock) {
         pool = tree.pool();
@@ -68,8 +85,10 @@ public final class HintApplier {
         this.disks = disks;
         this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
-        this.reservations = reservations;
+        this.slotAllocator = slotAllocator;
         this.lookup = lookup;
+        prefetchTracker = recordStates.prefetched();
+        expiredBlocks = recordStates.expired();
         this.lock = lock;
     }
 
@@ -267,10 +286,10 @@ public final class HintApplier {
     ///
     /// @return whether it is one
     private boolean demoteUnlessContinued(int record) {
-        if (recordStates.expired().hasLiveChildren(record)) {
+        if (expiredBlocks.hasLiveChildren(record)) {
             return false;
         }
-        recordStates.expired().add(record);
+        expiredBlocks.add(record);
         if (recordStates.stateOf(record) == ControlWord.SEALED) {
             recordStates.policyOf(record).demote(record);
             writeBackQueue.cancelWrite(record);
@@ -290,10 +309,10 @@ public final class HintApplier {
     /// A record is known to be used soon, whatever was said of it before: it is over no longer.
     private void expect(int record) {
         boolean resident = recordStates.stateOf(record) == ControlWord.SEALED;
-        if (recordStates.expired().contains(record) && !resident) {
+        if (expiredBlocks.contains(record) && !resident) {
             disks.order(record).touch(record);
         }
-        recordStates.expired().onUsed(record);
+        expiredBlocks.onUsed(record);
         if (resident) {
             recordStates.policyOf(record).expect(record);
         }
@@ -386,7 +405,7 @@ public final class HintApplier {
             // It has no slot that would tell its size.
             if (own
                     && announce(
-                            policies.getOrCreate(reservations.classOf(record).id(), shares.group(record)), key, uses)) {
+                            policies.getOrCreate(slotAllocator.classOf(record).id(), shares.group(record)), key, uses)) {
                 expect(record);
             }
             return false;
@@ -433,5 +452,243 @@ public final class HintApplier {
         boolean own = RecordHandle.isFound(handle)
                 && RecordFlags.isObjectOf(pool.flags(RecordHandle.record(handle)), namespace);
         return own ? RecordHandle.record(handle) : NONE;
+    }
+
+    /// Begins to bring in a record that is on disk alone, if it is worth the room, and the block above it is in
+    /// host memory or on its way there.
+    ///
+    /// Only in unused room, or in the place of what promises less: one use within [#MAX_PREFETCH_DISTANCE] uses,
+    /// by the odds that earlier ones of these were used, is held against what the next victim promises. Nothing
+    /// goes for them that waits to be written, and an eighth of what is sure to its tenant is all that they hold
+    /// unused. So guesses that come true seldom take less and less, of each tenant apart. What a hint said is over
+    /// is not brought in.
+    ///
+    /// @param generation of its handle
+    /// @return whether it does; the caller has it read then
+    public boolean startPrefetch(int record, int generation) {
+        lock.lock();
+        try {
+            long control = pool.control(record);
+            boolean away = ControlWord.state(control) == ControlWord.ON_DISK
+                    && ControlWord.generation(control) == generation;
+            if (!away
+                    || !slotAllocator.isParentAvailable(record)
+                    || expiredBlocks.contains(record)
+                    || isOverLimit(record)) {
+                return false;
+            }
+            lookup.drainUses();
+            if (!isWorthSlot(record) || !slotAllocator.startPrefetch(record)) {
+                return false;
+            }
+            prefetchTracker.add(record);
+            return true;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// The likeliest continuation of a block that is on disk alone: of the blocks behind it the one
+    /// that was used last.
+    ///
+    /// @param handle of the block, which may have gone by now
+    /// @return its handle, or [RecordHandle#MISS] when all that is known behind the block is in host
+    ///     memory, or nothing is
+    public long likelyNextOnDisk(long handle) {
+        lock.lock();
+        try {
+            int record = RecordHandle.record(handle);
+            if (ControlWord.generation(pool.control(record)) != RecordHandle.generation(handle)) {
+                return RecordHandle.MISS;
+            }
+            int[] next = {RecordView.NONE};
+            boolean few = tree.allChildrenMatch(record, MAX_CONTINUATIONS, child -> {
+                boolean away = ControlWord.state(pool.control(child)) == ControlWord.ON_DISK
+                        && !expiredBlocks.contains(child);
+                if (away && (next[0] == RecordView.NONE || lastUse(child) > lastUse(next[0]))) {
+                    next[0] = child;
+                }
+                return true;
+            });
+            return few && next[0] != RecordView.NONE ? pool.handle(next[0]) : RecordHandle.MISS;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    private long lastUse(int record) {
+        return disks.order(record).lastUse(record);
+    }
+
+    private boolean isOverLimit(int record) {
+        int group = shares.group(record);
+        return prefetchTracker.unusedBytes(group) + pool.bytes(record) > shares.guaranteedBytes(group) / MAX_PREFETCH_SHARE;
+    }
+
+    private boolean isWorthSlot(int record) {
+        EvictionPolicy policy = policies.find(slotAllocator.classOf(record).id(), shares.group(record));
+        if (slabs.freeSlabs() > 0 || policy == null || policy.size() == 0) {
+            return true;
+        }
+        double rate = prefetchTracker.hitProbability(shares.group(record)) / MAX_PREFETCH_DISTANCE;
+        double lowest = policy.lowestScore();
+        boolean byAge = Double.isNaN(lowest);
+        return byAge ? (policies.now() - policy.victimLastUse()) * rate >= 1 : rate >= lowest;
+    }
+
+    /// What became of those that were begun.
+    public PrefetchStats prefetchStats() {
+        lock.lock();
+        try {
+            lookup.drainUses();
+            return prefetchTracker.stats();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Records that were brought into host memory because a caller is likely to read them, until that
+    /// happens or they leave.
+    ///
+    /// A guess that is not read is no use: for policies, for admission to disk and for the odds of
+    /// reuse that it learns only the read counts that a record was brought for ([#onUsed]). Only a policy
+    /// that orders by the coming alone hears of nothing else. The same holds of what a hint has brought
+    /// in: the hint is no use, and the read is one.
+    ///
+    /// What is held unused, and how often guesses came true, is known for each group of [MemoryShares] apart:
+    /// one tenant's bad guesses do not end another's.
+    ///
+    /// **Threads.** Owned by the store's lock.
+    static final class PrefetchTracker {
+
+        /// What is kept of all outcomes before at each one: the last 256 count for two thirds.
+        private static final double DECAY = 1 - 1.0 / 256;
+
+        /// Taken for used before anything is known.
+        private static final double PRIOR_USES = 4;
+
+        private final RecordPool pool;
+        private final MemoryShares shares;
+        private Accuracy[] accuracyByGroup = {};
+        private long started;
+        private long used;
+        private long wasted;
+        private long unusedBytes;
+
+        /// Of one group.
+        private static final class Accuracy {
+            private long unusedBytes;
+            private double recentlyUsed = PRIOR_USES;
+            private double recent = PRIOR_USES;
+        }
+
+        PrefetchTracker(RecordPool pool, MemoryShares shares) {
+            this.pool = pool;
+            this.shares = shares;
+        }
+
+        private Accuracy accuracyOf(int group) {
+            int known = accuracyByGroup.length;
+            if (group >= known) {
+                accuracyByGroup = Arrays.copyOf(accuracyByGroup, group + 1);
+                Arrays.setAll(accuracyByGroup, each -> each < known ? accuracyByGroup[each] : new Accuracy());
+            }
+            return accuracyByGroup[group];
+        }
+
+        /// A record has a slot, and is about to be read into it.
+        void add(int record) {
+            pool.setFlags(record, RecordFlags.PREFETCHED, true);
+            started++;
+            unusedBytes += pool.bytes(record);
+            accuracyOf(shares.group(record)).unusedBytes += pool.bytes(record);
+        }
+
+        /// Whether a record was brought in, or is about to come, and was not used.
+        boolean isUnused(int record) {
+            return RecordFlags.has(pool.flags(record), RecordFlags.PREFETCHED);
+        }
+
+        /// A record is on its way without a caller that waits: for a hint, or above what is being put.
+        void markUnrequested(int record) {
+            pool.setFlags(record, RecordFlags.UNREQUESTED, true);
+        }
+
+        /// A caller waits for a record now.
+        void markRequested(int record) {
+            pool.setFlags(record, RecordFlags.UNREQUESTED, false);
+        }
+
+        /// A record has come.
+        ///
+        /// @return whether that is no use: it was a guess, or no caller has waited for it
+        boolean onLoaded(int record) {
+            boolean unawaited = RecordFlags.has(pool.flags(record), RecordFlags.UNREQUESTED);
+            pool.setFlags(record, RecordFlags.UNREQUESTED, false);
+            return unawaited || isUnused(record);
+        }
+
+        /// A record is used.
+        ///
+        /// @return whether it was brought in for this
+        boolean onUsed(int record) {
+            if (!isUnused(record)) {
+                return false;
+            }
+            used++;
+            remove(record, 1);
+            return true;
+        }
+
+        /// A record's slot goes.
+        void onSlotReleased(int record) {
+            pool.setFlags(record, RecordFlags.UNREQUESTED, false);
+            if (isUnused(record)) {
+                wasted++;
+                remove(record, 0);
+            }
+        }
+
+        private void remove(int record, int success) {
+            pool.setFlags(record, RecordFlags.PREFETCHED, false);
+            unusedBytes -= pool.bytes(record);
+            Accuracy accuracy = accuracyOf(shares.group(record));
+            accuracy.unusedBytes -= pool.bytes(record);
+            accuracy.recentlyUsed = DECAY * accuracy.recentlyUsed + success;
+            accuracy.recent = DECAY * accuracy.recent + 1;
+        }
+
+        /// Odds that one of a group is used, above 0 to 1, by those of late.
+        double hitProbability(int group) {
+            return accuracyOf(group).recentlyUsed / accuracyOf(group).recent;
+        }
+
+        /// Bytes of a group that are here or on their way, and were not used yet.
+        long unusedBytes(int group) {
+            return accuracyOf(group).unusedBytes;
+        }
+
+        /// Checks that each that was not used yet has a slot, and their bytes.
+        void validate() {
+            long bytes = 0;
+            long count = 0;
+            for (int record = 0; record < pool.highWaterMark(); record++) {
+                boolean tracked =
+                        ControlWord.state(pool.control(record)) != ControlWord.FREE && RecordFlags.isPrefetch(pool.flags(record));
+                if (tracked && pool.hostPage(record) == SlabPool.NONE) {
+                    throw new AssertionError("record " + record + " was prefetched or is on its way, and has no slot");
+                }
+                count += tracked && isUnused(record) ? 1 : 0;
+                bytes += tracked && isUnused(record) ? pool.bytes(record) : 0;
+            }
+            if (bytes != unusedBytes || started != used + wasted + count) {
+                throw new AssertionError("prefetched are " + bytes + " bytes, counted as " + stats());
+            }
+        }
+
+        /// What became of them.
+        PrefetchStats stats() {
+            return new PrefetchStats(started, used, wasted, unusedBytes);
+        }
     }
 }

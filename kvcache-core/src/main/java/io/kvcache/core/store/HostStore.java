@@ -22,8 +22,7 @@ import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-import io.kvcache.core.store.PrefetchTracker.PrefetchAdmission;
-import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
+import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
@@ -60,6 +59,7 @@ public final class HostStore implements AutoCloseable {
     private static final int LOADS_PER_BATCH = 64;
 
     private final HostMemory slotMemory;
+    private final MemorySegment slots;
     private final HostMemory recordMemory;
     final RecordPool pool;
     final BlockTree tree;
@@ -73,12 +73,10 @@ public final class HostStore implements AutoCloseable {
     final RecordStates recordStates;
     private final StoreEvents storeEvents;
     private final SlotAllocator slotAllocator;
-    private final SlotReservations reservations;
     private final RecordLookup lookup;
     private final TierPort tierPort;
     private final NamespaceScan namespaceScan;
     private final HintApplier hintApplier;
-    private final PrefetchAdmission prefetchAdmission;
     private final ReentrantLock lock;
 
     /// Reserves the memory of a store.
@@ -96,7 +94,8 @@ public final class HostStore implements AutoCloseable {
         recordMemory = reserveRecords(memory, config.records());
         pool = new RecordPool(recordMemory.segment(), config.records());
         tree = new BlockTree(pool);
-        slabs = new SlabPool(slotMemory.segment());
+        slots = slotMemory.segment();
+        slabs = new SlabPool(slots);
         objectLinks = new ObjectLinks(pool);
         policies = new SlotClassPolicies(config.policy(), objectLinks, slabs);
         namespaceRegistry = new NamespaceRegistry(slabs, policies);
@@ -105,11 +104,7 @@ public final class HostStore implements AutoCloseable {
         writeBackQueue = new WriteBackQueue(
                 pool, tree, new WriteAdmission(pool, objectLinks, namespaceRegistry, policies.state()));
         storeEvents = new StoreEvents(pool, namespaceRegistry, events, lock);
-        recordStates = new RecordStates(tree, slabs, policies, shares, objectLinks, disks, writeBackQueue, storeEvents);
-        DiskResidency diskResidency = new DiskResidency(
-                tree, namespaceRegistry, policies, shares, disks, storeEvents, writeBackQueue, recordStates);
-        slotAllocator = new SlotAllocator(tree, slabs, policies, shares, writeBackQueue, recordStates, diskResidency);
-        reservations = new SlotReservations(
+        recordStates = new RecordStates(
                 tree,
                 slabs,
                 namespaceRegistry,
@@ -118,8 +113,17 @@ public final class HostStore implements AutoCloseable {
                 objectLinks,
                 disks,
                 writeBackQueue,
-                recordStates,
-                slotAllocator);
+                storeEvents);
+        slotAllocator = new SlotAllocator(
+                tree,
+                slabs,
+                namespaceRegistry,
+                policies,
+                shares,
+                objectLinks,
+                disks,
+                writeBackQueue,
+                recordStates);
         lookup = new RecordLookup(tree, namespaceRegistry, recordStates, writeBackQueue, lock);
         tierPort = new TierPort(
                 tree,
@@ -129,7 +133,6 @@ public final class HostStore implements AutoCloseable {
                 disks,
                 writeBackQueue,
                 recordStates,
-                diskResidency,
                 slotAllocator,
                 lock);
         namespaceScan = new NamespaceScan(
@@ -143,11 +146,9 @@ public final class HostStore implements AutoCloseable {
                 disks,
                 writeBackQueue,
                 recordStates,
-                reservations,
+                slotAllocator,
                 lookup,
                 lock);
-        prefetchAdmission =
-                new PrefetchAdmission(tree, slabs, policies, shares, disks, recordStates, reservations, lookup, lock);
     }
 
     private HostMemory reserveRecords(HostMemorySource memory, int records) {
@@ -231,7 +232,7 @@ public final class HostStore implements AutoCloseable {
                             slabs.unusedSlabs(),
                             slotAllocator.slabMoves()),
                     new CacheStats.Records(pool.capacity(), pool.live(), bytesPerRecord()),
-                    reservations.stats(),
+                    slotAllocator.putStats(),
                     new CacheStats.Removals(
                             storeEvents.hostRemovals(EventKind.EVICTED),
                             storeEvents.hostRemovals(EventKind.DROPPED),
@@ -307,7 +308,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             lookup.drainUses();
-            return reservations.count(reservations.reserveBlock(entry, chain, index, sparing));
+            return slotAllocator.count(slotAllocator.reserveBlock(entry, chain, index, sparing));
         } finally {
             lock.unlock();
         }
@@ -320,7 +321,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             lookup.drainUses();
-            return reservations.count(reservations.reserveBlock(entry, block, sparing));
+            return slotAllocator.count(slotAllocator.reserveBlock(entry, block, sparing));
         } finally {
             lock.unlock();
         }
@@ -342,7 +343,7 @@ public final class HostStore implements AutoCloseable {
             lock.lock();
             try {
                 for (int left = LOADS_PER_BATCH; comes && left > 0 && loadBatch.end() < to; left--) {
-                    comes = loadBatch.startNext(chain, tree, reservations, pins);
+                    comes = loadBatch.startNext(chain, tree, slotAllocator, pins);
                 }
             } finally {
                 lock.unlock();
@@ -358,7 +359,7 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             boolean same = ControlWord.generation(pool.control(record)) == generation;
-            return same ? reservations.load(record, pins) : LoadOutcome.NOT_FOUND;
+            return same ? slotAllocator.load(record, pins) : LoadOutcome.NOT_FOUND;
         } finally {
             lock.unlock();
         }
@@ -375,7 +376,7 @@ public final class HostStore implements AutoCloseable {
         SpinLock.lock(lock);
         try {
             lookup.drainUses();
-            return reservations.count(reservations.reserveObject(entry, object, sparing));
+            return slotAllocator.count(slotAllocator.reserveObject(entry, object, sparing));
         } finally {
             lock.unlock();
         }
@@ -456,7 +457,7 @@ public final class HostStore implements AutoCloseable {
     public void abandon(int record) {
         lock.lock();
         try {
-            reservations.countAbandoned();
+            slotAllocator.countAbandoned();
             recordStates.abandonFill(record);
         } finally {
             lock.unlock();
@@ -468,7 +469,7 @@ public final class HostStore implements AutoCloseable {
     public void countRefused() {
         lock.lock();
         try {
-            reservations.countRefused();
+            slotAllocator.countRefused();
         } finally {
             lock.unlock();
         }
@@ -521,14 +522,9 @@ public final class HostStore implements AutoCloseable {
         return namespaceScan.blocks(entry);
     }
 
-    /// What callers know of the future.
+    /// What callers know of the future, and what is brought from disk before it is asked for.
     public HintApplier hints() {
         return hintApplier;
-    }
-
-    /// What is brought from disk before it is asked for.
-    public PrefetchAdmission prefetchAdmission() {
-        return prefetchAdmission;
     }
 
     /// The records, for callers that hold a pin or accept a stale answer.
@@ -543,12 +539,12 @@ public final class HostStore implements AutoCloseable {
 
     /// All memory for blocks and objects: what a device may be told that spans will lie in.
     public MemorySegment memory() {
-        return slotMemory.segment();
+        return slots;
     }
 
     /// The memory of a slot that the caller has pinned or reserved, cut to `bytes`.
     public MemorySegment slotSegment(int page, long bytes) {
-        return slabs.segment(page, bytes);
+        return slots.asSlice(Pages.offset(page), bytes);
     }
 
     /// The slots of an object that the caller has pinned or reserved.
@@ -711,7 +707,7 @@ public final class HostStore implements AutoCloseable {
         }
 
         /// Begins with the next block; under the store's lock.
-        boolean startNext(BlockChain chain, BlockTree tree, SlotReservations reservations, int pins) {
+        boolean startNext(BlockChain chain, BlockTree tree, SlotAllocator slotAllocator, int pins) {
             RecordPool pool = tree.pool();
             int index = from + count;
             int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
@@ -719,7 +715,7 @@ public final class HostStore implements AutoCloseable {
                     && pool.depth(record) == index
                     && RecordFlags.isBlockOf(pool.flags(record), namespace)
                     && (count == 0 || pool.parent(record) == records[count - 1]);
-            LoadOutcome start = inPlace ? reservations.load(record, pins) : LoadOutcome.NOT_FOUND;
+            LoadOutcome start = inPlace ? slotAllocator.load(record, pins) : LoadOutcome.NOT_FOUND;
             if (start.isAvailable()) {
                 started.set(count, start == LoadOutcome.STARTED);
                 disks[count] = (byte) (start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : 0);

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
-import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
+import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;

@@ -7,7 +7,6 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-import io.kvcache.core.store.RecordStates.RecordPins;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
@@ -27,13 +26,9 @@ import java.util.function.LongConsumer;
 /// **Threads.** Any.
 public final class RecordLookup {
 
-    /// Look-ups of a walk that are under way together: about as many misses as a core keeps track of.
-    private static final int PREFETCH_DISTANCE = 16;
-
     private final RecordPool pool;
     private final BlockTree tree;
     private final NamespaceRegistry namespaceRegistry;
-    private final RecordPins pins;
     private final RecordStates recordStates;
     private final WriteBackQueue writeBackQueue;
     private final ReentrantLock lock;
@@ -51,7 +46,6 @@ public final class RecordLookup {
         this.recordStates = recordStates;
         this.writeBackQueue = writeBackQueue;
         this.lock = lock;
-        pins = recordStates.pins();
     }
 
     /// How many leading blocks of the chain are here, looking at `limit` at most. Allocates nothing.
@@ -156,35 +150,6 @@ public final class RecordLookup {
         }
     }
 
-    /// Looks every block up, from the first on, and answers how many are here before one is not: what
-    /// [#match] finds by knowing that they form a prefix.
-    ///
-    /// One look-up waits for memory once or twice. Here the lines of sixteen are asked for before any is
-    /// compared, so that their waits overlap.
-    public int walk(BlockChain chain, int limit) {
-        int namespace = namespaceRegistry.idOf(chain.namespace());
-        int[] first = new int[PREFETCH_DISTANCE];
-        for (int at = 0; at < limit; at += PREFETCH_DISTANCE) {
-            int end = Math.min(limit, at + PREFETCH_DISTANCE);
-            for (int index = at; index < end; index++) {
-                first[index - at] = tree.bucketHead(chain.keyLo(index));
-            }
-            long taken = 0;
-            for (int index = at; index < end; index++) {
-                taken |= tree.prefetchLine(first[index - at]);
-            }
-            if (taken == 0) {
-                return at;
-            }
-            for (int index = at; index < end; index++) {
-                if (!contains(chain, index, namespace)) {
-                    return index;
-                }
-            }
-        }
-        return limit;
-    }
-
     private boolean contains(BlockChain chain, int index, int namespace) {
         return isBlockAt(find(chain.keyHi(index), chain.keyLo(index)), index, namespace);
     }
@@ -275,14 +240,14 @@ public final class RecordLookup {
         while (true) {
             long handle = find(hi, lo);
             if (!RecordHandle.isFound(handle)
-                    || pins.pin(RecordHandle.record(handle), RecordHandle.generation(handle))) {
+                    || pool.pin(RecordHandle.record(handle), RecordHandle.generation(handle))) {
                 return handle;
             }
         }
     }
 
     private boolean pin(long handle) {
-        boolean pinned = pins.pin(RecordHandle.record(handle), RecordHandle.generation(handle));
+        boolean pinned = pool.pin(RecordHandle.record(handle), RecordHandle.generation(handle));
         if (pinned) {
             touch(handle);
         }
@@ -293,7 +258,7 @@ public final class RecordLookup {
     ///
     /// @throws IllegalStateException when the record has none
     public void unpin(int record) {
-        if (pins.unpin(record)) {
+        if (pool.unpin(record)) {
             lock.lock();
             try {
                 recordStates.reap(record);
@@ -333,7 +298,7 @@ public final class RecordLookup {
             return;
         }
         recordStates.onUsed(record);
-        recordStates.prefetched().onUsed(record);
+        recordStates.confirmPrefetch(record);
         EvictionPolicy policy = recordStates.policyOf(record);
         policy.touch(record);
         writeBackQueue.onUsed(record);
@@ -345,7 +310,7 @@ public final class RecordLookup {
     /// for this.
     private void notifyAncestors(int record, boolean policies, boolean admission) {
         for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
-            boolean guessed = recordStates.prefetched().onUsed(at);
+            boolean guessed = recordStates.confirmPrefetch(at);
             if (policies) {
                 recordStates.policyOf(at).touch(at);
             }

@@ -8,16 +8,20 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
+import io.kvcache.core.store.HintApplier.PrefetchTracker;
+import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.TierRecovery.RecoveryExclusions;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
-import io.kvcache.core.tree.RecordPool;
 import io.kvcache.core.tree.RecordPool.NewRecordFields;
+import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayDeque;
+import java.util.List;
 
 /// What a record goes through between being reserved and being freed, and everything that has to be told of
 /// it: index, policy, events, slots, parent.
@@ -26,7 +30,9 @@ import java.util.ArrayDeque;
 /// of the index, so that no look-up finds it again, but in its place until the last pin and the last child
 /// are gone. A writer counts as one pin, as does a load.
 ///
-/// A record with a place on disk stays when its slot goes: it is ON_DISK then.
+/// A record with a place on disk stays when its slot goes: it is ON_DISK then. All blocks above it are on disk too:
+/// one is placed only when the block above is, and a record that loses its place takes the places of all below it
+/// along.
 ///
 /// **Threads.** Owned by the store's lock.
 final class RecordStates {
@@ -34,11 +40,11 @@ final class RecordStates {
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
+    private final NamespaceRegistry namespaceRegistry;
     private final SlotClassPolicies policies;
     private final DiskUsageTable disks;
     private final WriteBackQueue writeBackQueue;
     private final StoreEvents storeEvents;
-    private final RecordPins pins;
     private final RecoveryExclusions recoveryExclusions = new RecoveryExclusions();
     private final MemoryShares shares;
     private final ObjectLinks objectLinks;
@@ -48,6 +54,7 @@ final class RecordStates {
     RecordStates(
             BlockTree tree,
             SlabPool slabs,
+            NamespaceRegistry namespaceRegistry,
             SlotClassPolicies policies,
             MemoryShares shares,
             ObjectLinks objectLinks,
@@ -57,20 +64,15 @@ final class RecordStates {
         pool = tree.pool();
         this.tree = tree;
         this.slabs = slabs;
+        this.namespaceRegistry = namespaceRegistry;
         this.policies = policies;
         this.shares = shares;
         this.objectLinks = objectLinks;
         this.disks = disks;
         this.writeBackQueue = writeBackQueue;
         this.storeEvents = storeEvents;
-        pins = new RecordPins(pool);
         prefetchTracker = new PrefetchTracker(pool, shares);
         expiredBlocks = new ExpiredBlocks(pool, tree);
-    }
-
-    /// Claims on records, which readers make without the lock.
-    RecordPins pins() {
-        return pins;
     }
 
     /// The records that were brought into host memory ahead of their readers.
@@ -88,14 +90,21 @@ final class RecordStates {
         return recoveryExclusions;
     }
 
+    /// A record is used.
+    ///
+    /// @return whether it was brought in ahead for this
+    boolean confirmPrefetch(int record) {
+        return RecordFlags.has(pool.flags(record), RecordFlags.PREFETCHED) && prefetchTracker.onUsed(record);
+    }
+
     /// Claims an unpinned sealed record for eviction.
     boolean claim(int record) {
-        return pins.claim(record, ControlWord.SEALED);
+        return pool.claim(record, ControlWord.SEALED);
     }
 
     /// Claims an unpinned record that is on disk alone for eviction.
     boolean claimOnDisk(int record) {
-        return pins.claim(record, ControlWord.ON_DISK);
+        return pool.claim(record, ControlWord.ON_DISK);
     }
 
     /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from
@@ -170,7 +179,7 @@ final class RecordStates {
             storeEvents.onKnown(record);
         }
         expiredBlocks.onUsed(record);
-        if (prefetchTracker.onLoaded(record)) {
+        if (RecordFlags.isPrefetch(pool.flags(record)) && prefetchTracker.onLoaded(record)) {
             policyOf(record).onPrefetched(record);
         } else {
             policyOf(record).admit(record);
@@ -183,7 +192,7 @@ final class RecordStates {
             writeBackQueue.onReplaced(record);
         } else if (!known) {
             writeBackQueue.onStored(record);
-        } else if (!prefetchTracker.isUnused(record)) { // a guess is used when it is read, if it ever is
+        } else if (!RecordFlags.has(pool.flags(record), RecordFlags.PREFETCHED)) { // a guess is used when it is read, if it ever is
             writeBackQueue.onUsed(record);
         }
     }
@@ -362,7 +371,7 @@ final class RecordStates {
 
     /// Takes a writer's or a load's pin away.
     void release(int record) {
-        if (pins.unpin(record)) {
+        if (pool.unpin(record)) {
             reap(record);
         }
     }
@@ -390,7 +399,9 @@ final class RecordStates {
     }
 
     private int free(int record) {
-        prefetchTracker.onSlotReleased(record);
+        if (RecordFlags.isPrefetch(pool.flags(record))) {
+            prefetchTracker.onSlotReleased(record);
+        }
         expiredBlocks.remove(record);
         int page = pool.hostPage(record);
         int before = objectLinks.onSlotReleased(record);
@@ -514,57 +525,220 @@ final class RecordStates {
         return ControlWord.state(pool.control(record));
     }
 
-    /// Claims on records: pins, and the claim that ends them all, eviction. By anyone, without the lock.
-    static final class RecordPins {
-
-        private final RecordPool pool;
-
-        RecordPins(RecordPool pool) {
-            this.pool = pool;
+    /// A record's copy was written or found.
+    ///
+    /// @return false when it may not count, because the block above is not on disk
+    boolean addCopy(int record, long address, int checksum) {
+        if (!disks.allowsChildren(pool.parent(record))) {
+            return false;
         }
+        disks.setAddress(record, address, checksum);
+        pool.setFlags(record, RecordFlags.USED_ON_DISK, false);
+        onCopyChanged(record);
+        storeEvents.onStored(record, TierKind.DISK);
+        connectDescendants(record);
+        return true;
+    }
 
-        /// Pins a sealed record of this generation.
-        ///
-        /// @throws IllegalStateException when the record has as many pins as fit its control word: tables leak
-        boolean pin(int record, int generation) {
-            while (true) {
-                long control = pool.control(record);
-                if (ControlWord.generation(control) != generation || ControlWord.state(control) != ControlWord.SEALED) {
-                    return false;
+    /// Makes what was found below a record findable, now that the record is on disk.
+    void connectDescendants(int record) {
+        if (!pool.hasChildren(record)) {
+            return;
+        }
+        ArrayDeque<Integer> ready = new ArrayDeque<>();
+        ready.add(record);
+        while (!ready.isEmpty()) {
+            tree.forEachChild(ready.poll(), child -> {
+                if (stateOf(child) == ControlWord.ORPHAN) {
+                    connect(child);
+                    ready.add(child);
                 }
-                if (ControlWord.pins(control) == ControlWord.MAX_PINS) {
-                    throw new IllegalStateException("record " + record + " has " + ControlWord.MAX_PINS
-                            + " pins and takes no more: tables are leaking");
-                }
-                if (pool.casControl(record, control, control + 1)) {
-                    return true;
-                }
+            });
+        }
+    }
+
+    /// Makes a record findable that was found on disk with all above it.
+    void connect(int record) {
+        pool.transition(record, ControlWord.ON_DISK, 0);
+        policies.state().clearLabel(record);
+        writeBackQueue.onRecovered(record);
+        disks.order(record).addRecovered(record);
+        storeEvents.onKnown(record);
+        storeEvents.onStored(record, TierKind.DISK);
+    }
+
+    /// Forgets the copies on disk of a record and of all below it.
+    void forgetSubtree(int root) {
+        int above = pool.parent(root);
+        tree.forEachDescendant(root, record -> {
+            if (pool.diskAddress(record) != NONE) {
+                forgetOne(record);
+            } else {
+                reapOne(record);
+            }
+        });
+        reap(above);
+    }
+
+    private void forgetOne(int record) {
+        int state = stateOf(record);
+        if (state == ControlWord.ON_DISK || state == ControlWord.ORPHAN) {
+            markSubtreeDeleted(record, EventKind.EVICTED);
+        } else {
+            storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.DISK);
+            tombstoneObject(record);
+            disks.clearAddress(record);
+            onCopyChanged(record);
+        }
+    }
+
+    /// Forgets what a disk has of a run of record numbers.
+    void forgetDisk(int disk, int from, int to) {
+        for (int record = from; record < to; record++) {
+            boolean there = stateOf(record) != ControlWord.FREE
+                    && pool.diskAddress(record) != NONE
+                    && DiskAddress.diskOf(pool.diskAddress(record)) == disk;
+            if (there) {
+                forgetSubtree(record);
             }
         }
+    }
 
-        /// Takes a pin away.
-        ///
-        /// @return whether that was the last pin on a deleted record, which [RecordStates#reap] may now free
-        /// @throws IllegalStateException when the record has no pin
-        boolean unpin(int record) {
-            while (true) {
-                long control = pool.control(record);
-                if (ControlWord.pins(control) == 0) {
-                    throw new IllegalStateException("record " + record + " is released and holds no pin");
-                }
-                if (pool.casControl(record, control, control - 1)) {
-                    return ControlWord.state(control) == ControlWord.DELETED && ControlWord.pins(control) == 1;
-                }
+    /// Evicts what was used least recently of the group that has most for its weight, while more is alive
+    /// on a disk than may be. On a disk that is ranked those are spared that the host tier's policy
+    /// wants more than others.
+    void trim(int disk) {
+        DiskUsage account = disks.usage(disk);
+        while (account.isOverLimit()) {
+            int victim = account.evictUnlessExempt(this::claimOnDisk, this::rank);
+            if (victim == NONE) {
+                return;
+            }
+            onEvictedFromDisk(victim);
+        }
+    }
+
+    /// Evicts one record that is on disk alone, whichever disk that is, to free the record itself.
+    boolean freeRecordOnDisk(int keep) {
+        for (int disk = 0; disk < disks.disks(); disk++) {
+            int victim = disks.usage(disk).evict(record -> record != keep && claimOnDisk(record));
+            if (victim != NONE) {
+                onEvictedFromDisk(victim);
+                return true;
             }
         }
+        return false;
+    }
 
-        /// Claims an unpinned record in a state for eviction.
-        boolean claim(int record, int state) {
-            long control = pool.control(record);
-            return ControlWord.state(control) == state
-                    && ControlWord.pins(control) == 0
-                    && pool.casControl(record, control, control + ((long) (ControlWord.EVICTING - state) << 24));
+    /// The record whose copy lies at a place, or -1.
+    int recordAt(long keyHi, long keyLo, long address) {
+        for (int at = pool.bucketHead(keyLo); at != NONE; at = pool.bucketNext(at)) {
+            if (pool.keyLo(at) == keyLo && pool.keyHi(at) == keyHi && pool.diskAddress(at) == address) {
+                return at;
+            }
         }
+        return NONE;
+    }
+
+    /// What is alive of a part of a span that is about to be reclaimed.
+    void collectLive(int disk, ReclaimCandidates offer, int from, int to, List<LiveCopy> live) {
+        boolean ranked = disks.usage(disk).isRanked();
+        for (int i = from; i < to; i++) {
+            int record = recordAt(offer.keyHi(i), offer.keyLo(i), DiskAddress.of(disk, offer.address(i)));
+            if (record != NONE) {
+                boolean within = disks.usage(disk).isWithinShare(shares.group(record));
+                double rank = ranked ? rank(record) : 0;
+                live.add(new LiveCopy(i, record, within, isInUse(record), rank, keepingScore(record)));
+            }
+        }
+    }
+
+    /// Forgets a copy that was not kept, if it still counts, with all below it.
+    void discard(int disk, ReclaimCandidates offer, LiveCopy refused) {
+        if (pool.diskAddress(refused.record) == DiskAddress.of(disk, offer.address(refused.index))) {
+            forgetSubtree(refused.record);
+        }
+    }
+
+    /// A copy that counts.
+    ///
+    /// @param index in the offer
+    /// @param isWithinShare whether its group has no more on this disk than its share: that is kept
+    ///     first
+    /// @param isInUse whether it is worth another write
+    /// @param rank what the host tier's policy gives it on a disk that is ranked, 0 on others
+    /// @param score the same among those of one rank: first what has blocks below it, heads before
+    ///     tails, then what was used last
+    record LiveCopy(int index, int record, boolean isWithinShare, boolean isInUse, double rank, long score) {}
+
+    /// What is being read is in use.
+    private boolean isInUse(int record) {
+        int state = stateOf(record);
+        boolean loading = state == ControlWord.LOADING || state == ControlWord.LOADED;
+        return writeBackQueue.isWorthKeeping(record) || loading;
+    }
+
+    private long keepingScore(int record) {
+        if (pool.hasChildren(record)) {
+            return Long.MAX_VALUE - pool.depth(record);
+        }
+        boolean alone = stateOf(record) == ControlWord.ON_DISK;
+        return alone ? disks.order(record).lastUse(record) : Long.MAX_VALUE / 2;
+    }
+
+    /// How much a block is wanted by its policy's measure, which is [Double#NaN] for policies that have
+    /// none; 0 when the block is not in the store.
+    double score(long keyHi, long keyLo) {
+        int record = find(keyHi, keyLo);
+        return record == NONE ? 0 : policyOfAnyTier(record).score(record);
+    }
+
+    /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
+    /// without a measure, and for what is [ExpiredBlocks]. What is being read is in use, which nothing
+    /// comes before.
+    double rank(int record) {
+        int state = stateOf(record);
+        if (state != ControlWord.SEALED && state != ControlWord.ON_DISK) {
+            return Double.POSITIVE_INFINITY;
+        }
+        if (expiredBlocks.contains(record)) {
+            return 0;
+        }
+        double worth =
+                RecordFlags.isObject(pool.flags(record)) ? 0 : policyOfAnyTier(record).score(record);
+        double weight = state == ControlWord.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
+        return Double.isNaN(worth) ? 0 : weight * worth;
+    }
+
+    /// A block was used; those above it are told of by themselves.
+    void onUsedOnDisk(long keyHi, long keyLo) {
+        int record = find(keyHi, keyLo);
+        if (record == NONE) {
+            return;
+        }
+        onUsed(record);
+        if (stateOf(record) == ControlWord.SEALED) {
+            policyOf(record).touch(record);
+        } else {
+            disks.order(record).touch(record);
+            policyOfAnyTier(record).onUsedElsewhere(record);
+        }
+        writeBackQueue.onUsed(record);
+    }
+
+    private int find(long keyHi, long keyLo) {
+        int record = tree.findAny(keyHi, keyLo);
+        int state = record == NONE ? ControlWord.FREE : stateOf(record);
+        boolean here = state == ControlWord.SEALED || state == ControlWord.ON_DISK;
+        return here && !RecordFlags.isObject(pool.flags(record)) ? record : NONE;
+    }
+
+    private EvictionPolicy policyOfAnyTier(int record) {
+        if (stateOf(record) == ControlWord.SEALED) {
+            return policyOf(record);
+        }
+        NamespaceEntry namespace = namespaceRegistry.byId(RecordFlags.namespaceId(pool.flags(record)));
+        return policies.getOrCreate(namespace.slotClass().id(), shares.group(record));
     }
 
     /// Records of which a caller said that they will not be used again, or not soon: their session is

@@ -1,25 +1,45 @@
 package io.kvcache.core.store;
 
+import static io.kvcache.core.policy.RecordView.NONE;
+
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlabPool.SlabOwners;
+import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.LruFallback;
+import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
+import io.kvcache.core.store.DiskUsage.DiskUsageTable;
+import io.kvcache.core.store.HostStore.EngineBlock;
+import io.kvcache.core.store.HostStore.LoadOutcome;
+import io.kvcache.core.store.HostStore.ObjectSpec;
+import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
+import io.kvcache.core.tree.ObjectLinks;
+import io.kvcache.core.tree.RecordFlags;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// Makes room: a slot of a class, or a record.
+/// Gives records slots to be filled, by the writer of a put or by a read from disk, and makes room for them.
 ///
-/// In this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class,
+/// The writer or load that fills a slot counts as one pin. A reader that waits for a block has a pin of its own from
+/// the start, so that the block stays when the load ends.
+///
+/// Room is made in this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class,
 /// emptied. So a class that has nothing gets a slab at once, however full the store is, unless everything is
 /// pinned. A slab is emptied with all that is below its blocks; one whose blocks have thousands below them
 /// is left alone until nothing else is to be had.
@@ -58,7 +78,14 @@ final class SlotAllocator {
     private final WriteBackQueue writeBackQueue;
     private final MemoryShares shares;
     private final RecordStates recordStates;
-    private final DiskResidency diskResidency;
+    private final NamespaceRegistry namespaceRegistry;
+    private final ObjectLinks objectLinks;
+    private final DiskUsageTable disks;
+    private final NoveltyClassifier noveltyClassifier;
+    /// By [PutOutcome].
+    private final long[] outcomes = new long[PutOutcome.values().length];
+    private long refused;
+    private long abandoned;
     /// For objects, largest first.
     private final SlotClass[] objectClasses;
     private int cursor;
@@ -70,11 +97,13 @@ final class SlotAllocator {
     SlotAllocator(
             BlockTree tree,
             SlabPool slabs,
+            NamespaceRegistry namespaceRegistry,
             SlotClassPolicies policies,
             MemoryShares shares,
+            ObjectLinks objectLinks,
+            DiskUsageTable disks,
             WriteBackQueue writeBackQueue,
-            RecordStates recordStates,
-            DiskResidency diskResidency) {
+            RecordStates recordStates) {
         pool = tree.pool();
         this.tree = tree;
         this.slabs = slabs;
@@ -82,7 +111,10 @@ final class SlotAllocator {
         this.shares = shares;
         this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
-        this.diskResidency = diskResidency;
+        this.namespaceRegistry = namespaceRegistry;
+        this.objectLinks = objectLinks;
+        this.disks = disks;
+        noveltyClassifier = new NoveltyClassifier(pool, policies, shares);
         objectClasses = objectClasses(slabs);
     }
 
@@ -95,6 +127,262 @@ final class SlotAllocator {
             case 2 -> new SlotClass[] {large, small};
             default -> new SlotClass[] {small};
         };
+    }
+
+    /// Room for block `index` of a chain.
+    PutReservation reserveBlock(NamespaceEntry entry, BlockChain chain, int index, boolean sparing) {
+        int present = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+        if (present != NONE) {
+            return presentOrBusy(entry, present);
+        }
+        int parent = index == 0 ? NONE : tree.findAny(chain.keyHi(index - 1), chain.keyLo(index - 1));
+        if (index > 0 && (parent == NONE || pool.depth(parent) != index - 1 || !allowsChildren(entry, parent))) {
+            return PutReservation.NO_PARENT;
+        }
+        return reserveRoom(
+                entry,
+                new NewRecordFields(
+                        chain.keyHi(index),
+                        chain.keyLo(index),
+                        parent,
+                        index,
+                        RecordFlags.ofBlock(entry.id(), noveltyClassifier.classify(entry, chain, index, parent)),
+                        entry.blockBytes(),
+                        chain.engineHash64(index),
+                        NONE),
+                chain.length() - index,
+                sparing);
+    }
+
+    /// Room for one block below another, as deep as that one says.
+    PutReservation reserveBlock(NamespaceEntry entry, EngineBlock block, boolean sparing) {
+        BlockKey key = block.key();
+        int present = tree.findAny(key.hi(), key.lo());
+        if (present != NONE) {
+            return presentOrBusy(entry, present);
+        }
+        BlockKey above = block.parent();
+        int parent = above == null ? NONE : tree.findAny(above.hi(), above.lo());
+        if (above != null && (parent == NONE || !allowsChildren(entry, parent))) {
+            return PutReservation.NO_PARENT;
+        }
+        return reserveRoom(
+                entry,
+                new NewRecordFields(
+                        key.hi(),
+                        key.lo(),
+                        parent,
+                        parent == NONE ? 0 : pool.depth(parent) + 1,
+                        RecordFlags.ofBlock(entry.id(), -1),
+                        entry.blockBytes(),
+                        block.engineHash(),
+                        NONE),
+                0,
+                sparing);
+    }
+
+    /// @param blocks of the prompt from this one on, or 0 when unknown
+    private PutReservation reserveRoom(NamespaceEntry entry, NewRecordFields what, int blocks, boolean sparing) {
+        SlotClass slotClass = entry.slotClass();
+        int record = insert(what);
+        if (record == NONE) {
+            return PutReservation.NO_ROOM;
+        }
+        writeBackQueue.onPutStarted(record, blocks);
+        return settle(record, allocate(slotClass, record, sparing));
+    }
+
+    /// Whether blocks of a namespace may be put below a record: all of a path are of one namespace, and none goes
+    /// below one whose own blocks above were not found yet.
+    private boolean allowsChildren(NamespaceEntry entry, int record) {
+        int state = recordStates.stateOf(record);
+        return state != ControlWord.PLACEHOLDER
+                && state != ControlWord.ORPHAN
+                && RecordFlags.isBlockOf(pool.flags(record), entry.id());
+    }
+
+    /// A block that is on disk alone is filled by the caller, which has its bytes at hand, if the block above
+    /// is in host memory or on its way there. Where another namespace has something under the key, nothing can
+    /// be put, however often it is tried.
+    private PutReservation presentOrBusy(NamespaceEntry entry, int record) {
+        if (!RecordFlags.isBlockOf(pool.flags(record), entry.id())) {
+            return PutReservation.FOREIGN;
+        }
+        return switch (recordStates.stateOf(record)) {
+            case ControlWord.SEALED -> {
+                recordStates.policyOf(record).touch(record);
+                yield PutReservation.PRESENT;
+            }
+            case ControlWord.ON_DISK -> {
+                int parent = pool.parent(record);
+                boolean follows = parent == NONE || recordStates.stateOf(parent) != ControlWord.ON_DISK;
+                boolean fills = follows && startRead(record, 0, false);
+                yield fills ? new PutReservation(PutOutcome.RESERVED, record) : PutReservation.PRESENT;
+            }
+            case ControlWord.LOADING, ControlWord.LOADED -> PutReservation.PRESENT;
+            default -> PutReservation.BUSY;
+        };
+    }
+
+    /// Room for an object; others may be writing the same key. It is linked behind the one before it at once, so
+    /// that this one does not go for its sake.
+    PutReservation reserveObject(NamespaceEntry entry, ObjectSpec what, boolean sparing) {
+        BlockKey key = what.key();
+        int bytes = what.bytes();
+        int present = tree.findAny(key.hi(), key.lo());
+        boolean block = present != NONE && !RecordFlags.isObject(pool.flags(present));
+        if (block && !ControlWord.isKnown(recordStates.stateOf(present))) {
+            return PutReservation.BUSY;
+        }
+        if (bytes > slabs.capacityBytes()) {
+            return PutReservation.NO_ROOM;
+        }
+        int record = insert(
+                new NewRecordFields(key.hi(), key.lo(), NONE, 0, RecordFlags.ofObject(entry.id()), bytes, 0, NONE));
+        if (record == NONE) {
+            return PutReservation.NO_ROOM;
+        }
+        BlockKey after = what.after();
+        if (after != null) {
+            objectLinks.link(record, tree.findAny(after.hi(), after.lo()));
+        }
+        PutReservation settled = settle(record, allocateObject(bytes, record, sparing));
+        boolean reserved = settled.outcome() == PutOutcome.RESERVED;
+        return reserved && present != NONE && tree.findDuplicate(record) != NONE
+                ? new PutReservation(PutOutcome.RESERVED, record, true)
+                : settled;
+    }
+
+    private int insert(NewRecordFields what) {
+        int record = tree.insert(what);
+        int group = shares.groupOf(RecordFlags.namespaceId(what.flags()));
+        while (record == NONE && freeRecord(what.parent(), group)) {
+            record = tree.insert(what);
+        }
+        return record;
+    }
+
+    private PutReservation settle(int record, int page) {
+        if (page == SlabPool.NONE) {
+            recordStates.cancelReservation(record);
+            return PutReservation.NO_ROOM;
+        }
+        pool.hostPage(record, page);
+        shares.onAllocated(record);
+        return new PutReservation(PutOutcome.RESERVED, record);
+    }
+
+    /// Begins to load a record, joins the load that is on its way, or finds it resident.
+    ///
+    /// @param pins of the caller's, beside that of the load; they are taken if it comes
+    LoadOutcome load(int record, int pins) {
+        int state = recordStates.stateOf(record);
+        if (pins > 0) { // a hint that it will be read is no use
+            recordStates.prefetched().markRequested(record);
+            if (recordStates.prefetched().onUsed(record) && state == ControlWord.SEALED) {
+                writeBackQueue.onUsed(record);
+            }
+        }
+        return switch (state) {
+            case ControlWord.SEALED -> {
+                pool.transition(record, state, pins);
+                yield LoadOutcome.RESIDENT;
+            }
+            case ControlWord.LOADING, ControlWord.LOADED -> {
+                pool.transition(record, state, pins);
+                yield LoadOutcome.JOINED;
+            }
+            case ControlWord.ON_DISK -> startLoad(record, pins) ? LoadOutcome.STARTED : LoadOutcome.NO_ROOM;
+            default -> LoadOutcome.NOT_FOUND;
+        };
+    }
+
+    private boolean startLoad(int record, int pins) {
+        boolean begun = startRead(record, pins, false);
+        if (begun && pins == 0) {
+            recordStates.prefetched().markUnrequested(record);
+        }
+        return begun;
+    }
+
+    /// Gives a record that is on disk alone a slot to be read into though no reader waits for it, without the room
+    /// of anything that waits to be written.
+    boolean startPrefetch(int record) {
+        return startRead(record, 0, true);
+    }
+
+    /// Gives a record that is on disk alone a slot, for a reader of the disk or for a writer that has the
+    /// bytes.
+    ///
+    /// @param pins of the caller's, beside that of the reader or writer that fills the slot
+    private boolean startRead(int record, int pins, boolean sparing) {
+        disks.order(record).forget(record);
+        pool.transition(record, ControlWord.LOADING, 1 + pins);
+        tree.addResident(record);
+        int page = allocateSlots(record, sparing);
+        if (page == SlabPool.NONE) {
+            tree.removeResident(record);
+            pool.transition(record, ControlWord.ON_DISK, -1 - pins);
+            disks.order(record).admit(record);
+            return false;
+        }
+        pool.hostPage(record, page);
+        shares.onAllocated(record);
+        return true;
+    }
+
+    /// Whether the block above a record, if it has one, is in host memory or on its way there.
+    boolean isParentAvailable(int record) {
+        int parent = pool.parent(record);
+        return parent == SlabPool.NONE || pool.hostPage(parent) != SlabPool.NONE;
+    }
+
+    private int allocateSlots(int record, boolean sparing) {
+        return RecordFlags.isObject(pool.flags(record))
+                ? allocateObject(pool.bytes(record), record, sparing)
+                : allocate(classOf(record), record, sparing);
+    }
+
+    /// The class of a record's first slot.
+    SlotClass classOf(int record) {
+        int identity = pool.flags(record);
+        return RecordFlags.isObject(identity)
+                ? objectClass(pool.bytes(record))
+                : namespaceRegistry.byId(RecordFlags.namespaceId(identity)).slotClass();
+    }
+
+    /// Counts one attempt of a put. One without room may not be the last of its put: see [#countRefused].
+    @SuppressWarnings("EnumOrdinal") // counters of this process alone
+    PutReservation count(PutReservation answer) {
+        outcomes[answer.outcome().ordinal()]++;
+        return answer;
+    }
+
+    /// Counts a put whose caller is told that there is no room.
+    void countRefused() {
+        refused++;
+    }
+
+    /// Counts a put whose writer gave up.
+    void countAbandoned() {
+        abandoned++;
+    }
+
+    @SuppressWarnings("EnumOrdinal") // counters of this process alone
+    private long total(PutOutcome outcome) {
+        return outcomes[outcome.ordinal()];
+    }
+
+    CacheStats.Puts putStats() {
+        return new CacheStats.Puts(
+                total(PutOutcome.RESERVED),
+                total(PutOutcome.PRESENT),
+                total(PutOutcome.BUSY),
+                total(PutOutcome.NO_PARENT),
+                refused,
+                abandoned,
+                total(PutOutcome.FOREIGN),
+                total(PutOutcome.NO_ROOM));
     }
 
     /// A request for room, and what may go for its sake.
@@ -233,7 +521,7 @@ final class SlotAllocator {
     ///
     /// @param group for which
     boolean freeRecord(int keep, int group) {
-        return diskResidency.freeRecord(keep)
+        return recordStates.freeRecordOnDisk(keep)
                 || freeResident(keep, new Request(group, shares.isBeyondShare(group, 0), false));
     }
 
@@ -464,179 +752,53 @@ final class SlotAllocator {
         return ControlWord.generation(pool.control(root)) != generation;
     }
 
-    /// One eviction policy for each slot class and group of [MemoryShares] that has held blocks of it: a victim
-    /// helps only the class whose slot it held, and whose it is is decided before.
+    /// Finds the [NoveltyClass] of a block that is put: how much of its prompt, from the first block put on,
+    /// is not remembered.
     ///
-    /// Policies number their queues with eight bits. When tenants and sizes are too many for that, the groups
-    /// that come late go by their class's common policy: what is protected stays so, but among those who may be
-    /// taken from it is the policy that chooses, and not the group that holds most.
+    /// Blocks of a prompt come one by one, and a prompt that is computed in parts comes with a chain
+    /// that grows: what is put behind a block that was not used since it was put, and that was not on
+    /// disk alone, is of the same cohort.
     ///
     /// **Threads.** Owned by the store's lock.
-    static final class SlotClassPolicies {
+    static final class NoveltyClassifier {
 
-        /// Queues that groups leave to the orders of disks.
-        private static final int RESERVED_FOR_DISKS = 16;
+        private final RecordPool pool;
+        private final SlotClassPolicies policies;
+        private final MemoryShares shares;
 
-        /// And to the common policies of sizes that come later.
-        private static final int RESERVED_FOR_SIZES = 16;
-
-        private final EvictionPolicyFactory kind;
-        private final RecordView records;
-        private final SlabPool slabs;
-        private final PolicyState state;
-        /// By class and group; null where nothing was held yet.
-        private final List<List<@Nullable EvictionPolicy>> byClass = new ArrayList<>();
-        /// The same by class, each once, the common one first.
-        private final List<List<EvictionPolicy>> instances = new ArrayList<>();
-
-        SlotClassPolicies(EvictionPolicyFactory kind, RecordView records, SlabPool slabs) {
-            this.kind = kind;
-            this.records = records;
-            this.slabs = slabs;
-            state = new PolicyState(records.capacity());
+        NoveltyClassifier(RecordPool pool, SlotClassPolicies policies, MemoryShares shares) {
+            this.pool = pool;
+            this.policies = policies;
+            this.shares = shares;
         }
 
-        /// The policy of a class and a group, made at the first call.
-        EvictionPolicy getOrCreate(int classId, int group) {
-            EvictionPolicy known = find(classId, group);
-            return known == null ? create(classId, group) : known;
-        }
-
-        /// The same, or null where nothing was held yet.
-        @Nullable
-        EvictionPolicy find(int classId, int group) {
-            if (classId >= byClass.size() || group >= byClass.get(classId).size()) {
-                return null;
+        /// The cohort of a block of a chain that no tier has.
+        ///
+        /// @param parent the record before it, or [io.kvcache.core.policy.RecordView#NONE]
+        int classify(NamespaceEntry entry, BlockChain chain, int index, int parent) {
+            int before = parent == NONE ? 0 : pool.flags(parent);
+            if (RecordFlags.has(before, RecordFlags.FRESH) && RecordFlags.noveltyClass(before) >= 0) {
+                return RecordFlags.noveltyClass(before);
             }
-            return byClass.get(classId).get(group);
+            EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
+            int known = policy == null ? index : firstUnknown(policy, chain, index);
+            return NoveltyClass.of((long) (chain.length() - known) * chain.blockTokens());
         }
 
-        private EvictionPolicy create(int classId, int group) {
-            while (byClass.size() <= classId) {
-                byClass.add(new ArrayList<>());
-                instances.add(new ArrayList<>());
-            }
-            EvictionPolicy made;
-            if (group == MemoryShares.DEFAULT_GROUP || leavesReserve()) {
-                made = kind.create(records, state);
-                instances
-                        .get(classId)
-                        .add(
-                                group == MemoryShares.DEFAULT_GROUP
-                                        ? 0
-                                        : instances.get(classId).size(),
-                                made);
-            } else {
-                made = getOrCreate(classId, MemoryShares.DEFAULT_GROUP);
-            }
-            List<@Nullable EvictionPolicy> groups = byClass.get(classId);
-            while (groups.size() <= group) {
-                groups.add(null);
-            }
-            groups.set(group, made);
-            return made;
-        }
-
-        /// Whether a group may have a policy of its own: the common ones of all classes can still be made then.
-        private boolean leavesReserve() {
-            return remainingQueues() >= (1 + Math.max(RESERVED_FOR_SIZES, missingCommonPolicies())) * kind.queueCount();
-        }
-
-        /// Whether blocks of one size more find a policy.
-        boolean canAddClass() {
-            return remainingQueues() >= (1 + missingCommonPolicies()) * kind.queueCount();
-        }
-
-        private int remainingQueues() {
-            return state.remainingQueues() - RESERVED_FOR_DISKS;
-        }
-
-        private int missingCommonPolicies() {
-            int without = 0;
-            for (int id = 0; id < slabs.classCount(); id++) {
-                without += find(id, MemoryShares.DEFAULT_GROUP) == null ? 1 : 0;
-            }
-            return without;
-        }
-
-        /// Records of a class.
-        int size(int classId) {
-            int size = 0;
-            for (EvictionPolicy policy : instances.get(classId)) {
-                size += policy.size();
-            }
-            return size;
-        }
-
-        /// When the likeliest next victim of a class was last used, whosever it is.
-        long victimLastUse(int classId) {
-            long oldest = Long.MAX_VALUE;
-            if (classId < instances.size()) {
-                for (EvictionPolicy policy : instances.get(classId)) {
-                    oldest = Math.min(oldest, policy.size() == 0 ? Long.MAX_VALUE : policy.victimLastUse());
+        /// The first block from one on that a policy does not remember, or the chain's length: it
+        /// remembers a chain up to some block, but for few.
+        private static int firstUnknown(EvictionPolicy policy, BlockChain chain, int from) {
+            int low = from;
+            int high = chain.length();
+            while (low < high) {
+                int middle = (low + high) >>> 1;
+                if (policy.hasGhost(chain.keyLo(middle))) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
                 }
             }
-            return oldest;
-        }
-
-        int classes() {
-            return byClass.size();
-        }
-
-        /// Whether the policies are to hear of each block that a request will use which is known to come.
-        boolean usesAnnouncements() {
-            return kind.usesAnnouncements();
-        }
-
-        /// Whether the policies make use of what callers say of blocks.
-        boolean usesLabels() {
-            return kind.usesLabels();
-        }
-
-        /// What all instances find beside plain LRU.
-        LruFallback.Report fallbackReport() {
-            LruFallback.Report all = LruFallback.Report.EMPTY;
-            for (List<EvictionPolicy> groups : instances) {
-                for (EvictionPolicy policy : groups) {
-                    all = all.plus(policy.fallbackReport());
-                }
-            }
-            return all;
-        }
-
-        /// What the instances share.
-        PolicyState state() {
-            return state;
-        }
-
-        /// The clock that orders uses in all classes.
-        long now() {
-            return state.now();
-        }
-
-        /// Bytes that the policies keep for one record, rounded up; the memory of evicted keys counts apart.
-        long bytesPerRecord() {
-            long bytes = state.arrayBytes();
-            for (List<EvictionPolicy> groups : instances) {
-                for (EvictionPolicy policy : groups) {
-                    bytes += policy.heapBytes();
-                }
-            }
-            return Math.ceilDiv(bytes, records.capacity());
-        }
-
-        /// The class whose next victim was used longest ago, or -1 when no class holds anything.
-        int coldestClass() {
-            int coldest = -1;
-            long oldest = Long.MAX_VALUE;
-            for (int id = 0; id < byClass.size(); id++) {
-                long use = victimLastUse(id);
-                if (use < oldest) {
-                    oldest = use;
-                    coldest = id;
-                }
-            }
-            return coldest;
+            return low;
         }
     }
 }

@@ -17,12 +17,10 @@ import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -41,7 +39,8 @@ public final class StoreEvents implements EventStream {
     private final EventLog events;
     private final ReentrantLock lock;
     private @Nullable EventLog logWithoutPuts;
-    private final EnumCounters<EventKind> removed = new EnumCounters<>(EventKind.class);
+    /// By [EventKind].
+    private final long[] removed = new long[EventKind.values().length];
 
     StoreEvents(RecordPool pool, NamespaceRegistry namespaceRegistry, EventLog events, ReentrantLock lock) {
         this.pool = pool;
@@ -70,9 +69,10 @@ public final class StoreEvents implements EventStream {
     }
 
     /// A record left a tier.
+    @SuppressWarnings("EnumOrdinal") // counters of this process alone
     void onRemoved(int record, EventKind cause, TierKind tier) {
         if (tier == TierKind.HOST) {
-            removed.add(cause);
+            removed[cause.ordinal()]++;
         }
         publish(record, cause, tier);
     }
@@ -116,8 +116,9 @@ public final class StoreEvents implements EventStream {
     }
 
     /// How many records left host memory by this cause.
+    @SuppressWarnings("EnumOrdinal") // counters of this process alone
     long hostRemovals(EventKind cause) {
-        return removed.total(cause);
+        return removed[cause.ordinal()];
     }
 
     private NamespaceEntry entryOf(int record) {
@@ -266,31 +267,6 @@ public final class StoreEvents implements EventStream {
             long next = nextSequence();
             StoreSnapshot now = all.snapshot();
             return new StoreSnapshot(next, now.stored(), now.namespaces());
-        }
-    }
-
-    /// One counter for each constant of an enum. Owned by the store's lock.
-    static final class EnumCounters<E extends Enum<E>> {
-
-        private final EnumMap<E, long[]> counts;
-
-        EnumCounters(Class<E> kinds) {
-            counts = new EnumMap<>(kinds);
-            for (E each : kinds.getEnumConstants()) {
-                counts.put(each, new long[1]);
-            }
-        }
-
-        void add(E kind) {
-            count(kind)[0]++;
-        }
-
-        long total(E kind) {
-            return count(kind)[0];
-        }
-
-        private long[] count(E kind) {
-            return Objects.requireNonNull(counts.get(kind));
         }
     }
 }

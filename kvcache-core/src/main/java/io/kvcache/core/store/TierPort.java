@@ -8,7 +8,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.HostStore.ObjectSegments;
-import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
+import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.store.WriteBackQueue.WriteBackCounters;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -54,7 +54,6 @@ public final class TierPort {
     private final DiskUsageTable disks;
     private final WriteBackQueue writeBackQueue;
     private final RecordStates recordStates;
-    private final DiskResidency diskResidency;
     private final SlotAllocator slotAllocator;
     private final TierRecovery tierRecovery;
     private final WriteCompletions writeCompletions;
@@ -70,7 +69,6 @@ public final class TierPort {
             DiskUsageTable disks,
             WriteBackQueue writeBackQueue,
             RecordStates recordStates,
-            DiskResidency diskResidency,
             SlotAllocator slotAllocator,
             ReentrantLock lock) {
         pool = tree.pool();
@@ -80,12 +78,11 @@ public final class TierPort {
         this.disks = disks;
         this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
-        this.diskResidency = diskResidency;
         this.slotAllocator = slotAllocator;
         this.lock = lock;
-        tierRecovery = new TierRecovery(tree, disks, writeBackQueue, recordStates, diskResidency);
-        writeCompletions = new WriteCompletions(tree, writeBackQueue, recordStates, diskResidency);
-        reclaimSelector = new ReclaimSelector(diskResidency, lock);
+        tierRecovery = new TierRecovery(tree, disks, writeBackQueue, recordStates);
+        writeCompletions = new WriteCompletions(tree, writeBackQueue, recordStates);
+        reclaimSelector = new ReclaimSelector(recordStates, lock);
         views = new TierBlocks(pool, slabs);
     }
 
@@ -234,7 +231,7 @@ public final class TierPort {
         }
         for (int disk = 0; disk < disks.disks(); disk++) {
             int each = disk;
-            underLock(() -> diskResidency.trim(each));
+            underLock(() -> recordStates.trim(each));
         }
     }
 
@@ -251,7 +248,7 @@ public final class TierPort {
     /// A copy was written elsewhere on its disk.
     public void onMoved(int disk, TierBlock block, long from, long to) {
         underLock(() -> {
-            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, from));
+            int record = recordStates.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, from));
             if (record != NONE) {
                 disks.updateAddress(record, DiskAddress.of(disk, to));
             }
@@ -263,9 +260,9 @@ public final class TierPort {
     /// A copy is lost: forgets it and all below it.
     public void onLost(int disk, TierBlock block, long address) {
         underLock(() -> {
-            int record = diskResidency.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, address));
+            int record = recordStates.recordAt(block.keyHi(), block.keyLo(), DiskAddress.of(disk, address));
             if (record != NONE) {
-                diskResidency.forgetSubtree(record);
+                recordStates.forgetSubtree(record);
             }
             tierRecovery.onMoved(DiskAddress.of(disk, address), NONE);
             writeCompletions.onMoved(disk, address, NONE);
@@ -282,7 +279,7 @@ public final class TierPort {
             lock.lock();
             try {
                 int to = Math.min(pool.highWaterMark(), from + SCAN_BATCH);
-                diskResidency.forgetDisk(disk, from, to);
+                recordStates.forgetDisk(disk, from, to);
                 if (to == pool.highWaterMark()) {
                     return;
                 }
@@ -383,12 +380,12 @@ public final class TierPort {
 
     /// A block was used where it lies: see [io.kvcache.core.tier.TierListener#onUsed].
     public void onUsed(TierBlock block) {
-        underLock(() -> diskResidency.onUsed(block.keyHi(), block.keyLo()));
+        underLock(() -> recordStates.onUsedOnDisk(block.keyHi(), block.keyLo()));
     }
 
     /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#score].
     public double score(long keyHi, long keyLo) {
-        return underLock(() -> diskResidency.score(keyHi, keyLo));
+        return underLock(() -> recordStates.score(keyHi, keyLo));
     }
 
     /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
@@ -513,30 +510,30 @@ public final class TierPort {
     /// a disk that is ranked the host tier's policy says what comes first.
     ///
     /// **Threads.** Any; takes the store's lock for a bounded number of copies at a time.
-    record ReclaimSelector(DiskResidency diskResidency, ReentrantLock lock) {
+    record ReclaimSelector(RecordStates recordStates, ReentrantLock lock) {
 
         /// Copies looked at in one turn of the lock: some tens of microseconds.
         private static final int BATCH = 256;
 
         void select(int disk, ReclaimCandidates offer) {
-            List<DiskResidency.LiveCopy> live = new ArrayList<>();
+            List<RecordStates.LiveCopy> live = new ArrayList<>();
             for (int from = 0; from < offer.size(); from += BATCH) {
                 lock.lock();
                 try {
-                    diskResidency.collectLive(disk, offer, from, Math.min(offer.size(), from + BATCH), live);
+                    recordStates.collectLive(disk, offer, from, Math.min(offer.size(), from + BATCH), live);
                 } finally {
                     lock.unlock();
                 }
             }
-            live.sort(Comparator.comparing(DiskResidency.LiveCopy::isWithinShare)
-                    .thenComparingDouble(DiskResidency.LiveCopy::rank)
-                    .thenComparingLong(DiskResidency.LiveCopy::score)
+            live.sort(Comparator.comparing(RecordStates.LiveCopy::isWithinShare)
+                    .thenComparingDouble(RecordStates.LiveCopy::rank)
+                    .thenComparingLong(RecordStates.LiveCopy::score)
                     .reversed());
             live.removeIf(each -> each.isInUse() && offer.keep(each.index()));
-            for (DiskResidency.LiveCopy refused : live) {
+            for (RecordStates.LiveCopy refused : live) {
                 lock.lock();
                 try {
-                    diskResidency.discard(disk, offer, refused);
+                    recordStates.discard(disk, offer, refused);
                 } finally {
                     lock.unlock();
                 }
@@ -593,19 +590,17 @@ public final class TierPort {
         private final BlockTree tree;
         private final WriteBackQueue writeBackQueue;
         private final RecordStates recordStates;
-        private final DiskResidency diskResidency;
         private final Map<Integer, List<Completion>> waitingForParent = new HashMap<>();
 
         /// A write that has ended.
         private record Completion(int record, int disk, long address) {}
 
         WriteCompletions(
-                BlockTree tree, WriteBackQueue writeBackQueue, RecordStates recordStates, DiskResidency diskResidency) {
+                BlockTree tree, WriteBackQueue writeBackQueue, RecordStates recordStates) {
             pool = tree.pool();
             this.tree = tree;
             this.writeBackQueue = writeBackQueue;
             this.recordStates = recordStates;
-            this.diskResidency = diskResidency;
         }
 
         /// @param address or -1 when nothing was written
@@ -668,7 +663,7 @@ public final class TierPort {
             boolean counts = write.address != NONE
                     && state == ControlWord.SEALED
                     && pool.diskAddress(record) == NONE
-                    && diskResidency.addCopy(record, DiskAddress.of(write.disk, write.address), pool.checksum(record));
+                    && recordStates.addCopy(record, DiskAddress.of(write.disk, write.address), pool.checksum(record));
             if (counts) {
                 writeBackQueue.counters().written++;
                 writeBackQueue.tombstones().releaseDeferred(record, write.disk);
@@ -680,7 +675,7 @@ public final class TierPort {
                 writeBackQueue.onStaleWrite(record, write.disk, replaced, tree.findDuplicate(record));
             }
             recordStates.release(record);
-            diskResidency.trim(write.disk);
+            recordStates.trim(write.disk);
         }
     }
 }

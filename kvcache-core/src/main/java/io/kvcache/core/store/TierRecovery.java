@@ -37,7 +37,6 @@ final class TierRecovery {
     private final BlockTree tree;
     private final DiskUsageTable disks;
     private final RecordStates recordStates;
-    private final DiskResidency diskResidency;
     private final WriteBackQueue writeBackQueue;
     private final RecoveredTombstones recoveredTombstones = new RecoveredTombstones();
     private final RecoveryExclusions recoveryExclusions;
@@ -51,14 +50,12 @@ final class TierRecovery {
             BlockTree tree,
             DiskUsageTable disks,
             WriteBackQueue writeBackQueue,
-            RecordStates recordStates,
-            DiskResidency diskResidency) {
+            RecordStates recordStates) {
         pool = tree.pool();
         this.tree = tree;
         this.disks = disks;
         this.writeBackQueue = writeBackQueue;
         this.recordStates = recordStates;
-        this.diskResidency = diskResidency;
         recoveryExclusions = recordStates.exclusions();
     }
 
@@ -157,7 +154,7 @@ final class TierRecovery {
             return false;
         }
         boolean now = recordStates.stateOf(present) == ControlWord.SEALED
-                && diskResidency.addCopy(present, address, block.checksum());
+                && recordStates.addCopy(present, address, block.checksum());
         if (!now) {
             deferred.put(address, new DeferredCopy(block, present, ControlWord.generation(pool.control(present))));
         }
@@ -205,7 +202,7 @@ final class TierRecovery {
             recordStates.onKnown(each.record);
         }
         if (fits) {
-            diskResidency.addCopy(each.record, address, each.block.checksum());
+            recordStates.addCopy(each.record, address, each.block.checksum());
         }
     }
 
@@ -250,8 +247,8 @@ final class TierRecovery {
 
     private void connectIfComplete(int record) {
         if (disks.allowsChildren(pool.parent(record))) {
-            diskResidency.connect(record);
-            diskResidency.connectDescendants(record);
+            recordStates.connect(record);
+            recordStates.connectDescendants(record);
         }
     }
 

@@ -3,13 +3,9 @@ package io.kvcache.core.store;
 import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.cost.PrefillCost;
-import io.kvcache.core.identity.BlockChain;
-import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.GhostCache;
-import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-import io.kvcache.core.store.SlotAllocator.SlotClassPolicies;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
@@ -363,56 +359,6 @@ final class WriteAdmission {
         /// 0 for none, 1 for one, 2 up to three and so on.
         private static int step(int blocks) {
             return Integer.SIZE - Integer.numberOfLeadingZeros(Math.min(blocks, MAX_BLOCKS));
-        }
-    }
-
-    /// Finds the [NoveltyClass] of a block that is put: how much of its prompt, from the first block put on,
-    /// is not remembered.
-    ///
-    /// Blocks of a prompt come one by one, and a prompt that is computed in parts comes with a chain
-    /// that grows: what is put behind a block that was not used since it was put, and that was not on
-    /// disk alone, is of the same cohort.
-    ///
-    /// **Threads.** Owned by the store's lock.
-    static final class NoveltyClassifier {
-
-        private final RecordPool pool;
-        private final SlotClassPolicies policies;
-        private final MemoryShares shares;
-
-        NoveltyClassifier(RecordPool pool, SlotClassPolicies policies, MemoryShares shares) {
-            this.pool = pool;
-            this.policies = policies;
-            this.shares = shares;
-        }
-
-        /// The cohort of a block of a chain that no tier has.
-        ///
-        /// @param parent the record before it, or [io.kvcache.core.policy.RecordView#NONE]
-        int classify(NamespaceEntry entry, BlockChain chain, int index, int parent) {
-            int before = parent == NONE ? 0 : pool.flags(parent);
-            if (RecordFlags.has(before, RecordFlags.FRESH) && RecordFlags.noveltyClass(before) >= 0) {
-                return RecordFlags.noveltyClass(before);
-            }
-            EvictionPolicy policy = policies.find(entry.slotClass().id(), shares.groupOf(entry.id()));
-            int known = policy == null ? index : firstUnknown(policy, chain, index);
-            return NoveltyClass.of((long) (chain.length() - known) * chain.blockTokens());
-        }
-
-        /// The first block from one on that a policy does not remember, or the chain's length: it
-        /// remembers a chain up to some block, but for few.
-        private static int firstUnknown(EvictionPolicy policy, BlockChain chain, int from) {
-            int low = from;
-            int high = chain.length();
-            while (low < high) {
-                int middle = (low + high) >>> 1;
-                if (policy.hasGhost(chain.keyLo(middle))) {
-                    low = middle + 1;
-                } else {
-                    high = middle;
-                }
-            }
-            return low;
         }
     }
 

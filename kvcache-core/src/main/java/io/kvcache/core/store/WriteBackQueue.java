@@ -116,6 +116,15 @@ final class WriteBackQueue {
         return waitingBytes;
     }
 
+    /// A record is about to be put.
+    ///
+    /// @param blocks of its prompt from this one on, or 0 when unknown
+    void onPutStarted(int record, int blocks) {
+        if (admission != null) {
+            writeAdmission.onPutStarted(record, blocks);
+        }
+    }
+
     /// A record was sealed that was not known before.
     void onStored(int record) {
         if (admission == null) {

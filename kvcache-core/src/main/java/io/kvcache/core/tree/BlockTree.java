@@ -177,18 +177,6 @@ public final class BlockTree {
         return ControlWord.generation(before) != ControlWord.generation(after);
     }
 
-    /// First record of the bucket of a key, or -1: where [#find] will begin.
-    public int bucketHead(long lo) {
-        return pool.head(pool.bucketOf(lo));
-    }
-
-    /// Brings a record's line into the cache, so that a [#find] soon after need not wait for memory.
-    ///
-    /// @return its control word; 0 for no record, and for one that was never taken
-    public long prefetchLine(int record) {
-        return record == NONE ? 0 : pool.control(record);
-    }
-
     /// Finds the record of a key in any state that is in the index; under the lock.
     public int findAny(long hi, long lo) {
         int record = pool.head(pool.bucketOf(lo));

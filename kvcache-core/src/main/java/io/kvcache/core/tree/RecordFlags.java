@@ -1,6 +1,7 @@
 package io.kvcache.core.tree;
 
-/// A record's identity word: `namespace << 16 | cohort << 9 | fresh << 8 | flags`.
+/// A record's identity word: `namespace << 16 | unrequested << 13 | prefetched << 12 | cohort << 9 | fresh << 8 |
+/// flags`.
 public final class RecordFlags {
 
     public static final int OBJECT = 1;
@@ -29,6 +30,12 @@ public final class RecordFlags {
 
     private static final int NOVELTY_SHIFT = 9;
     private static final int NOVELTY_MASK = 7;
+
+    /// Was brought into host memory ahead of its readers, and not used since.
+    public static final int PREFETCHED = 1 << 12;
+
+    /// Is on its way from disk, and no caller waits for it.
+    public static final int UNREQUESTED = 1 << 13;
 
     private RecordFlags() {}
 
@@ -78,6 +85,12 @@ public final class RecordFlags {
     /// Whether a record is an object of a namespace; the same holds of keys of objects.
     public static boolean isObjectOf(int flags, int namespace) {
         return namespaceId(flags) == namespace && isObject(flags);
+    }
+
+    /// Whether a record was brought in ahead of its readers and not used since, or comes without a caller that
+    /// waits.
+    public static boolean isPrefetch(int flags) {
+        return has(flags, PREFETCHED | UNREQUESTED);
     }
 
     public static boolean has(int flags, int flag) {

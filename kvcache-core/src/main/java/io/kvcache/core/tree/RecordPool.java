@@ -148,6 +148,49 @@ public final class RecordPool implements RecordView {
         VarHandle.storeStoreFence();
     }
 
+    /// Pins a sealed record of this generation; any thread, without the lock.
+    ///
+    /// @throws IllegalStateException when the record has as many pins as fit its control word: tables leak
+    public boolean pin(int record, int generation) {
+        while (true) {
+            long control = control(record);
+            if (ControlWord.generation(control) != generation || ControlWord.state(control) != ControlWord.SEALED) {
+                return false;
+            }
+            if (ControlWord.pins(control) == ControlWord.MAX_PINS) {
+                throw new IllegalStateException("record " + record + " has " + ControlWord.MAX_PINS
+                        + " pins and takes no more: tables are leaking");
+            }
+            if (casControl(record, control, control + 1)) {
+                return true;
+            }
+        }
+    }
+
+    /// Takes a pin away; any thread, without the lock.
+    ///
+    /// @return whether that was the last pin on a deleted record, which may now be freed
+    /// @throws IllegalStateException when the record has no pin
+    public boolean unpin(int record) {
+        while (true) {
+            long control = control(record);
+            if (ControlWord.pins(control) == 0) {
+                throw new IllegalStateException("record " + record + " is released and holds no pin");
+            }
+            if (casControl(record, control, control - 1)) {
+                return ControlWord.state(control) == ControlWord.DELETED && ControlWord.pins(control) == 1;
+            }
+        }
+    }
+
+    /// Claims an unpinned record in a state for eviction: it is EVICTING then, and no reader can pin it.
+    public boolean claim(int record, int state) {
+        long control = control(record);
+        return ControlWord.state(control) == state
+                && ControlWord.pins(control) == 0
+                && casControl(record, control, control + ((long) (ControlWord.EVICTING - state) << 24));
+    }
+
     /// A record's hot line, for readers that take several fields of it.
     MemorySegment line(int record) {
         return memory.asSlice(hot(record), RecordLayout.HOT_BYTES);

@@ -14,7 +14,7 @@ import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
-import io.kvcache.core.store.WriteAdmission.NoveltyClassifier;
+import io.kvcache.core.store.SlotAllocator.NoveltyClassifier;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;

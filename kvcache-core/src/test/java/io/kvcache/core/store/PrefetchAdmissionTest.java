@@ -92,7 +92,7 @@ final class PrefetchAdmissionTest {
 
     private boolean begin(int number) {
         long handle = store.lookup().findKnown(key(number).hi(), key(number).lo());
-        return store.prefetchAdmission().start(RecordHandle.record(handle), RecordHandle.generation(handle));
+        return store.hints().startPrefetch(RecordHandle.record(handle), RecordHandle.generation(handle));
     }
 
     private void arrives(int number) {
@@ -116,10 +116,10 @@ final class PrefetchAdmissionTest {
     void givenAnObjectOnDisk_whenBroughtInAndRead_thenThatIsOneUse() {
         int before = uses(3);
         assertThat(begin(3)).isTrue();
-        assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 0, 0, BYTES));
+        assertThat(store.hints().prefetchStats()).isEqualTo(new PrefetchStats(1, 0, 0, BYTES));
         arrives(3);
         use(3);
-        assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 1, 0, 0));
+        assertThat(store.hints().prefetchStats()).isEqualTo(new PrefetchStats(1, 1, 0, 0));
         assertThat(uses(3)).isEqualTo(before + 1);
         use(3);
         assertThat(uses(3)).as("the next one counts").isEqualTo(before + 2);
@@ -149,7 +149,7 @@ final class PrefetchAdmissionTest {
         assertThat(begin(3)).isTrue();
         int generation = ControlWord.generation(store.records().control(record(3)));
         assertThat(store.beginLoad(record(3), generation, 1)).isEqualTo(LoadOutcome.JOINED);
-        assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 1, 0, 0));
+        assertThat(store.hints().prefetchStats()).isEqualTo(new PrefetchStats(1, 1, 0, 0));
         arrives(3);
         store.lookup().unpin(record(3));
     }
@@ -159,7 +159,7 @@ final class PrefetchAdmissionTest {
         assertThat(begin(3)).isTrue();
         arrives(3);
         evictAll();
-        assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
+        assertThat(store.hints().prefetchStats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
     }
 
     @Test
@@ -167,7 +167,7 @@ final class PrefetchAdmissionTest {
         assertThat(begin(3)).isTrue();
         assertThat(tierPort.nextRead(0, record(3), true, 0)).isNotNull();
         tierPort.onRead(record(3), 0, false, false);
-        assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
+        assertThat(store.hints().prefetchStats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
         assertThat(ControlWord.state(store.records().control(record(3)))).isEqualTo(ControlWord.ON_DISK);
     }
 
@@ -177,7 +177,7 @@ final class PrefetchAdmissionTest {
         int record = record(3);
         assertThat(store.drop(key(3).hi(), key(3).lo())).isEqualTo(1);
         assertThat(tierPort.nextRead(0, record, true, 0)).isNull();
-        assertThat(store.prefetchAdmission().stats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
+        assertThat(store.hints().prefetchStats()).isEqualTo(new PrefetchStats(1, 0, 1, 0));
     }
 
     @Test
@@ -254,7 +254,7 @@ final class PrefetchAdmissionTest {
         }
         assertThat(begun).as("an eighth of half").isEqualTo(4);
         long handle = store.lookup().findKnown(own.hi(), own.lo());
-        assertThat(store.prefetchAdmission().start(RecordHandle.record(handle), RecordHandle.generation(handle)))
+        assertThat(store.hints().startPrefetch(RecordHandle.record(handle), RecordHandle.generation(handle)))
                 .isTrue();
         for (int number = 0; number < begun; number++) {
             arrives(number);
@@ -280,12 +280,12 @@ final class PrefetchAdmissionTest {
         store.validate();
         evictAll();
         long head = store.lookup().findKnown(first.keyHi(0), first.keyLo(0));
-        long likely = store.prefetchAdmission().likelyNextOnDisk(head);
+        long likely = store.hints().likelyNextOnDisk(head);
         assertThat(likely).isEqualTo(store.lookup().findKnown(first.keyHi(1), first.keyLo(1)));
         store.hints().release(first, 1);
-        assertThat(store.prefetchAdmission().likelyNextOnDisk(head))
+        assertThat(store.hints().likelyNextOnDisk(head))
                 .isEqualTo(store.lookup().findKnown(second.keyHi(1), second.keyLo(1)));
-        assertThat(store.prefetchAdmission().start(RecordHandle.record(likely), RecordHandle.generation(likely)))
+        assertThat(store.hints().startPrefetch(RecordHandle.record(likely), RecordHandle.generation(likely)))
                 .as("what is over")
                 .isFalse();
     }

@@ -66,7 +66,7 @@ final class PrefetchedObjectUseTest {
 
     private void arrives() {
         int record = RecordHandle.record(known());
-        assertThat(store.prefetchAdmission().start(record, RecordHandle.generation(known())))
+        assertThat(store.hints().startPrefetch(record, RecordHandle.generation(known())))
                 .isTrue();
         fill(record);
     }
@@ -128,18 +128,18 @@ final class PrefetchedObjectUseTest {
     void givenAGuessOnItsWay_whenAHintSaysTheSame_thenItIsAGuessUntilItIsRead() {
         long before = uses();
         int record = RecordHandle.record(known());
-        assertThat(store.prefetchAdmission().start(record, RecordHandle.generation(known())))
+        assertThat(store.hints().startPrefetch(record, RecordHandle.generation(known())))
                 .isTrue();
         assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.JOINED);
         fill(record);
         assertThat(uses()).isEqualTo(before);
         assertThat(store.beginLoad(record, RecordHandle.generation(known()), 0)).isEqualTo(LoadOutcome.RESIDENT);
-        assertThat(store.prefetchAdmission().stats().used())
+        assertThat(store.hints().prefetchStats().used())
                 .as("guesses that came true")
                 .isZero();
         read();
         assertThat(uses()).isEqualTo(before + 1);
-        assertThat(store.prefetchAdmission().stats().used()).isEqualTo(1);
+        assertThat(store.hints().prefetchStats().used()).isEqualTo(1);
     }
 
     @ParameterizedTest

@@ -216,7 +216,7 @@ final class RandomDiskRun implements AutoCloseable {
     private boolean expect(BlockChain chain, int index) {
         long handle = store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
         boolean comes = RecordHandle.isFound(handle)
-                && store.prefetchAdmission().start(RecordHandle.record(handle), RecordHandle.generation(handle));
+                && store.hints().startPrefetch(RecordHandle.record(handle), RecordHandle.generation(handle));
         if (comes) {
             toRead.add(RecordHandle.record(handle));
             count(Count.PREFETCHED);

@@ -9,7 +9,6 @@ import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
-import io.kvcache.core.store.RecordStates.RecordPins;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -31,7 +30,6 @@ final class StressStore {
 
     final RecordPool pool;
     final int record;
-    private final RecordPins pins;
     private final RecordStates recordStates;
     private final ReentrantLock lock = new ReentrantLock();
 
@@ -40,7 +38,6 @@ final class StressStore {
                 new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.LRU, 2), StressStore::memory, lock);
         pool = store.pool;
         recordStates = store.recordStates;
-        pins = recordStates.pins();
         record = store.reserve(store.register(SPACE), CHAIN, 0).record();
         store.seal(record, 0);
     }
@@ -65,7 +62,7 @@ final class StressStore {
     }
 
     boolean pin() {
-        return pins.pin(record, 0);
+        return pool.pin(record, 0);
     }
 
     /// As eviction does it, under the lock.
@@ -85,7 +82,7 @@ final class StressStore {
 
     /// As [RecordLookup#unpin].
     void unpin() {
-        if (pins.unpin(record)) {
+        if (pool.unpin(record)) {
             lock.lock();
             try {
                 recordStates.reap(record);

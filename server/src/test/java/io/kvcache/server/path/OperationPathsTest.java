@@ -15,11 +15,11 @@ import org.junit.jupiter.api.Test;
 /// prints.
 final class OperationPathsTest {
 
-    /// Collaborators by the file that they stand in, and all classes, as docs/internals/paths.md has them; two or three
-    /// more where the server's threads may do something else in between.
+    /// Collaborators by the file that they stand in, and all classes, as docs/internals/paths.md has them; two or
+    /// three more where the server's threads may do something else in between.
     private static final Map<String, Limit> LIMITS = Map.of(
-            "embedded put", new Limit(38, 60),
-            "embedded host hit", new Limit(16, 26),
+            "embedded put", new Limit(25, 53),
+            "embedded host hit", new Limit(11, 24),
             "RESP SET", new Limit(66, 109),
             "RESP GET", new Limit(41, 70));
 
