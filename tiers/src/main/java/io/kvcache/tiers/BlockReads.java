@@ -7,8 +7,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.HostStore;
+import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
@@ -136,7 +136,8 @@ final class BlockReads {
     }
 
     /// A table of what is known now, and of what is once the disks have told it.
-    private BlockTable awaitRecovery(BlockTable now, long timeoutNanos, RecoveringBlockTable.SecondLookup secondLookup) {
+    private BlockTable awaitRecovery(
+            BlockTable now, long timeoutNanos, RecoveringBlockTable.SecondLookup secondLookup) {
         return RecoveringBlockTable.of(storeContext, now, timeoutNanos, secondLookup);
     }
 

@@ -8,9 +8,9 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.PutReservation;
-import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
 import io.kvcache.tiers.TieredKvCache.AccessListeners;
@@ -70,8 +70,8 @@ final class BlockWrites {
     }
 
     private PutReservation reserve(NamespaceEntry entry, BlockChain chain, int index, long timeoutNanos) {
-        PutReservation putReservation = roomWaiter.reserve(
-                timeoutNanos, sparing -> store.reserve(entry, chain, index, sparing));
+        PutReservation putReservation =
+                roomWaiter.reserve(timeoutNanos, sparing -> store.reserve(entry, chain, index, sparing));
         if (storeContext.tierScheduler() != null && putReservation.outcome() == PutOutcome.RESERVED && index > 0) {
             diskLoader.loadParents(chain, index, putReservation.record());
         }
@@ -86,8 +86,8 @@ final class BlockWrites {
                 key.toBlockKey(namespace), parent == null ? null : parent.toBlockKey(namespace), key.low64());
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            PutReservation putReservation = roomWaiter.reserve(
-                    timeoutNanos, sparing -> store.reserve(entry, block, sparing));
+            PutReservation putReservation =
+                    roomWaiter.reserve(timeoutNanos, sparing -> store.reserve(entry, block, sparing));
             loadParents(namespace, block, putReservation);
             if (putReservation.outcome() == PutOutcome.RESERVED) {
                 listeners.onPut(namespace, block.key(), block.parent(), entry.blockBytes(), false);

@@ -40,7 +40,8 @@ final class HostBlockTable implements BlockTable {
         /// The time during which a caller may use the segments that it is given. In a checked store they throw
         /// once the scope is closed, instead of showing the next owner's bytes. That costs ten to twenty
         /// microseconds a scope, so an unchecked store has none and hands the slot's memory out as it is.
-        @Nullable Arena openScope() {
+        @Nullable
+        Arena openScope() {
             return checked ? Arena.ofShared() : null;
         }
 

@@ -186,7 +186,8 @@ final class LoadingBlockTable implements BlockTable {
     @Override
     public synchronized MemorySegment segment(int index) {
         int page = records.hostPage(record(index));
-        return HostBlockTable.StoreContext.bind(scope, storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
+        return HostBlockTable.StoreContext.bind(
+                        scope, storeContext.store().slotSegment(page, blockRange.entry.blockBytes()))
                 .asReadOnly();
     }
 

@@ -64,8 +64,8 @@ final class ObjectOperations {
                 Math.toIntExact(bytes + key.length));
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            PutReservation putReservation = roomWaiter.reserve(
-                    timeoutNanos, sparing -> store.reserveObject(entry, object, sparing));
+            PutReservation putReservation =
+                    roomWaiter.reserve(timeoutNanos, sparing -> store.reserveObject(entry, object, sparing));
             if (putReservation.outcome() == PutOutcome.RESERVED) {
                 listeners.onPut(namespace, object.key(), object.after(), object.bytes(), putReservation.replaces());
             }
@@ -393,7 +393,9 @@ final class ObjectOperations {
         public void visit(long offset, long bytes, SegmentVisitor each) {
             requireOpen();
             Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
-            MemorySegment readable = HostBlockTable.StoreContext.bind(scope, storeContext.store().memory()).asReadOnly();
+            MemorySegment readable = HostBlockTable.StoreContext.bind(
+                            scope, storeContext.store().memory())
+                    .asReadOnly();
             stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
         }
 

@@ -405,7 +405,9 @@ public final class HintApplier {
             // It has no slot that would tell its size.
             if (own
                     && announce(
-                            policies.getOrCreate(slotAllocator.classOf(record).id(), shares.group(record)), key, uses)) {
+                            policies.getOrCreate(slotAllocator.classOf(record).id(), shares.group(record)),
+                            key,
+                            uses)) {
                 expect(record);
             }
             return false;
@@ -469,8 +471,8 @@ public final class HintApplier {
         lock.lock();
         try {
             long control = pool.control(record);
-            boolean away = ControlWord.state(control) == ControlWord.ON_DISK
-                    && ControlWord.generation(control) == generation;
+            boolean away =
+                    ControlWord.state(control) == ControlWord.ON_DISK && ControlWord.generation(control) == generation;
             if (!away
                     || !slotAllocator.isParentAvailable(record)
                     || expiredBlocks.contains(record)
@@ -503,8 +505,8 @@ public final class HintApplier {
             }
             int[] next = {RecordView.NONE};
             boolean few = tree.allChildrenMatch(record, MAX_CONTINUATIONS, child -> {
-                boolean away = ControlWord.state(pool.control(child)) == ControlWord.ON_DISK
-                        && !expiredBlocks.contains(child);
+                boolean away =
+                        ControlWord.state(pool.control(child)) == ControlWord.ON_DISK && !expiredBlocks.contains(child);
                 if (away && (next[0] == RecordView.NONE || lastUse(child) > lastUse(next[0]))) {
                     next[0] = child;
                 }
@@ -522,7 +524,8 @@ public final class HintApplier {
 
     private boolean isOverLimit(int record) {
         int group = shares.group(record);
-        return prefetchTracker.unusedBytes(group) + pool.bytes(record) > shares.guaranteedBytes(group) / MAX_PREFETCH_SHARE;
+        return prefetchTracker.unusedBytes(group) + pool.bytes(record)
+                > shares.guaranteedBytes(group) / MAX_PREFETCH_SHARE;
     }
 
     private boolean isWorthSlot(int record) {
@@ -673,8 +676,8 @@ public final class HintApplier {
             long bytes = 0;
             long count = 0;
             for (int record = 0; record < pool.highWaterMark(); record++) {
-                boolean tracked =
-                        ControlWord.state(pool.control(record)) != ControlWord.FREE && RecordFlags.isPrefetch(pool.flags(record));
+                boolean tracked = ControlWord.state(pool.control(record)) != ControlWord.FREE
+                        && RecordFlags.isPrefetch(pool.flags(record));
                 if (tracked && pool.hostPage(record) == SlabPool.NONE) {
                     throw new AssertionError("record " + record + " was prefetched or is on its way, and has no slot");
                 }

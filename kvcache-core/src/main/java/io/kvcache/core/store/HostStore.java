@@ -21,8 +21,8 @@ import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
@@ -105,36 +105,12 @@ public final class HostStore implements AutoCloseable {
                 pool, tree, new WriteAdmission(pool, objectLinks, namespaceRegistry, policies.state()));
         storeEvents = new StoreEvents(pool, namespaceRegistry, events, lock);
         recordStates = new RecordStates(
-                tree,
-                slabs,
-                namespaceRegistry,
-                policies,
-                shares,
-                objectLinks,
-                disks,
-                writeBackQueue,
-                storeEvents);
+                tree, slabs, namespaceRegistry, policies, shares, objectLinks, disks, writeBackQueue, storeEvents);
         slotAllocator = new SlotAllocator(
-                tree,
-                slabs,
-                namespaceRegistry,
-                policies,
-                shares,
-                objectLinks,
-                disks,
-                writeBackQueue,
-                recordStates);
+                tree, slabs, namespaceRegistry, policies, shares, objectLinks, disks, writeBackQueue, recordStates);
         lookup = new RecordLookup(tree, namespaceRegistry, recordStates, writeBackQueue, lock);
         tierPort = new TierPort(
-                tree,
-                slabs,
-                policies,
-                namespaceRegistry,
-                disks,
-                writeBackQueue,
-                recordStates,
-                slotAllocator,
-                lock);
+                tree, slabs, policies, namespaceRegistry, disks, writeBackQueue, recordStates, slotAllocator, lock);
         namespaceScan = new NamespaceScan(
                 tree, namespaceRegistry, disks, writeBackQueue.tombstones(), recordStates, lookup, lock);
         hintApplier = new HintApplier(

@@ -18,8 +18,8 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.DiskAddress;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.RecordPool;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.util.ArrayDeque;
 import java.util.List;
 
@@ -192,7 +192,8 @@ final class RecordStates {
             writeBackQueue.onReplaced(record);
         } else if (!known) {
             writeBackQueue.onStored(record);
-        } else if (!RecordFlags.has(pool.flags(record), RecordFlags.PREFETCHED)) { // a guess is used when it is read, if it ever is
+        } else if (!RecordFlags.has(
+                pool.flags(record), RecordFlags.PREFETCHED)) { // a guess is used when it is read, if it ever is
             writeBackQueue.onUsed(record);
         }
     }
@@ -704,8 +705,9 @@ final class RecordStates {
         if (expiredBlocks.contains(record)) {
             return 0;
         }
-        double worth =
-                RecordFlags.isObject(pool.flags(record)) ? 0 : policyOfAnyTier(record).score(record);
+        double worth = RecordFlags.isObject(pool.flags(record))
+                ? 0
+                : policyOfAnyTier(record).score(record);
         double weight = state == ControlWord.ON_DISK ? policies.state().weight(record) : 1; // else the policy's matter
         return Double.isNaN(worth) ? 0 : weight * worth;
     }

@@ -7,32 +7,26 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.memory.Pages;
-import io.kvcache.core.memory.SlabPool.SlabOwners;
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.core.memory.SlabPool.SlabOwners;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.EvictionPolicyFactory;
-import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.policy.NoveltyClass;
-import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.HostStore.EngineBlock;
 import io.kvcache.core.store.HostStore.LoadOutcome;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
-import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import io.kvcache.core.tree.RecordPool;
-import java.util.ArrayList;
+import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.util.BitSet;
-import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /// Gives records slots to be filled, by the writer of a put or by a read from disk, and makes room for them.
 ///

@@ -595,8 +595,7 @@ public final class TierPort {
         /// A write that has ended.
         private record Completion(int record, int disk, long address) {}
 
-        WriteCompletions(
-                BlockTree tree, WriteBackQueue writeBackQueue, RecordStates recordStates) {
+        WriteCompletions(BlockTree tree, WriteBackQueue writeBackQueue, RecordStates recordStates) {
             pool = tree.pool();
             this.tree = tree;
             this.writeBackQueue = writeBackQueue;

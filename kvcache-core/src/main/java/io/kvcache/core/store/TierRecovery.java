@@ -46,11 +46,7 @@ final class TierRecovery {
     private long noRecord;
     private long orphans;
 
-    TierRecovery(
-            BlockTree tree,
-            DiskUsageTable disks,
-            WriteBackQueue writeBackQueue,
-            RecordStates recordStates) {
+    TierRecovery(BlockTree tree, DiskUsageTable disks, WriteBackQueue writeBackQueue, RecordStates recordStates) {
         pool = tree.pool();
         this.tree = tree;
         this.disks = disks;

@@ -5,7 +5,6 @@ import static io.kvcache.core.policy.RecordView.NONE;
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.policy.GhostCache;
 import io.kvcache.core.policy.PolicyState;
-import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
