@@ -25,7 +25,6 @@ final class ServerClassPathTest {
 
     private static final List<String> EXPECTED = List.of(
             "HdrHistogram",
-            "aeron-annotations",
             "aeron-client",
             "aeron-driver",
             "agrona",
@@ -35,7 +34,6 @@ final class ServerClassPathTest {
             "jackson-core",
             "jackson-databind",
             "jeromq",
-            "jnacl",
             "jspecify",
             "kvcache-core",
             "kvcache-tiers",
@@ -47,7 +45,6 @@ final class ServerClassPathTest {
             "msgpack-core",
             "netty-buffer",
             "netty-codec-base",
-            "netty-codec-compression",
             "netty-codec-http",
             "netty-common",
             "netty-handler",
@@ -63,7 +60,6 @@ final class ServerClassPathTest {
             "picocli",
             "prometheus-metrics-config",
             "prometheus-metrics-core",
-            "prometheus-metrics-exposition-formats",
             "prometheus-metrics-exposition-textformats",
             "prometheus-metrics-model",
             "prometheus-metrics-tracer-common",
