@@ -2,13 +2,13 @@ package io.kvcache.server;
 
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.use.TraceCapture;
+import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
 import java.io.IOException;
 import org.jspecify.annotations.Nullable;
 
-/// Who listens to what the store is used for: always the curve of memory, and a trace where one is asked for.
+/// Listeners to all uses of the store: always the miss-ratio curve, and a trace if the settings name one.
 ///
 /// **Threads.** Any; [#tick] one at a time.
 final class AccessRecording implements AutoCloseable {

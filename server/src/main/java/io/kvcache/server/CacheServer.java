@@ -2,6 +2,10 @@ package io.kvcache.server;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.time.Clock;
+import io.kvcache.server.MaintenanceScheduler.FileReloader;
+import io.kvcache.server.OperatorWarnings.ProblemDigest;
+import io.kvcache.server.ProtocolFactory.HttpEndpoints;
+import io.kvcache.server.TenantKeyspaces.TenantMemoryShares;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockEndpoint;
@@ -9,9 +13,9 @@ import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.NamespaceEndpoint;
 import io.kvcache.server.block.TenantNamespaceRegistry;
 import io.kvcache.server.config.DiskTierConfig;
-import io.kvcache.server.config.LeaseConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
@@ -24,10 +28,8 @@ import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.memory.MemoryBudget;
-import io.kvcache.server.metrics.CertificateMetrics;
-import io.kvcache.server.metrics.LeaseMetrics;
 import io.kvcache.server.metrics.RequestLatencies;
-import io.kvcache.server.metrics.ZmqPublisherMetrics;
+import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.net.CidrAllowList;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.CloseReason;
@@ -39,6 +41,7 @@ import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.server.quota.NamespaceQuotas;
 import io.kvcache.server.remote.RemoteEndpoint;
+import io.kvcache.server.remote.TrustDomains;
 import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
@@ -230,15 +233,15 @@ public final class CacheServer implements AutoCloseable {
 
     private List<MeterBinder> additionalMeters(ServerConfig config) {
         List<MeterBinder> more = new ArrayList<>();
-        more.add(new LeaseMetrics(leases));
+        more.add(ServerMetrics.ofLeases(leases));
         more.add(registry ->
-                new CertificateMetrics(certificateExpiries).bindTo(registry)); // when all listeners are open
+                ServerMetrics.ofCertificates(certificateExpiries).bindTo(registry)); // when all listeners are open
         ReloadableTls ofTransport = remote == null ? null : remote.reloadableTls();
         if (ofTransport != null) {
             certificateExpiries.put("transport.tls", ofTransport::expiresAt);
         }
         if (config.events().isEnabled()) {
-            more.add(new ZmqPublisherMetrics(this::publisher));
+            more.add(ServerMetrics.ofPublisher(this::publisher));
         }
         if (remote != null) {
             remote.domainStores().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
@@ -472,4 +475,51 @@ public final class CacheServer implements AutoCloseable {
         }
         cache.close();
     }
+
+    /// Where clients come in: what drives the sockets of all listeners, and the endpoint for other JVMs.
+    ///
+    /// @param remote for other JVMs, or null
+    /// @param namespaceQuotas what tenants take of the store for their namespaces
+    private record NetworkResources(
+            NettyTransport transport, @Nullable RemoteEndpoint remote, NamespaceQuotas namespaceQuotas) {
+
+        static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
+            NettyTransport transport = NettyTransport.open(
+                    config.network().transport(), config.network().loops());
+            NamespaceQuotas numbers =
+                    new NamespaceQuotas(config.access().tenants().size());
+            TrustDomains domains = null;
+            try {
+                domains = TrustDomains.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
+                return new NetworkResources(
+                        transport,
+                        RemoteEndpoint.open(
+                                config.transport(),
+                                config.access().tenants(),
+                                TenantKeyspaces::namespaceOf,
+                                new RemoteEndpoint.ServedStores(cache, domains, numbers)),
+                        numbers);
+            } catch (IOException | RuntimeException failed) {
+                if (domains != null) {
+                    domains.close();
+                }
+                new NetworkResources(transport, null, numbers).close();
+                throw failed;
+            }
+        }
+
+        void close() {
+            if (remote != null) {
+                remote.close();
+            }
+            transport.eventLoops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
+        }
+    }
+
+    /// What became of a server's requests and values when it went down.
+    ///
+    /// @param requestsCompleted whether all requests that had begun were answered
+    /// @param valuesFlushed whether all values are on disk; true when there is no disk
+    /// @param unsavedBytes of values that are not
+    public record ShutdownResult(boolean requestsCompleted, boolean valuesFlushed, long unsavedBytes) {}
 }

@@ -17,10 +17,10 @@ import java.util.Map;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// `/v1/disks`: which there are and how they are, and opening one again that is out.
+/// `/v1/disks`: lists the disks with their states, and reopens a failed one.
 ///
-/// A disk that failed is tried again after a while that grows to ten minutes, and one that cannot be
-/// written stays as it is. Who has mended one need not wait for that.
+/// The store retries a failed disk after a pause that grows to ten minutes, and never one that cannot be written. An
+/// operator that has mended a disk need not wait for that.
 final class DiskEndpoint implements HttpEndpoint {
 
     private static final String DISKS_PATH = "/v1/disks";

@@ -1,8 +1,8 @@
 package io.kvcache.server;
 
 import io.kvcache.server.access.SecretFile;
-import io.kvcache.server.config.KeyOwnershipConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -54,7 +54,8 @@ final class KeyOwnershipLoader {
                 .toList();
     }
 
-    /// Whose a namespace is: of who asks, but where that is the default tenant, of whom its salt or its name tells.
+    /// The owner of a namespace: the asking tenant, or, if that is the default one, the tenant that its salt or name
+    /// tells.
     String ownerOf(String asking, String name, String salt) {
         if (!asking.equals(TenantConfig.DEFAULT)) {
             return asking;
@@ -88,7 +89,7 @@ final class KeyOwnershipLoader {
             for (String line : SecretFile.readLines(setting, file, "salt")) {
                 if (!KeyOwnershipConfig.isSalt(line.strip())) {
                     throw new IOException(
-                            setting + " " + file + " has a line that is none; " + KeyOwnershipConfig.SALT_RULES);
+                            setting + " " + file + " has a line that is not a salt; " + KeyOwnershipConfig.SALT_RULES);
                 }
                 all.add(line.strip());
             }

@@ -1,21 +1,25 @@
 package io.kvcache.server;
 
+import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.LongSupplier;
 
-/// Runs what is done from time to time on one thread. A failure is logged and the next turn comes all the same.
+/// Runs periodic tasks on one thread. A failure is logged, and the task runs again at its next time.
 ///
 /// **Ownership.** [#close] ends it before what the turns work on is closed.
 final class MaintenanceScheduler implements AutoCloseable {
 
     private static final Logger LOG = System.getLogger(MaintenanceScheduler.class.getName());
 
-    /// Far longer than any turn takes; one that hangs at a file does not keep a server from going down.
+    /// Far longer than any task takes; a task that hangs at a file does not delay the shutdown for ever.
     private static final long MAX_TASK_SECONDS = 10;
 
     private final ScheduledThreadPoolExecutor executor = new ScheduledThreadPoolExecutor(
@@ -64,6 +68,58 @@ final class MaintenanceScheduler implements AutoCloseable {
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
+        }
+    }
+
+    /// Rereads files when they have changed. A failure is logged, and the next change tries again.
+    ///
+    /// **Threads.** One at a time.
+    static final class FileReloader implements Runnable {
+
+        /// Reads the files.
+        @FunctionalInterface
+        interface ReloadAction {
+            void run() throws IOException;
+        }
+
+        private final String description;
+        private final List<Path> files;
+        private final ReloadAction reloadAction;
+        private List<String> lastStamps;
+
+        /// @param what for messages
+        FileReloader(String what, List<Path> files, ReloadAction reloadAction) {
+            this.description = what;
+            this.files = List.copyOf(files);
+            this.reloadAction = reloadAction;
+            lastStamps = readStamps();
+        }
+
+        @Override
+        public void run() {
+            List<String> now = readStamps();
+            if (now.equals(lastStamps)) {
+                return;
+            }
+            lastStamps = now;
+            try {
+                reloadAction.run();
+                LOG.log(Level.INFO, description + " read again");
+            } catch (IOException unusable) {
+                LOG.log(Level.WARNING, description + " changed and stay as they were: " + unusable.getMessage());
+            }
+        }
+
+        private List<String> readStamps() {
+            return files.stream().map(FileReloader::stamp).toList();
+        }
+
+        private static String stamp(Path file) {
+            try {
+                return Files.getLastModifiedTime(file) + " " + Files.size(file);
+            } catch (IOException gone) {
+                return "";
+            }
         }
     }
 }

@@ -8,11 +8,14 @@ import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
-import java.util.function.ToLongFunction;
 
-/// What an operator is told of once a minute, when there was any, with what it may come from.
+/// Warnings that the log has once a minute if there are any, each with its likely cause.
 record OperatorWarnings(
         TieredKvCache cache,
         TenantKeyspaces tenantKeyspaces,
@@ -27,7 +30,7 @@ record OperatorWarnings(
         watchConnections(report);
         report.watch("log-ins had a wrong user or password", passwordAuthenticator::deniedCount);
         report.watch(
-                "log-ins were not looked at, after too many wrong ones from their address",
+                "log-ins were rejected unchecked, after too many wrong ones from their address",
                 passwordAuthenticator::throttledCount);
         tenantKeyspaces.keyspaces().forEach((tenant, keyspace) -> watchTenant(report, tenant, keyspace));
         watchDisks(report, cache::diskStats);
@@ -37,13 +40,13 @@ record OperatorWarnings(
     private void watchConnections(ProblemDigest report) {
         String most = Integer.toString(connectionRegistry.limits().connections());
         String stall = connectionRegistry.limits().stallTimeout().toSeconds() + "s";
-        watchClosed(report, CloseReason.TOO_MANY, "were refused: limits.connections is " + most);
+        watchClosed(report, CloseReason.TOO_MANY, "were rejected: limits.connections is " + most);
         watchClosed(report, CloseReason.SLOW_READER, "were cut: replies were not read; limits.stall is " + stall);
         watchClosed(
                 report,
                 CloseReason.STALLED_REQUEST,
                 "were cut: a request came slower than 64 KiB/s for limits.stall, which is " + stall);
-        watchClosed(report, CloseReason.FOREIGN_NETWORK, "were refused: they came from outside the listener's cidrs");
+        watchClosed(report, CloseReason.FOREIGN_NETWORK, "were rejected: they came from outside the listener's cidrs");
         watchClosed(report, CloseReason.TLS_FAILED, "ended in the TLS handshake");
         watchClosed(report, CloseReason.UNKNOWN_PROTOCOL, "were closed: they spoke nothing that the listener speaks");
         watchClosed(report, CloseReason.PROTOCOL_ERROR, "were closed: what they sent is not in their protocol");
@@ -56,37 +59,20 @@ record OperatorWarnings(
 
     /// What a disk could not do. It serves on with the rest, so its state alone says nothing of this.
     static void watchDisks(ProblemDigest report, Supplier<List<TierTransferStats>> disks) {
-        List<TierTransferStats> now = disks.get();
-        for (int number = 0; number < now.size(); number++) {
-            String name = now.get(number).name();
-            watchDiskFailures(
-                    report,
-                    disks,
-                    number,
+        int count = disks.get().size();
+        for (int i = 0; i < count; i++) {
+            int number = i;
+            String name = disks.get().get(number).name();
+            report.watch(
                     "reads failed at " + name,
-                    each -> each.tier().readErrors());
-            watchDiskFailures(
-                    report,
-                    disks,
-                    number,
+                    () -> disks.get().get(number).tier().readErrors());
+            report.watch(
                     "reads came with wrong bytes from " + name + " and found nothing",
-                    each -> each.tier().checksumErrors());
-            watchDiskFailures(
-                    report,
-                    disks,
-                    number,
+                    () -> disks.get().get(number).tier().checksumErrors());
+            report.watch(
                     "writes failed at " + name,
-                    each -> each.tier().writesFailed());
+                    () -> disks.get().get(number).tier().writesFailed());
         }
-    }
-
-    private static void watchDiskFailures(
-            ProblemDigest report,
-            Supplier<List<TierTransferStats>> disks,
-            int number,
-            String what,
-            ToLongFunction<TierTransferStats> count) {
-        report.watch(what, () -> count.applyAsLong(disks.get().get(number)));
     }
 
     private void watchTenant(ProblemDigest report, String tenant, Keyspace keyspace) {
@@ -98,7 +84,7 @@ record OperatorWarnings(
                 "reads" + of + "found nothing, as clients read too slowly what fills its part of limits.sending",
                 () -> keyspace.stats().reads().busy());
         report.watch(
-                "reads" + of + "found nothing, as what is on disk did not come in disk_read_timeout, or found no"
+                "reads" + of + "missed: timeout, as what is on disk did not come in disk_read_timeout, or found no"
                         + " room in memory",
                 () -> keyspace.stats().reads().late());
         report.watch(
@@ -110,7 +96,59 @@ record OperatorWarnings(
                         + " fetching it, and the store evicted: more memory or a higher promise.percent keeps more",
                 () -> keyspace.stats().promises().declined());
         report.watch(
-                "blocks" + of + "were refused: its quota is full of what is in use",
+                "blocks" + of + "were rejected: its quota is full of what is in use",
                 () -> blocks.stats().getOrDefault(tenant, EMPTY_STATS).refused());
+    }
+
+    /// Logs once a minute what went wrong in that minute, a line each.
+    ///
+    /// The same counts are metrics, but an operator reads the log first.
+    ///
+    /// **Threads.** One at a time, after all was added.
+    static final class ProblemDigest implements Runnable {
+
+        static final long INTERVAL_MILLIS = 60_000;
+
+        private static final Logger LOG = System.getLogger(OperatorWarnings.class.getName());
+
+        private final List<WatchedCounter> all = new ArrayList<>();
+
+        private static final class WatchedCounter {
+            private final String description;
+            private final LongSupplier count;
+            private long previousCount;
+
+            WatchedCounter(String description, LongSupplier count) {
+                this.description = description;
+                this.count = count;
+                previousCount = count.getAsLong();
+            }
+        }
+
+        /// Adds something to be told of.
+        ///
+        /// @param description goes on after a number: `values of tenant blue found no room`
+        /// @param count of all since the start
+        void watch(String description, LongSupplier count) {
+            all.add(new WatchedCounter(description, count));
+        }
+
+        /// What there is to say since the last time.
+        List<String> newProblems() {
+            List<String> lines = new ArrayList<>();
+            for (WatchedCounter each : all) {
+                long now = each.count.getAsLong();
+                if (now > each.previousCount) {
+                    lines.add(now - each.previousCount + " " + each.description);
+                }
+                each.previousCount = now;
+            }
+            return lines;
+        }
+
+        @Override
+        public void run() {
+            newProblems().forEach(line -> LOG.log(Level.WARNING, "In the last minute " + line));
+        }
     }
 }

@@ -1,26 +1,26 @@
 package io.kvcache.server;
 
 import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.tier.TierState;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockQuotaTrackers;
-import io.kvcache.server.config.ListenProtocol;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.http.HttpConfig;
+import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpProtocol;
-import io.kvcache.server.http.TextEndpoint;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.lm.LmVersion;
-import io.kvcache.server.metrics.AccessMetrics;
-import io.kvcache.server.metrics.BlockMetrics;
-import io.kvcache.server.metrics.DiskLatencyMetrics;
-import io.kvcache.server.metrics.EndpointMetrics;
 import io.kvcache.server.metrics.ProcessMetrics;
 import io.kvcache.server.metrics.PrometheusExporter;
+import io.kvcache.server.metrics.PrometheusExporter.DiskLatencyMetrics;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.net.ConnectionRegistry;
@@ -33,12 +33,17 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.HintMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.kvcache.tiers.metrics.LruHitRatioMetrics;
 import io.kvcache.tiers.metrics.PolicyMetrics;
+import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -47,7 +52,7 @@ import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// The protocols over the tenants' values, and the pages that tell of all of it.
+/// Makes the protocols of each listener, and the pages with health, metrics and statistics.
 final class ProtocolFactory {
 
     private static final String TEXT = "text/plain; charset=utf-8";
@@ -97,7 +102,7 @@ final class ProtocolFactory {
 
     /// What a listener speaks.
     ///
-    /// @param listenerAuth who may come in there
+    /// @param listenerAuth which clients it accepts
     List<Protocol> protocolsFor(ListenerConfig listen, ListenerAuth listenerAuth) {
         List<Protocol> spoken = new ArrayList<>();
         Set<ListenProtocol> asked = listen.protocols();
@@ -195,11 +200,12 @@ final class ProtocolFactory {
                                                     HttpProtocol::problemCount,
                                                     _ -> 0)),
                             metricSources.passwordAuthenticator),
-                    new BlockMetrics(metricSources.blocks),
-                    new AccessMetrics(metricSources.uses::missRatioCurve, metricSources.uses::traceStats),
+                    ServerMetrics.ofBlocks(metricSources.blocks),
+                    new LruHitRatioMetrics(metricSources.uses::missRatioCurve),
+                    ServerMetrics.ofTrace(metricSources.uses::traceStats),
                     metricSources.latencies));
             if (metricSources.transport.get() != null) {
-                binders.add(new EndpointMetrics(() -> Objects.requireNonNull(metricSources.transport.get())));
+                binders.add(ServerMetrics.ofEndpoint(() -> Objects.requireNonNull(metricSources.transport.get())));
             }
             binders.addAll(metricSources.additional);
             PrometheusExporter metrics = new PrometheusExporter(binders);
@@ -224,4 +230,75 @@ final class ProtocolFactory {
         String version = CacheServer.class.getPackage().getImplementationVersion();
         return version == null ? "development" : version;
     }
+
+    /// Stands at a listener without `pages` in place of what operators find at one that has them, and says which
+    /// setting serves that.
+    private record OperatorEndpointsNotice(ListenerConfig listen) implements HttpEndpoint {
+
+        private static final List<String> OPERATOR_PATHS = List.of("/metrics", "/v1/stats", "/v1/events", "/v1/disks");
+
+        @Override
+        public List<String> paths() {
+            return List.of();
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            boolean elsewhere =
+                    OPERATOR_PATHS.stream().anyMatch(each -> path.equals(each) || path.startsWith(each + "/"));
+            return elsewhere
+                    ? ProblemDetails.withType(
+                                    HttpResponseStatus.NOT_FOUND,
+                                    "no-pages",
+                                    path + " is for operators, and this listener does not serve that; add pages to "
+                                            + listen.path() + ".protocols, or ask a listener that has pages among them")
+                            .toHandler()
+                    : null;
+        }
+    }
+
+    /// The page `/health/ready`: a word, and a line for each thing that is not as it should be.
+    ///
+    /// A server whose disk is out serves what it has in memory, so it stays ready.
+    private static final class ReadinessCheck implements Supplier<String> {
+
+        private final TieredKvCache cache;
+        private final ConnectionRegistry connectionRegistry;
+
+        ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry) {
+            this.cache = cache;
+            this.connectionRegistry = connectionRegistry;
+        }
+
+        boolean isReady() {
+            return !connectionRegistry.isShutdownAnnounced();
+        }
+
+        @Override
+        public String get() {
+            StringBuilder text = new StringBuilder(
+                    isReady() ? "ready\n" : connectionRegistry.isDraining() ? "draining\n" : "leaving\n");
+            if (cache.isRecovering()) {
+                text.append("recovering: not all that the disks hold is known yet, ")
+                        .append(cache.offloadStats().restored())
+                        .append(" blocks and values so far; what is not known is a miss\n");
+            }
+            for (TierTransferStats disk : cache.diskStats()) {
+                if (disk.state() != TierState.SERVING) {
+                    text.append(disk.name())
+                            .append(" is ")
+                            .append(disk.state().name().toLowerCase(Locale.ROOT).replace('_', ' '))
+                            .append(disk.cause().isEmpty() ? "" : ": " + disk.cause())
+                            .append('\n');
+                }
+            }
+            return text.toString();
+        }
+    }
+
+    /// What is served over HTTP beside objects and pages.
+    ///
+    /// @param tenantEndpoints of each tenant its own
+    /// @param operatorEndpoints only where pages that tell of all tenants are shown too
+    record HttpEndpoints(List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints) {}
 }

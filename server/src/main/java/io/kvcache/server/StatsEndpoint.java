@@ -12,7 +12,7 @@ import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
-import io.kvcache.server.use.TraceCapture;
+import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;

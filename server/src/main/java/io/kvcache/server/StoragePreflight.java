@@ -1,6 +1,6 @@
 package io.kvcache.server;
 
-import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.tiers.directory.DiskDirectory;
@@ -70,7 +70,7 @@ final class StoragePreflight {
         }
         try {
             if (!Files.isDirectory(root) || !Files.isWritable(root)) {
-                wrong.add(setting + ": " + root + " is no directory that this user can write to");
+                wrong.add(setting + ": " + root + " is not a directory that this user can write to");
                 return;
             }
             long room = Files.getFileStore(root).getUsableSpace() + existingBytes(own);

@@ -2,7 +2,7 @@ package io.kvcache.server;
 
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.time.Clock;
-import io.kvcache.server.config.PrefaultMode;
+import io.kvcache.server.config.MemoryConfig.PrefaultMode;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.tiers.TieredKvCache;

@@ -17,15 +17,19 @@ import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.time.InstantSource;
 import java.util.Collections;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// The values of all tenants, each in a keyspace and a namespace of its own: the same key of two of them is two keys
-/// to the store, and nothing here goes from one to the other.
+/// The values of all tenants, each in a keyspace and a namespace of its own: the same key of two of them is
+/// two keys to the store, and nothing here goes from one to the other.
 final class TenantKeyspaces {
 
     private final Map<String, Keyspace> keyspaces;
@@ -79,7 +83,7 @@ final class TenantKeyspaces {
                 : new RecomputeEstimator(cost, prefill.chunkTokens(), prefill.deadline(), cache::estimateReadNanos);
     }
 
-    /// Each has a part of what may be on its way, so that one who reads slowly keeps nobody else from reading.
+    /// Each tenant has a part of the bytes in flight, so that a slow reader does not block other tenants.
     private static KeyspaceLimits keyspaceLimits(RequestLimits values, double part) {
         return new KeyspaceLimits(
                 (int) values.keyBytes(),
@@ -115,8 +119,8 @@ final class TenantKeyspaces {
         return keyspaces;
     }
 
-    /// What each tenant's clients may ask for. Those of the default tenant, who anybody is, reach others by naming
-    /// them.
+    /// The keyspaces that each tenant's clients reach. Clients of the default tenant reach other tenants by
+    /// naming them.
     Map<String, KeyspaceRouter> routers() {
         Map<String, KeyspaceRouter> reaches = new LinkedHashMap<>();
         keyspaces.keySet().forEach(tenant -> reaches.put(tenant, routerOf(tenant)));
@@ -161,5 +165,57 @@ final class TenantKeyspaces {
 
     void releasePins() {
         keyspaces.values().forEach(Keyspace::releasePins);
+    }
+
+    /// Counts tenants' blocks against the same share of host memory as their values, so that no tenant's
+    /// blocks evict more of another tenant than its share.
+    ///
+    /// The store numbers its queues with eight bits: one for each tenant and size of slots, of which values
+    /// have three. When there are too many, further blocks share what blocks of all tenants without a share
+    /// have together.
+    ///
+    /// **Threads.** One at a time.
+    static final class TenantMemoryShares {
+
+        private static final Logger LOG = System.getLogger(TenantKeyspaces.class.getName());
+
+        private static final int MAX_QUEUES = 255;
+        private static final int VALUE_SIZE_CLASSES = 3;
+        private static final int RESERVED_FOR_DISKS = 16;
+
+        private record Queue(String tenant, long blockBytes) {}
+
+        private final TieredKvCache cache;
+        private final int tenants;
+        private final int maxPerTenant;
+        private final Set<Queue> queues = new HashSet<>();
+
+        TenantMemoryShares(TieredKvCache cache, ServerConfig config) {
+            this.cache = cache;
+            tenants = config.access().tenants().size();
+            int each = Math.max(1, config.memory().policy().queueCount());
+            // Half of what is left, as the common share may come to hold each size of blocks as well.
+            maxPerTenant = (MAX_QUEUES / each - RESERVED_FOR_DISKS - VALUE_SIZE_CLASSES * (tenants + 1)) / 2;
+        }
+
+        /// A namespace is about to be used.
+        void addQueue(Namespace namespace) {
+            if (tenants == 1) {
+                return;
+            }
+            Queue queue =
+                    new Queue(namespace.tenant(), namespace.parts().getFirst().bytes());
+            boolean fits = queues.contains(queue) || queues.size() < maxPerTenant;
+            if (fits && cache.joinShare(namespace, TenantKeyspaces.namespaceOf(namespace.tenant()))) {
+                queues.add(queue);
+            } else {
+                LOG.log(
+                        Level.WARNING,
+                        "Blocks of {0} of tenant {1} have no part of the tenant''s share of memory: {2}",
+                        namespace.model(),
+                        namespace.tenant(),
+                        fits ? "some are there already" : "there are too many tenants and sizes of blocks");
+            }
+        }
     }
 }

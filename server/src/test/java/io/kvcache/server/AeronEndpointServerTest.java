@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.config.AeronConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.config.TransportConfig.AeronConfig;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;
 import java.io.IOException;

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.DiskConfig;
 import io.kvcache.server.config.DiskTierConfig;
+import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.net.NetLimits;

@@ -5,8 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.server.config.DiskConfig;
+import io.kvcache.server.CacheServer.ShutdownResult;
 import io.kvcache.server.config.DiskTierConfig;
+import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;

@@ -4,9 +4,9 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.ListenProtocol;
-import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.io.IOException;
 import java.net.InetAddress;

@@ -6,11 +6,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.KeyOwnershipConfig;
-import io.kvcache.server.config.ListenProtocol;
-import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
 import java.io.IOException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;

@@ -5,9 +5,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.DiskTierConfig;
-import io.kvcache.server.config.ListenProtocol;
-import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.lm.LmTestClient;
 import io.kvcache.server.net.NetLimits;

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
-import io.kvcache.server.config.PrefaultMode;
+import io.kvcache.server.config.MemoryConfig.PrefaultMode;
 import io.kvcache.server.config.ServerConfig;
 import java.net.Socket;
 import java.util.Map;

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
+import io.kvcache.server.OperatorWarnings.ProblemDigest;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;

@@ -12,14 +12,14 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.AeronConfig;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
-import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.config.TransportConfig.AeronConfig;
 import io.kvcache.transport.remote.RemoteKvCache;
 import io.kvcache.transport.remote.RemoteKvCacheBuilder;
 import java.io.IOException;
@@ -373,6 +373,6 @@ final class RemoteEndpointTest {
                                 ListenerConfig.onLoopback(0).protocols(),
                                 ListenerAuthConfig.UNRESTRICTED)),
                         TransportConfig.listeningOn("0.0.0.0:0")))
-                .withMessageContaining("transport.listen is 0.0.0.0:0, which others can reach");
+                .withMessageContaining("transport.listen is 0.0.0.0:0, which other machines can reach");
     }
 }

@@ -6,9 +6,9 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.config.AccessConfig;
-import io.kvcache.server.config.ListenProtocol;
-import io.kvcache.server.config.ListenerAuthConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.net.Connection.CloseReason;
 import java.io.IOException;

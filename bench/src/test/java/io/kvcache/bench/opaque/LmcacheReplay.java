@@ -7,7 +7,7 @@ import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.RespClient;
-import io.kvcache.server.client.RespReply;
+import io.kvcache.server.client.RespClient.RespReply;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;

@@ -1,7 +1,7 @@
 package io.kvcache.server.access;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
-import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import java.net.SocketAddress;
 import java.util.List;

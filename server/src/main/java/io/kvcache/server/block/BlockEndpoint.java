@@ -1,5 +1,6 @@
 package io.kvcache.server.block;
 
+import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.Match;
@@ -7,9 +8,11 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.block.NamespaceJson.ShapeHeader;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.http.JsonBodyHandler;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
@@ -20,8 +23,10 @@ import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.QueryStringDecoder;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.HexFormat;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -271,5 +276,89 @@ public final class BlockEndpoint implements HttpEndpoint {
             bytes.add(HexKey.bytes(key.stringValue()));
         }
         return bytes;
+    }
+
+    /// GET and HEAD of a block: at once when it is in host memory, once it has come when it is on disk.
+    ///
+    /// @param outgoing what the tenant may have on its way out
+    /// @param tenantCounters of the tenant
+    private record GetBlockHandler(
+            TieredKvCache cache,
+            Namespace namespace,
+            EngineKey key,
+            Duration diskTimeout,
+            ByteBudget outgoing,
+            BlockReadStats.TenantCounters tenantCounters) {
+
+        void respond(HttpResponder out, @Nullable String range, boolean withBody) {
+            BlockTable table = cache.acquire(namespace, key, diskTimeout);
+            if (table.blocks() == 0 || table.readyBlocks() > 0) {
+                reply(table, out, range, withBody);
+                return;
+            }
+            // The store completes this on its own thread, where the table can be given back if there is no loop any
+            // more.
+            table.onReady(table.firstBlock() + 1, Runnable::run)
+                    .whenComplete((_, _) -> out.sendLater(() -> reply(table, out, range, withBody), table::close));
+        }
+
+        private void reply(BlockTable table, HttpResponder out, @Nullable String range, boolean withBody) {
+            if (table.readyBlocks() == 0) {
+                table.close();
+                out.sendProblem(missProblem(key.toBlockKey(namespace)));
+                return;
+            }
+            MemorySegment block = table.segment(table.firstBlock());
+            if (outgoing.tryAcquire(block.byteSize())) {
+                tenantCounters.recordHit();
+                out.sendPinned(PinnedBytes.of(block, () -> recordSent(table, block.byteSize())), range, withBody);
+            } else {
+                table.close();
+                tenantCounters.recordThrottled();
+                out.sendProblem(ProblemDetails.sendLimitReached(outgoing));
+            }
+        }
+
+        /// A block that the store knows and that could not be had was not brought from disk in time.
+        private ProblemDetails missProblem(BlockKey wanted) {
+            if (diskTimeout.isPositive() && cache.blocks(namespace).contains(wanted)) {
+                tenantCounters.recordTimeout();
+                return ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE);
+            }
+            tenantCounters.recordMiss(wanted);
+            return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such block");
+        }
+
+        private void recordSent(BlockTable table, long bytes) {
+            outgoing.release(bytes);
+            table.close();
+        }
+    }
+
+    /// An engine's key as clients write it: in hexadecimal, since most keys are digests.
+    static final class HexKey {
+
+        private static final int MAX_DIGITS = 2 * 4096;
+
+        private HexKey() {}
+
+        /// The bytes of a key.
+        ///
+        /// @throws IllegalArgumentException that says what a key takes
+        static byte[] bytes(String text) {
+            if (text.isEmpty() || text.length() > MAX_DIGITS || text.length() % 2 != 0 || !isHexadecimal(text)) {
+                throw new IllegalArgumentException(
+                        "a key takes 2 to " + MAX_DIGITS + " hexadecimal digits, two for each byte");
+            }
+            return HexFormat.of().parseHex(text);
+        }
+
+        static EngineKey parse(String text) {
+            return EngineKey.of(bytes(text));
+        }
+
+        private static boolean isHexadecimal(String text) {
+            return text.chars().allMatch(HexFormat::isHexDigit);
+        }
     }
 }

@@ -14,9 +14,8 @@ import org.jspecify.annotations.Nullable;
 
 /// The blocks of one tenant that has a quota: what they take, and which goes first.
 ///
-/// **Order.** Of the blocks below which there is none the one goes that was not used for longest, so chains lose their
-/// tails, and a block that another one is being put below stays. What was there before a restart goes before all that
-/// was used since.
+/// **Order.** Evicts the least recently used leaf, so chains lose their tails. A block stays while a put below it runs.
+/// Blocks from before a restart go before all blocks used since.
 ///
 /// **Truth** is the store: what it has evicted leaves here when its event is heard, and what a put or an event says is
 /// there is asked for before it counts.

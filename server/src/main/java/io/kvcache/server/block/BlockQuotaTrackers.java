@@ -52,7 +52,7 @@ public final class BlockQuotaTrackers {
         });
     }
 
-    /// Nobody has a quota.
+    /// No tenant has a quota.
     public static BlockQuotaTrackers withoutQuotas(TieredKvCache cache) {
         return new BlockQuotaTrackers(cache, new HashMap<>(), _ -> Namespace.objects("none", "none"));
     }
@@ -144,7 +144,7 @@ public final class BlockQuotaTrackers {
         };
     }
 
-    /// What became of reads of blocks, whoever's.
+    /// What became of reads of blocks, of all tenants.
     public BlockReadStats readStats() {
         return reads;
     }

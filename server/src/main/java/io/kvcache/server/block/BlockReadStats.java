@@ -27,7 +27,7 @@ public final class BlockReadStats {
     /// @param absent misses of blocks that were never here, or so long ago that it is forgotten
     /// @param evicted misses of blocks whose room the store took
     /// @param quota misses of blocks that went because of the quota
-    /// @param deleted misses of blocks that somebody deleted, or one before them
+    /// @param deleted misses of blocks that a client deleted, or one before them
     /// @param busy misses because as much was being sent as may be
     /// @param late misses of blocks that are on disk and did not come in time, or found no room in memory
     public record Stats(long hits, long absent, long evicted, long quota, long deleted, long busy, long late) {}

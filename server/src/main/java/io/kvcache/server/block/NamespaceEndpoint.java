@@ -1,6 +1,7 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.block.NamespaceJson.ShapeHeader;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;

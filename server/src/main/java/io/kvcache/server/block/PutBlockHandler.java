@@ -15,7 +15,7 @@ import java.nio.ByteBuffer;
 /// PUT of a block that there is room for: its bytes go to their slot as they come.
 final class PutBlockHandler implements HttpRequestHandler {
 
-    /// Who counts the block; closed in every case.
+    /// Counts the block against a quota; closed in every case.
     interface QuotaCharge extends AutoCloseable {
 
         /// It is in the store.
@@ -25,7 +25,7 @@ final class PutBlockHandler implements HttpRequestHandler {
         void close();
     }
 
-    /// Nobody does.
+    /// Counts nothing.
     ///
     /// @param arrived run once the bytes are not on their way any more
     static QuotaCharge withoutQuota(Runnable arrived) {

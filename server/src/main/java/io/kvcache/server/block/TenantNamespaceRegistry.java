@@ -38,7 +38,7 @@ public final class TenantNamespaceRegistry {
     /// @param isNew whether it was not there before
     record RegisterResult(Namespace namespace, boolean isNew) {}
 
-    /// Each of them is who registered it.
+    /// Each namespace belongs to the tenant that registers it.
     public TenantNamespaceRegistry(TieredKvCache cache) {
         this(
                 cache,
@@ -142,5 +142,20 @@ public final class TenantNamespaceRegistry {
                 .map(java.util.Map.Entry::getValue)
                 .sorted(Comparator.comparing(Namespace::model))
                 .toList();
+    }
+
+    /// Finds the owner of a namespace.
+    @FunctionalInterface
+    public interface NamespaceOwnerResolver {
+
+        /// The caller owns it.
+        NamespaceOwnerResolver CALLER = (caller, _, _) -> caller;
+
+        /// The tenant that a namespace belongs to.
+        ///
+        /// @param caller the asking tenant
+        /// @param name of the namespace
+        /// @param salt that it is to be registered with; empty for none
+        String ownerOf(String caller, String name, String salt);
     }
 }

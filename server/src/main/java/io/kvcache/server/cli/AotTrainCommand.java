@@ -1,5 +1,6 @@
 package io.kvcache.server.cli;
 
+import io.kvcache.server.cli.CommandLineBuilder.LongRunningCommand;
 import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.RespClient;
 import java.io.IOException;

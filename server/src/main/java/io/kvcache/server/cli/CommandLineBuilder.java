@@ -6,9 +6,18 @@ import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
+import java.util.logging.Formatter;
+import java.util.logging.Handler;
+import java.util.logging.Level;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.stream.Collectors;
 import picocli.CommandLine;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.ParseResult;
 
 /// Puts commands together into one command line, each under a heading of `help`.
 ///
@@ -89,4 +98,78 @@ public final class CommandLineBuilder {
         failed.getErr().flush();
         return CommandLine.ExitCode.SOFTWARE;
     }
+
+    /// Lists the commands in a usage message under the headings of [CommandGroup]; headings without commands are left
+    /// out.
+    private static final class GroupedHelp implements CommandLine.IHelpSectionRenderer {
+
+        private final List<Entry> entries = new ArrayList<>();
+
+        private record Entry(CommandGroup group, String name, String description) {
+
+            String line() {
+                return String.format(Locale.ROOT, "  %-12s %s%n", name, description);
+            }
+        }
+
+        /// Lists a command, unless it is hidden.
+        void addCommand(CommandGroup group, CommandSpec command) {
+            UsageMessageSpec usage = command.usageMessage();
+            if (!usage.hidden()) {
+                String[] text = usage.header().length > 0 ? usage.header() : usage.description();
+                addCommand(group, command.name(), text.length == 0 ? "" : text[0]);
+            }
+        }
+
+        void addCommand(CommandGroup group, String name, String description) {
+            entries.add(new Entry(group, name, description));
+        }
+
+        @Override
+        public String render(CommandLine.Help help) {
+            StringBuilder text = new StringBuilder();
+            for (CommandGroup group : CommandGroup.values()) {
+                String lines = entries.stream()
+                        .filter(entry -> entry.group() == group)
+                        .map(Entry::line)
+                        .collect(Collectors.joining());
+                if (!lines.isEmpty()) {
+                    text.append(String.format(Locale.ROOT, "%n%s:%n%s", group.heading(), lines));
+                }
+            }
+            return text.toString();
+        }
+    }
+
+    /// The log of commands that end by themselves: warnings of the store, a line each, between the command's own words
+    /// on standard error. A [LongRunningCommand] has a log of its own.
+    private static final class CliLogging extends Formatter {
+
+        /// A reference, as loggers without one forget their level.
+        private static final Logger STORE = Logger.getLogger("io.kvcache");
+
+        private CliLogging() {}
+
+        /// Applies to this JVM from now on, unless the command serves.
+        static void install(ParseResult parsed) {
+            if (parsed.hasSubcommand()
+                    && !(parsed.subcommand().commandSpec().userObject() instanceof LongRunningCommand)) {
+                STORE.setLevel(Level.WARNING);
+                for (Handler handler : Logger.getLogger("").getHandlers()) {
+                    handler.setFormatter(new CliLogging());
+                }
+            }
+        }
+
+        @Override
+        public String format(LogRecord event) {
+            Throwable thrown = event.getThrown();
+            return "kvcache: " + formatMessage(event) + (thrown == null ? "" : ": " + thrown) + "\n";
+        }
+    }
+
+    /// Marks a command that serves until it is stopped, and so has a log of its own.
+    ///
+    /// For every other command the command line logs warnings only, between the command's own output.
+    public interface LongRunningCommand {}
 }

@@ -1,12 +1,12 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.core.policy.EvictionPolicyFactory;
-import io.kvcache.server.config.DiskConfig;
-import io.kvcache.server.config.KeyOwnershipConfig;
-import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.transport.aeron.AeronAddress;
@@ -16,8 +16,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// What a server would run with, in lines: every place where it listens and who may come in
-/// there, every tenant.
+/// What a server would run with, in lines: every listener with the clients that it accepts, every tenant.
 final class ConfigSummary {
 
     private ConfigSummary() {}
@@ -28,8 +27,7 @@ final class ConfigSummary {
                 + config.network().loops() + " loops");
         config.access().listeners().forEach(each -> lines.add(describe(each)));
         TransportConfig transport = config.withAutoResolved(port -> true).transport();
-        String asks =
-                transport.requiresSecret(config.access().tenants()) ? ", asks for a secret" : ", asks nobody who he is";
+        String asks = transport.requiresSecret(config.access().tenants()) ? ", secret required" : ", no authentication";
         if (transport.isTcpEnabled()) {
             lines.add("transport: " + transport.listen() + (transport.tls() == null ? ", no TLS" : ", TLS") + asks
                     + (config.transport().isTcpEnabled() ? "" : ", if that port is free"));
@@ -83,7 +81,7 @@ final class ConfigSummary {
                 .collect(Collectors.joining(", "));
         return "listener " + listen.name() + ": " + listen.address() + ":" + listen.port() + ", " + protocols
                 + (listen.tls() == null ? ", no TLS" : ", TLS")
-                + (entry.auth() ? ", asks for a password" : ", asks nobody who he is")
+                + (entry.auth() ? ", password required" : ", no authentication")
                 + (entry.tenant() == null ? "" : ", tenant " + entry.tenant())
                 + (entry.cidrs().isEmpty() ? "" : ", from " + String.join(", ", entry.cidrs()));
     }

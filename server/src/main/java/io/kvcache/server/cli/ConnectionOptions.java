@@ -1,23 +1,26 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.server.client.ClientConfig;
-import io.kvcache.server.client.ClientCredentials;
+import io.kvcache.server.client.ClientConfig.ClientCredentials;
 import io.kvcache.server.client.HttpApiClient;
 import io.kvcache.server.client.RespClient;
 import io.kvcache.transport.remote.ClientTlsContexts;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /// Which server a command asks, and as whom.
 final class ConnectionOptions {
 
-    /// The variable that may hold the password, as an argument would be seen by everybody on the machine.
+    /// The variable that may hold the password, as any user of the machine can read arguments.
     private static final String PASSWORD_VARIABLE = "KVCACHE_PASSWORD";
 
     @Option(names = "--host", paramLabel = "HOST", description = "Where the server is. Default: ${DEFAULT-VALUE}.")
@@ -26,7 +29,10 @@ final class ConnectionOptions {
     @Option(names = "--port", paramLabel = "PORT", description = "Its port. Default: ${DEFAULT-VALUE}.")
     private int port = 7379;
 
-    @Option(names = "--user", paramLabel = "NAME", description = "Who to be. Default: the listener's usual user.")
+    @Option(
+            names = "--user",
+            paramLabel = "NAME",
+            description = "User to authenticate as. Default: the listener's usual user.")
     private @Nullable String user;
 
     @Option(
@@ -43,6 +49,21 @@ final class ConnectionOptions {
             paramLabel = "FILE",
             description = "PEM with the certificates to believe; implies --tls. Default: the JDK's.")
     private @Nullable Path authorities;
+
+    @Spec(Spec.Target.MIXEE)
+    private CommandSpec command = CommandSpec.create();
+
+    /// Prints a line: to standard output if the command succeeded, else to standard error.
+    ///
+    /// @return the exit code
+    int print(boolean succeeded, String text) {
+        PrintWriter to = succeeded
+                ? command.commandLine().getOut()
+                : command.commandLine().getErr();
+        to.println(text);
+        to.flush();
+        return succeeded ? 0 : 1;
+    }
 
     HttpApiClient httpClient() throws IOException {
         return new HttpApiClient(clientConfig());

@@ -1,8 +1,8 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.core.DeviceProbe;
-import io.kvcache.server.doctor.CheckResult;
 import io.kvcache.server.doctor.SystemCheck;
+import io.kvcache.server.doctor.SystemCheck.CheckResult;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;

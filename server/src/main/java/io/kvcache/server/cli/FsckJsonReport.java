@@ -32,7 +32,7 @@ record FsckJsonReport(
     /// Regions in one state; lives count regions in the order in which they were begun.
     record RegionSummary(long count, long entries, long bytes, long oldestLife, long newestLife) {}
 
-    /// One namespace, without its salt and its digest: who knows either can compute keys.
+    /// One namespace, without its salt and its digest, as either is enough to compute keys.
     record NamespaceSummary(
             String model,
             String revision,

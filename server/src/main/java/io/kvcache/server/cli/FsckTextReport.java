@@ -24,30 +24,27 @@ final class FsckTextReport {
 
     /// What the superblock says.
     void printSuperblock() {
-        print(String.format(
-                Locale.ROOT,
+        print(
                 "format version %d, %s in %,d regions of %s; %d of 2 superblocks sound, written %,d times",
                 LogHeader.FORMAT_VERSION,
                 formatSize(report.geometry().deviceBytes()),
                 report.geometry().regions(),
                 formatSize(report.geometry().regionBytes()),
                 report.intactCopies(),
-                report.superblocks()));
+                report.superblocks());
         print("");
     }
 
     /// Regions by state.
     void printRegions() {
-        print(String.format(
-                Locale.ROOT, REGION_ROW, "regions", "state", "entries", "bytes", "full", "oldest", "newest"));
+        print(REGION_ROW, "regions", "state", "entries", "bytes", "full", "oldest", "newest");
         for (RegionState state : RegionState.values()) {
             FsckJsonReport.RegionSummary regionSummary = FsckJsonReport.sumRegions(report, state);
             if (regionSummary.count() > 0) {
                 double full = (double) regionSummary.bytes()
                         / regionSummary.count()
                         / report.geometry().regionBytes();
-                print(String.format(
-                        Locale.ROOT,
+                print(
                         REGION_ROW,
                         formatNumber(regionSummary.count()),
                         state.name().toLowerCase(Locale.ROOT),
@@ -55,7 +52,7 @@ final class FsckTextReport {
                         formatSize(regionSummary.bytes()),
                         String.format(Locale.ROOT, "%.0f %%", 100 * full),
                         formatEpoch(regionSummary.oldestLife()),
-                        formatEpoch(regionSummary.newestLife())));
+                        formatEpoch(regionSummary.newestLife()));
             }
         }
         print("Oldest and newest: which opening began the region, and its number in that opening.");
@@ -71,20 +68,9 @@ final class FsckTextReport {
     /// What counts, by namespace.
     void printNamespaces() {
         List<NamespaceReport> all = report.namespaces();
-        print(String.format(
-                Locale.ROOT,
-                NAMESPACE_ROW,
-                "blocks",
-                "objects",
-                "bytes",
-                "orphans",
-                "replaced",
-                "tombstones",
-                "bad",
-                "namespace"));
+        print(NAMESPACE_ROW, "blocks", "objects", "bytes", "orphans", "replaced", "tombstones", "bad", "namespace");
         for (NamespaceReport each : all) {
-            print(String.format(
-                    Locale.ROOT,
+            print(
                     NAMESPACE_ROW,
                     formatNumber(each.blocks()),
                     formatNumber(each.objects()),
@@ -93,7 +79,7 @@ final class FsckTextReport {
                     formatNumber(each.replaced()),
                     formatNumber(each.tombstones()),
                     formatNumber(each.corruptEntries()),
-                    each.namespace()));
+                    each.namespace());
         }
         print("");
     }
@@ -107,27 +93,22 @@ final class FsckTextReport {
                 .mapToLong(NamespaceReport::unreadable)
                 .sum();
         if (report.torn() > 0) {
-            print(String.format(
-                    Locale.ROOT, "%,d not whole, in regions without a trailer; no opening takes them", report.torn()));
+            print("%,d not whole, in regions without a trailer; no opening takes them", report.torn());
         }
         if (report.invalid() > 0) {
-            print(String.format(Locale.ROOT, "%,d entries cannot be right; no opening takes them", report.invalid()));
+            print("%,d entries cannot be right; no opening takes them", report.invalid());
         }
         if (report.lost() > 0) {
-            print(String.format(
-                    Locale.ROOT,
+            print(
                     "%,d entries are lost that were durable: their metadata is damaged;"
                             + " the next opening forgets %,d regions, as what they hold may have been deleted or replaced by what is lost",
-                    report.lost(),
-                    report.discardedRegions()));
+                    report.lost(), report.discardedRegions());
         }
         if (report.missingRegions() > 0) {
-            print(String.format(
-                    Locale.ROOT,
+            print(
                     "%,d regions are lost that were durable: their trailers and first heads are damaged;"
                             + " the next opening forgets %,d older regions, as what they hold may have been deleted or replaced",
-                    report.missingRegions(),
-                    report.discardedRegions()));
+                    report.missingRegions(), report.discardedRegions());
         }
         printDamagedMetadata();
         if (report.isIntact()) {
@@ -136,15 +117,12 @@ final class FsckTextReport {
             String which = report.lost() + report.missingRegions() > 0 ? " that is left" : "";
             print("every block and object" + which + " has its checksum");
         } else {
-            print(String.format(
-                    Locale.ROOT,
+            print(
                     "%,d bad: %,d with a wrong checksum, %,d unreadable; a store never serves them",
-                    report.corruptEntries(),
-                    checksums,
-                    unreadable));
+                    report.corruptEntries(), checksums, unreadable);
         }
         if (repaired) {
-            print(String.format(Locale.ROOT, "repaired: %,d regions have a new trailer", report.repairedRegions()));
+            print("repaired: %,d regions have a new trailer", report.repairedRegions());
             if (report.damagedCopy() > 0) {
                 print(copy() + (report.superblockRepaired() ? " is written anew" : " cannot be written"));
             }
@@ -156,18 +134,14 @@ final class FsckTextReport {
     /// Metadata that is damaged while nothing is lost.
     private void printDamagedMetadata() {
         if (report.damagedCopy() > 0) {
-            print(String.format(
-                    Locale.ROOT,
+            print(
                     "%s is damaged (MiB %d of the file); copy %d serves in its place."
                             + " fsck --repair writes it anew, and so does the next opening",
-                    copy(),
-                    report.damagedCopy(),
-                    3 - report.damagedCopy()));
+                    copy(), report.damagedCopy(), 3 - report.damagedCopy());
         }
         long trailers = report.count(RegionState.DAMAGED);
         if (trailers > 0) {
-            print(String.format(
-                    Locale.ROOT, "%,d regions have a damaged trailer; fsck --repair writes it anew", trailers));
+            print("%,d regions have a damaged trailer; fsck --repair writes it anew", trailers);
         }
     }
 
@@ -187,7 +161,7 @@ final class FsckTextReport {
         return bytes == 0 ? "0 B" : new ByteSizeText(bytes).toString();
     }
 
-    private void print(String line) {
-        out.println(line.stripTrailing());
+    private void print(String format, Object... values) {
+        out.println(String.format(Locale.ROOT, format, values).stripTrailing());
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.server.cli;
 
+import io.kvcache.server.cli.FsckCommand.InspectCommand;
+import io.kvcache.server.cli.Version.VersionCommand;
 import picocli.CommandLine;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Model.CommandSpec;

@@ -4,7 +4,7 @@ import java.io.Console;
 import java.io.PrintWriter;
 import java.util.Optional;
 
-/// One line on standard error that says what is going on, for people who watch; nothing in a pipe.
+/// One line of progress on standard error; nothing unless that is a terminal.
 public final class ProgressLine implements AutoCloseable {
 
     private static final String CLEAR_LINE = "\r\u001b[K";

@@ -1,14 +1,15 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.server.CacheServer;
-import io.kvcache.server.ShutdownResult;
+import io.kvcache.server.CacheServer.ShutdownResult;
+import io.kvcache.server.cli.CommandLineBuilder.LongRunningCommand;
 import io.kvcache.server.config.ConfigException;
-import io.kvcache.server.config.LogConfig;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.log.LogFormat;
+import io.kvcache.server.config.ServerConfig.LogConfig;
 import io.kvcache.server.log.LogLineFormatter;
-import io.kvcache.server.memory.CgroupMemoryLimit;
+import io.kvcache.server.log.LogLineFormatter.LogFormat;
 import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.memory.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.io.IOException;
@@ -31,9 +32,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache serve`: the cache server, until it is told to stop.
 ///
-/// SIGTERM and Ctrl-C drain it: after `shutdown.delay`, in which it is not ready and serves on, it accepts no more,
-/// answers what has begun, brings what is in memory alone to disk, and
-/// exits with 0.
+/// SIGTERM and Ctrl-C drain it: for `shutdown.delay` it is not ready and serves on; then it accepts no more, answers
+/// the requests that have begun, flushes memory to disk, and exits with 0.
 @Command(
         name = "serve",
         description = "Serve the store to Redis clients and LMCache, until stopped.",
@@ -41,13 +41,13 @@ import picocli.CommandLine.Spec;
         sortOptions = false)
 final class ServeCommand implements Callable<Integer>, LongRunningCommand {
 
-    /// Of the time that a server has to go down: so much is for closing what is open.
+    /// This fraction of the shutdown time is for closing what is open.
     private static final int CLOSE_TIME_FRACTION = 10;
 
     /// A stop could not bring all values to disk. Errors end with 1, wrong settings with 2, a full heap with 3.
     private static final int EXIT_UNSAVED = 4;
 
-    private static final String DRAIN_TIMEOUT_MESSAGE = "some requests took too long and were cut off";
+    private static final String DRAIN_TIMEOUT_MESSAGE = "timeout: some requests took too long and were cut off";
 
     private static final System.Logger LOG = System.getLogger(ServeCommand.class.getName());
 
@@ -114,8 +114,8 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         }
         LOG.log(System.Logger.Level.INFO, serves);
         String asks = config.transport().requiresSecret(config.access().tenants())
-                ? ", asks for a secret"
-                : ", asks nobody who he is";
+                ? ", secret required"
+                : ", no authentication";
         InetSocketAddress remote = server.remoteAddress();
         if (remote != null) {
             printLine("  other JVMs at " + (config.transport().tls() == null ? "" : "tls:")
@@ -167,9 +167,9 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                 logDuringShutdown(Level.WARNING, "KVCache: " + DRAIN_TIMEOUT_MESSAGE);
             }
             if (!shutdownResult.valuesFlushed()) {
-                String left = "not all values got to disk: " + shutdownResult.unsavedBytes()
-                        + " bytes are in memory alone, and are lost, as shutdown.drain is over, a disk fails or is full,"
-                        + " or they are larger than it takes";
+                String left = "shutdown: " + shutdownResult.unsavedBytes()
+                        + " bytes not flushed to disk and lost (shutdown.drain timeout, disk failed or full, or value"
+                        + " too large)";
                 logDuringShutdown(Level.SEVERE, "KVCache: " + left);
             }
             close(server, drain.dividedBy(CLOSE_TIME_FRACTION));
@@ -178,12 +178,12 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         }));
     }
 
-    /// Lets go of all, but does not wait for ever for a disk that does not answer: what is durable is so without that.
+    /// Closes the server with a timeout, as a disk may not answer. Durable values are safe without it.
     private void close(CacheServer server, Duration timeout) {
         Thread closing = Thread.ofPlatform().daemon(true).name("kvcache-close").start(server::close);
         try {
             if (!closing.join(timeout.compareTo(MIN_CLOSE_TIME) < 0 ? MIN_CLOSE_TIME : timeout)) {
-                logDuringShutdown(Level.WARNING, "KVCache: closing took too long and was cut off");
+                logDuringShutdown(Level.WARNING, "KVCache: timeout: closing took too long and was cut off");
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
@@ -198,7 +198,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         return (host.indexOf(':') < 0 ? host : "[" + host + "]") + ":" + address.getPort();
     }
 
-    /// Says something while the server goes down.
+    /// Logs during shutdown.
     private void logDuringShutdown(Level level, String line) {
         if (log.format() != LogFormat.JSON) {
             printLine(line);
@@ -214,7 +214,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         }
     }
 
-    /// Says something to who started the server. Where the log is JSON it is an event, as there is nothing else then.
+    /// Prints a line to standard output. Where the log is JSON it is an event, as there is nothing else then.
     private void printLine(String line) {
         if (log.format() == LogFormat.JSON) {
             LOG.log(System.Logger.Level.INFO, line.strip());

@@ -1,13 +1,15 @@
 package io.kvcache.server.client;
 
+import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
+import java.util.Base64;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import org.jspecify.annotations.Nullable;
 
-/// A server, and how to come in there.
+/// A server, and how to authenticate there.
 ///
-/// @param clientCredentials null where nobody has to say who they are
+/// @param clientCredentials null for a server without authentication
 /// @param tls whom to trust, or null without TLS
 public record ClientConfig(
         String host,
@@ -46,5 +48,31 @@ public record ClientConfig(
     /// Host and port, as they stand in an address.
     public String hostAndPort() {
         return (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port;
+    }
+
+    /// A user and a password.
+    ///
+    /// @param user null for the one that the listener takes a password alone for
+    public record ClientCredentials(@Nullable String user, String password) {
+
+        /// The command that says so over Redis' protocol.
+        String[] authCommand() {
+            return user == null ? new String[] {"AUTH", password} : new String[] {"AUTH", user, password};
+        }
+
+        /// The header that says so over HTTP.
+        String authorizationHeader() {
+            if (user == null) {
+                return "Bearer " + password;
+            }
+            byte[] pair = (user + ":" + password).getBytes(StandardCharsets.UTF_8);
+            return "Basic " + Base64.getEncoder().encodeToString(pair);
+        }
+
+        /// Without the password, as it may end up in a log.
+        @Override
+        public String toString() {
+            return "Login[" + (user == null ? "usual user" : user) + "]";
+        }
     }
 }

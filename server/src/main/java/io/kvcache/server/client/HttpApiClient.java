@@ -1,5 +1,6 @@
 package io.kvcache.server.client;
 
+import io.kvcache.server.client.ClientConfig.ClientCredentials;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStream;

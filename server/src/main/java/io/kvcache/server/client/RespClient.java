@@ -1,5 +1,6 @@
 package io.kvcache.server.client;
 
+import io.kvcache.server.client.ClientConfig.ClientCredentials;
 import java.io.BufferedInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
@@ -33,9 +34,9 @@ public final class RespClient implements AutoCloseable {
     private final ClientConfig clientConfig;
     private boolean replyReceived;
 
-    /// Connects, and says who it is.
+    /// Connects and authenticates.
     ///
-    /// @throws IOException when there is no server, when it is not believed, or when it refuses, with its reason
+    /// @throws IOException when there is no server, when authentication fails, or when it refuses, with its reason
     public RespClient(ClientConfig clientConfig) throws IOException {
         this.clientConfig = clientConfig;
         socket = connect(clientConfig);
@@ -169,5 +170,23 @@ public final class RespClient implements AutoCloseable {
     @Override
     public void close() throws IOException {
         socket.close();
+    }
+
+    /// What a server answered.
+    ///
+    /// @param isPresent false for "there is none"
+    /// @param bytes of the text, number or value
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    public record RespReply(boolean isPresent, byte[] bytes) {
+
+        /// The answer as text.
+        public String asText() {
+            return new String(bytes, StandardCharsets.UTF_8);
+        }
+
+        /// The answer as a number.
+        public long asLong() {
+            return Long.parseLong(asText());
+        }
     }
 }

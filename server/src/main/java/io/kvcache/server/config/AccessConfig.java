@@ -7,11 +7,11 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Where clients connect, and who they can be.
+/// Where clients connect, and as which tenants.
 ///
 /// @param listeners at least one
 /// @param tenants with the default one
-/// @param domains of tenants that may read each other; who is in none shares memory with everybody else
+/// @param domains of tenants that may read each other; tenants in none share memory with each other
 public record AccessConfig(
         List<ListenerConfig> listeners, List<TenantConfig> tenants, List<TrustDomainConfig> domains) {
 
@@ -28,35 +28,35 @@ public record AccessConfig(
             throw new IllegalArgumentException("tenants are " + tenants.size() + " and listeners " + listeners.size()
                     + "; there may be " + MAX_TENANTS + " and " + MAX_LISTENERS);
         }
-        List<String> problems = findProblems(listeners, tenants, domains);
-        if (!problems.isEmpty()) {
-            throw new IllegalArgumentException(problems.getFirst());
-        }
+        SettingParsers.requireNone(findProblems(listeners, tenants, domains));
+    }
+
+    static AccessConfig read(Settings from, AccessConfig usual) {
+        List<TenantConfig> tenants = TenantConfig.readAll(from);
+        List<ListenerConfig> listeners = ListenerConfig.readAll(from, usual.listeners.getFirst());
+        List<TrustDomainConfig> domains = TrustDomainConfig.read(from);
+        return from.getValid(usual, () -> new AccessConfig(listeners, tenants, domains));
     }
 
     /// All that is wrong with listeners, tenants and domains together; each begins with the setting's name.
-    static List<String> findProblems(
+    private static List<String> findProblems(
             List<ListenerConfig> listeners, List<TenantConfig> tenants, List<TrustDomainConfig> domains) {
         List<String> problems = new ArrayList<>();
         Set<String> names = new HashSet<>();
         Set<String> users = new HashSet<>();
         for (TenantConfig tenant : tenants) {
             if (!names.add(tenant.name())) {
-                problems.add(tenant.path() + ".name is " + tenant.name() + ", as another's is already");
+                problems.add(tenant.path() + ".name is " + tenant.name() + ", which is already in use");
             } else if (!users.add(tenant.user())) {
-                problems.add(tenant.path() + ".user is " + tenant.user() + ", as another's is already");
+                problems.add(tenant.path() + ".user is " + tenant.user() + ", which is already in use");
             }
         }
         addOwnershipProblems(tenants, problems);
-        try {
-            TrustDomainConfig.validate(domains, tenants);
-        } catch (IllegalArgumentException mistake) {
-            problems.add(String.valueOf(mistake.getMessage()));
-        }
+        TrustDomainConfig.addProblems(domains, tenants, problems);
         Set<String> places = new HashSet<>();
         for (ListenerConfig listener : listeners) {
             if (!places.add(listener.name())) {
-                problems.add(listener.path() + ".name is " + listener.name() + ", as another's is already");
+                problems.add(listener.path() + ".name is " + listener.name() + ", which is already in use");
             }
             addAuthProblems(listener, tenants, problems);
         }
@@ -78,7 +78,7 @@ public record AccessConfig(
         }
     }
 
-    /// The listener that has an address, or another one of its port that cannot be had beside it; null when none has.
+    /// The listener that conflicts with an address, or null.
     @Nullable
     ListenerConfig listenerAt(InetSocketAddress address) {
         return listeners.stream()
@@ -93,12 +93,12 @@ public record AccessConfig(
         for (TenantConfig tenant : tenants) {
             for (String prefix : tenant.keyOwnership().prefixes()) {
                 if (!prefixes.add(prefix)) {
-                    problems.add(tenant.path() + ".prefixes has '" + prefix + "', as another's have already");
+                    problems.add(tenant.path() + ".prefixes has '" + prefix + "', which another tenant has already");
                 }
             }
             for (String salt : tenant.keyOwnership().salts()) {
                 if (!salts.add(salt)) {
-                    problems.add(tenant.path() + ".salts has one that another's have already");
+                    problems.add(tenant.path() + ".salts has one that another tenant has already");
                 }
             }
         }
@@ -107,15 +107,14 @@ public record AccessConfig(
     private static void addAuthProblems(ListenerConfig listener, List<TenantConfig> tenants, List<String> problems) {
         String bound = listener.auth().tenant();
         if (bound != null && tenants.stream().noneMatch(each -> each.name().equals(bound))) {
-            problems.add(listener.path() + ".tenant is " + bound + "; there are "
-                    + String.join(", ", tenants.stream().map(TenantConfig::name).toList()));
+            problems.add(listener.path() + ".tenant is " + bound + "; there are " + TenantConfig.names(tenants));
             return;
         }
-        boolean somebody = tenants.stream()
+        boolean passwords = tenants.stream()
                 .anyMatch(each ->
                         each.hasPassword() && (bound == null || each.name().equals(bound)));
-        if (listener.auth().auth() && !somebody) {
-            problems.add(listener.path() + ".auth is true and nobody has a password who could come in there; it takes"
+        if (listener.auth().auth() && !passwords) {
+            problems.add(listener.path() + ".auth is true and no tenant has a password; it takes"
                     + " password_hash or password_file at a tenant");
         }
     }
@@ -130,12 +129,12 @@ public record AccessConfig(
         return domains.stream().mapToLong(TrustDomainConfig::hostBytes).sum();
     }
 
-    /// One listener, on this machine only, and nobody in particular.
+    /// One listener, on this machine only, and the default tenant.
     public static AccessConfig defaults() {
         return of(ListenerConfig.defaults());
     }
 
-    /// One listener, and nobody in particular.
+    /// One listener and the default tenant.
     public static AccessConfig of(ListenerConfig listener) {
         return new AccessConfig(List.of(listener), List.of(TenantConfig.defaultTenant()));
     }

@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.kvcache.server.config.ServerConfig.LogConfig;
 import java.util.List;
 
 /// A configuration that cannot be used: everything that is wrong with it, one line each.

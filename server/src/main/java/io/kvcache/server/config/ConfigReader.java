@@ -1,22 +1,26 @@
 package io.kvcache.server.config;
 
-import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.server.config.ServerConfig.ExistsPinConfig;
+import io.kvcache.server.config.ServerConfig.LeaseConfig;
+import io.kvcache.server.config.ServerConfig.LogConfig;
+import io.kvcache.server.config.ServerConfig.NetworkConfig;
+import io.kvcache.server.config.ServerConfig.ShutdownConfig;
+import io.kvcache.server.config.ServerConfig.TraceConfig;
+import io.kvcache.server.config.Settings.SettingValue;
 import io.kvcache.server.net.NetLimits;
-import io.kvcache.server.net.NettyTransport.TransportKind;
-import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
-import java.time.Duration;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
+import java.util.TreeMap;
+import java.util.TreeSet;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /// Makes a configuration of a file, the environment and the command line, the later before the earlier, over the
 /// defaults. Everything is looked at before anything is said.
 public final class ConfigReader {
-
-    /// Of the machine's memory, values may take this much; the rest is for the JVM and the system.
-    private static final int MAX_MEMORY_PERCENT = 90;
 
     private final HostResources hostResources;
     private final Map<String, String> environment;
@@ -46,8 +50,8 @@ public final class ConfigReader {
         settings.add(EnvironmentSettings.read(environment));
         Map<String, SettingValue> typed = new LinkedHashMap<>();
         options.forEach((path, option) -> typed.put(path, new SettingValue(option.text(), option.name())));
-        if (typed.keySet().stream().anyMatch(path -> path.matches(DiskTierConfigReader.LIST + "\\.\\d+"))) {
-            settings.clear(DiskTierConfigReader.LIST); // `--disk` gives the whole list
+        if (typed.keySet().stream().anyMatch(path -> path.matches(DiskTierConfig.LIST + "\\.\\d+"))) {
+            settings.clear(DiskTierConfig.LIST); // `--disk` gives the whole list
         }
         settings.add(typed);
         LogConfig log = LogConfig.read(settings, LogConfig.defaults());
@@ -80,17 +84,18 @@ public final class ConfigReader {
 
     private ServerConfig readAll(Settings from, LogConfig log) {
         ServerConfig defaultValue = ServerConfig.defaults(hostResources);
-        AccessConfig access = new AccessConfigReader(from).read(defaultValue.access());
-        MemoryConfig memory = memory(from, defaultValue.memory(), access.domainBytes());
-        NetworkConfig network = network(from, defaultValue.network());
-        NetLimits limits = limits(from, defaultValue.limits());
-        ExistsPinConfig promise = existsPin(from, defaultValue.existsPin());
-        DiskTierConfig disks = DiskTierConfigReader.read(from, defaultValue.disks());
-        EventsConfig events = EventsConfigReader.read(from, defaultValue.events());
+        AccessConfig access = AccessConfig.read(from, defaultValue.access());
+        MemoryConfig memory =
+                MemoryConfig.read(from, defaultValue.memory(), hostResources.memoryBytes(), access.domainBytes());
+        NetworkConfig network = NetworkConfig.read(from, defaultValue.network());
+        NetLimits limits = readLimits(from, defaultValue.limits());
+        ExistsPinConfig promise = ExistsPinConfig.read(from, defaultValue.existsPin());
+        DiskTierConfig disks = DiskTierConfig.read(from, defaultValue.disks());
+        EventsConfig events = EventsConfig.read(from, defaultValue.events());
         LeaseConfig lease = LeaseConfig.read(from, defaultValue.lease());
         TraceConfig trace = TraceConfig.read(from, defaultValue.trace());
         TransportConfig transport = TransportConfig.read(from, defaultValue.transport());
-        RequestLimits values = requestLimits(from, RequestLimits.defaults(memory.hostBytes()), memory.hostBytes());
+        RequestLimits values = RequestLimits.read(from, memory.hostBytes());
         ShutdownConfig shutdown = ShutdownConfig.read(from, defaultValue.shutdown());
         return from.getValid(
                 defaultValue,
@@ -99,81 +104,50 @@ public final class ConfigReader {
                         shutdown));
     }
 
-    private MemoryConfig memory(Settings from, MemoryConfig defaultValue, long domainBytes) {
-        long hostBytes = from.get("memory.host_bytes", defaultValue.hostBytes(), SettingParsers::parseBytes);
-        EvictionPolicyFactory policy = from.get("memory.policy", defaultValue.policy(), SettingParsers::parsePolicy);
-        PrefaultMode prefaultMode = from.get(
-                "memory.prefault",
-                defaultValue.prefaultMode(),
-                text -> SettingParsers.parseEnum(PrefaultMode.class, text));
-        StagingLimits staging = staging(from, defaultValue.staging());
+    private static NetLimits readLimits(Settings from, NetLimits usual) {
         return from.getValid(
-                defaultValue,
-                () -> requireFit(new MemoryConfig(hostBytes, policy, prefaultMode, staging), domainBytes));
+                usual,
+                () -> new NetLimits(
+                        from.integer("limits.connections", usual.connections(), 1, NetLimits.MAX_CONNECTIONS),
+                        from.duration("limits.idle", usual.idleTimeout()),
+                        from.duration("limits.stall", usual.stallTimeout()),
+                        from.duration("limits.authenticate", usual.authTimeout())));
     }
 
-    private static StagingLimits staging(Settings from, StagingLimits defaultValue) {
-        long total = from.get("memory.staging", defaultValue.totalBytes(), SettingParsers::parseBytes);
-        long client = from.get(
-                "memory.client_staging", Math.min(defaultValue.clientBytes(), total), SettingParsers::parseBytes);
-        return from.getValid(defaultValue, () -> limits(client, total));
-    }
+    /// Reads `KVCACHE__SECTION__KEY` from the environment.
+    ///
+    /// With two underscores, so that what Kubernetes adds for a service named kvcache — `KVCACHE_PORT`,
+    /// `KVCACHE_SERVICE_HOST` — is not taken for a setting.
+    private static final class EnvironmentSettings {
 
-    private static StagingLimits limits(long client, long total) {
-        try {
-            return new StagingLimits(client, total);
-        } catch (IllegalArgumentException wrong) {
-            throw new IllegalArgumentException(
-                    "memory.client_staging is " + client + " and memory.staging " + total + ": " + wrong.getMessage(),
-                    wrong);
+        private static final String PREFIX = "KVCACHE__";
+        private static final String SHORT_PREFIX = "KVCACHE_";
+
+        private EnvironmentSettings() {}
+
+        /// Settings by path, in order of their names.
+        static Map<String, SettingValue> read(Map<String, String> environment) {
+            Map<String, SettingValue> settings = new LinkedHashMap<>();
+            new TreeMap<>(environment).forEach((name, text) -> {
+                if (name.startsWith(PREFIX)) {
+                    settings.put(path(name, PREFIX), new SettingValue(text, name));
+                }
+            });
+            return settings;
         }
-    }
 
-    private MemoryConfig requireFit(MemoryConfig memory, long domainBytes) {
-        long most = hostResources.memoryBytes() / 100 * MAX_MEMORY_PERCENT - domainBytes;
-        if (memory.hostBytes() > most) {
-            throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes()
-                    + " bytes; it takes up to " + most + " bytes, which is " + MAX_MEMORY_PERCENT
-                    + " % of the memory there is"
-                    + (domainBytes == 0 ? "" : " without the " + domainBytes + " bytes of the domains"));
+        /// Says which variables set nothing for want of an underscore.
+        static void reportMissingUnderscore(
+                Map<String, String> environment, Predicate<String> known, List<String> problems) {
+            for (String name : new TreeSet<>(environment.keySet())) {
+                if (name.startsWith(SHORT_PREFIX) && !name.startsWith(PREFIX) && known.test(path(name, SHORT_PREFIX))) {
+                    problems.add(name + " sets nothing; is it " + PREFIX + name.substring(SHORT_PREFIX.length()) + "?");
+                }
+            }
         }
-        return memory;
-    }
 
-    private static NetworkConfig network(Settings from, NetworkConfig defaultValue) {
-        TransportKind transport = from.get(
-                "network.transport",
-                defaultValue.transport(),
-                text -> SettingParsers.parseEnum(TransportKind.class, text));
-        int loops = from.get(
-                "network.loops", defaultValue.loops(), SettingParsers.integerParser(1, NetworkConfig.MAX_LOOPS));
-        return from.getValid(defaultValue, () -> new NetworkConfig(transport, loops));
-    }
-
-    private static NetLimits limits(Settings from, NetLimits defaultValue) {
-        int connections = from.get(
-                "limits.connections",
-                defaultValue.connections(),
-                SettingParsers.integerParser(1, NetLimits.MAX_CONNECTIONS));
-        Duration idle = from.get("limits.idle", defaultValue.idleTimeout(), SettingParsers::parseDuration);
-        Duration stall = from.get("limits.stall", defaultValue.stallTimeout(), SettingParsers::parseDuration);
-        Duration authenticate =
-                from.get("limits.authenticate", defaultValue.authTimeout(), SettingParsers::parseDuration);
-        return from.getValid(defaultValue, () -> new NetLimits(connections, idle, stall, authenticate));
-    }
-
-    private static RequestLimits requestLimits(Settings from, RequestLimits defaultValue, long hostBytes) {
-        long keyBytes = from.get("limits.key_bytes", defaultValue.keyBytes(), SettingParsers::parseBytes);
-        long valueBytes = from.get("limits.value_bytes", defaultValue.valueBytes(), SettingParsers::parseBytes);
-        long inFlight = from.get("limits.in_flight", defaultValue.inFlightBytes(), SettingParsers::parseBytes);
-        long sending = from.get("limits.sending", defaultValue.sendingBytes(), SettingParsers::parseBytes);
-        return from.getValid(
-                defaultValue, () -> new RequestLimits(keyBytes, valueBytes, inFlight, sending).limitedTo(hostBytes));
-    }
-
-    private static ExistsPinConfig existsPin(Settings from, ExistsPinConfig defaultValue) {
-        Duration time = from.get("promise.time", defaultValue.duration(), SettingParsers::parseDuration);
-        int percent = from.get("promise.percent", defaultValue.percent(), SettingParsers.integerParser(0, 90));
-        return from.getValid(defaultValue, () -> new ExistsPinConfig(time, percent));
+        private static String path(String name, String prefix) {
+            return name.substring(prefix.length()).toLowerCase(Locale.ROOT).replace("__", ".");
+        }
     }
 }

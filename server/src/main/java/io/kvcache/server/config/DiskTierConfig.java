@@ -2,10 +2,17 @@ package io.kvcache.server.config;
 
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tree.DiskAddress;
+import io.kvcache.tiers.DiskOptions;
+import io.kvcache.tiers.disk.DiskGeometry;
+import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.movement.WriteBudget;
+import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Optional;
 import java.util.Set;
 
 /// The disks, and what they are used for.
@@ -23,9 +30,12 @@ public record DiskTierConfig(
         boolean prefetch,
         RecomputeConfig recompute) {
 
+    /// The list of disks, and the beginning of its members' names.
+    static final String LIST = "disks";
+
     private static final Duration MAX_READ_TIMEOUT = Duration.ofMinutes(1);
 
-    /// Disks that are read when somebody asks.
+    /// Disks without prefetching.
     public DiskTierConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
         this(disks, admission, readTimeout, false, RecomputeConfig.defaults());
     }
@@ -56,5 +66,103 @@ public record DiskTierConfig(
     public static DiskTierConfig defaults() {
         return new DiskTierConfig(
                 List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5), true, RecomputeConfig.defaults());
+    }
+
+    /// Reads `disks.0.directory`, `disks.0.bytes` and so on, or both at once as `disks.0`, `DIR:SIZE`.
+    static DiskTierConfig read(Settings from, DiskTierConfig usual) {
+        List<DiskConfig> disks = new ArrayList<>();
+        for (int number : from.memberIndexes(LIST)) {
+            readDisk(from, LIST + "." + number).ifPresent(disks::add);
+        }
+        return from.getValid(
+                usual,
+                () -> new DiskTierConfig(
+                        disks,
+                        from.constant("admission", usual.admission),
+                        from.duration("disk_read_timeout", usual.readTimeout),
+                        from.flag("prefetch", usual.prefetch),
+                        RecomputeConfig.read(from, usual.recompute)));
+    }
+
+    private static Optional<DiskConfig> readDisk(Settings from, String path) {
+        SizedDirectory both = from.get(path, SizedDirectory.UNSET, SizedDirectory::parse);
+        Path directory = from.get(path + ".directory", both.directory, SizedDirectory::directory);
+        long bytes = from.bytes(path + ".bytes", both.bytes);
+        long perSecond = from.bytes(path + ".bytes_per_second", 0);
+        long perDay = from.bytes(path + ".bytes_per_day", 0);
+        OnIncompatible change = from.constant(path + ".on_incompatible", OnIncompatible.REFUSE);
+        Optional<DiskConfig> none = Optional.empty();
+        if (from.isSet(path) && both.equals(SizedDirectory.UNSET)) {
+            return none; // the parser reported it
+        }
+        return from.getValid(none, () -> {
+            if (directory.equals(SizedDirectory.NO_DIRECTORY)) {
+                throw new IllegalArgumentException(path + ".directory is not set; it takes the name of a directory");
+            }
+            return Optional.of(new DiskConfig(path, directory, bytes, perSecond, perDay, change));
+        });
+    }
+
+    /// One disk below host memory.
+    ///
+    /// @param name as messages call it, `disks.0`
+    /// @param directory holds its file; made when it is missing
+    /// @param bytes of that file
+    /// @param bytesPerSecond and `bytesPerDay`: written at most; 0 for no limit
+    /// @param onIncompatible what becomes of a file there that is no disk of this format and size
+    public record DiskConfig(
+            String name,
+            Path directory,
+            long bytes,
+            long bytesPerSecond,
+            long bytesPerDay,
+            OnIncompatible onIncompatible) {
+
+        public DiskConfig {
+            if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
+                throw new IllegalArgumentException(
+                        name + ".bytes is " + bytes + "; it takes " + DiskGeometry.MIN_DEVICE_BYTES + " and up");
+            }
+        }
+
+        /// Values of this size and more stay in memory alone: a little is kept beside what lies in a region.
+        public long regionBytes() {
+            return DiskGeometry.of(bytes).regionBytes();
+        }
+
+        /// As the store takes it.
+        public DiskOptions toDiskOptions() {
+            return DiskOptions.of(directory, bytes)
+                    .withWriteBudget(limit(bytesPerSecond), limit(bytesPerDay))
+                    .withOnIncompatible(onIncompatible);
+        }
+
+        private static long limit(long bytes) {
+            return bytes == 0 ? WriteBudget.UNLIMITED : bytes;
+        }
+    }
+
+    /// `DIR:SIZE`.
+    private record SizedDirectory(Path directory, long bytes) {
+
+        private static final Path NO_DIRECTORY = Path.of("");
+        static final SizedDirectory UNSET = new SizedDirectory(NO_DIRECTORY, 0);
+
+        static SizedDirectory parse(String text) {
+            int colon = text.lastIndexOf(':');
+            if (colon < 1) {
+                throw new IllegalArgumentException("it takes DIR:SIZE, for example /mnt/nvme0/kvcache:1TiB");
+            }
+            return new SizedDirectory(
+                    directory(text.substring(0, colon)), SettingParsers.parseBytes(text.substring(colon + 1)));
+        }
+
+        static Path directory(String text) {
+            try {
+                return Path.of(text);
+            } catch (InvalidPathException not) {
+                throw new IllegalArgumentException("it takes the name of a directory: " + not.getMessage(), not);
+            }
+        }
     }
 }

@@ -5,7 +5,7 @@ import java.net.UnknownHostException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// Events over ZeroMQ. It asks nobody who he is.
+/// Events over ZeroMQ, which has no authentication.
 ///
 /// @param publish where live events are published, `tcp://ADDRESS:PORT`; empty for nowhere
 /// @param replay where past ones and snapshots can be asked for; empty for nowhere
@@ -50,6 +50,21 @@ public record EventsConfig(
         return !publish.isEmpty();
     }
 
+    static EventsConfig read(Settings from, EventsConfig usual) {
+        return from.getValid(
+                usual,
+                () -> new EventsConfig(
+                        from.text("events.publish", usual.publish),
+                        from.text("events.replay", usual.replay),
+                        from.get("events.topic", usual.topic, text -> text),
+                        from.constant("events.encoding", usual.encoding),
+                        from.constant("events.hashes", usual.hashes),
+                        from.flag("events.replay_topic", usual.replayTopic),
+                        from.integer("events.replay_batches", usual.replayBatches, 1, MAX_REPLAY_BATCHES),
+                        from.text("events.tenant", usual.tenant),
+                        from.flag("events.without_auth", usual.allowUnauthenticated)));
+    }
+
     private static void validateEndpoint(String name, String endpoint, boolean withoutAuth) {
         if (endpoint.isEmpty()) {
             return;
@@ -61,7 +76,7 @@ public record EventsConfig(
         }
         if (!withoutAuth && !isLoopback(form.group(1))) {
             throw new IllegalArgumentException(name + " is " + endpoint
-                    + ", which others can reach, and ZeroMQ asks nobody who he is; it takes a loopback address,"
+                    + ", which other machines can reach, and ZeroMQ has no authentication; it takes a loopback address,"
                     + " or events.without_auth: true beside it");
         }
     }
@@ -72,5 +87,23 @@ public record EventsConfig(
         } catch (UnknownHostException _) {
             return false;
         }
+    }
+
+    /// How an event names a block.
+    public enum EventHashes {
+        /// The low 64 bits of the engine's own hash as an unsigned number, as vLLM names its blocks; of a
+        /// block whose tokens were hashed here, those of its key.
+        ENGINE,
+        /// All 16 bytes of the key.
+        KEY
+    }
+
+    /// How an event is written in MessagePack.
+    public enum EventEncoding {
+        /// A map with a member `type`: vLLM from 0.24 on (its pull request 42892, June 2026), SGLang from September
+        /// 2026 on.
+        MAP,
+        /// An array that begins with its type: vLLM up to 0.23, SGLang before.
+        ARRAY
     }
 }

@@ -19,6 +19,9 @@ public record MemoryConfig(
 
     private static final int DEFAULT_FRACTION = 8;
 
+    /// Of the machine's memory, values may take this much; the rest is for the JVM and the system.
+    private static final int MAX_MACHINE_PERCENT = 90;
+
     /// With the usual limits of what clients write into.
     public MemoryConfig(long hostBytes, EvictionPolicyFactory policy, PrefaultMode prefaultMode) {
         this(hostBytes, policy, prefaultMode, StagingLimits.DEFAULTS);
@@ -37,5 +40,52 @@ public record MemoryConfig(
     public static MemoryConfig defaults(long machineBytes) {
         long share = machineBytes / DEFAULT_FRACTION / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
         return new MemoryConfig(Math.max(MIN_HOST_BYTES, share), PolicyKind.LRU, PrefaultMode.BACKGROUND);
+    }
+
+    /// Reads `memory`.
+    ///
+    /// @param machineBytes memory of the machine or its container
+    /// @param domainBytes memory of trust domains, beside `memory.host_bytes`
+    static MemoryConfig read(Settings from, MemoryConfig usual, long machineBytes, long domainBytes) {
+        return from.getValid(usual, () -> {
+            MemoryConfig memory = new MemoryConfig(
+                    from.bytes("memory.host_bytes", usual.hostBytes),
+                    from.get("memory.policy", usual.policy, SettingParsers::parsePolicy),
+                    from.constant("memory.prefault", usual.prefaultMode),
+                    readStaging(from, usual.staging));
+            long most = machineBytes / 100 * MAX_MACHINE_PERCENT - domainBytes;
+            if (memory.hostBytes > most) {
+                throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes
+                        + " bytes; it takes up to " + most + " bytes, which is " + MAX_MACHINE_PERCENT
+                        + " % of the memory there is"
+                        + (domainBytes == 0 ? "" : " without the " + domainBytes + " bytes of the domains"));
+            }
+            return memory;
+        });
+    }
+
+    private static StagingLimits readStaging(Settings from, StagingLimits usual) {
+        long total = from.bytes("memory.staging", usual.totalBytes());
+        long client = from.bytes("memory.client_staging", Math.min(usual.clientBytes(), total));
+        return from.getValid(usual, () -> {
+            try {
+                return new StagingLimits(client, total);
+            } catch (IllegalArgumentException wrong) {
+                throw new IllegalArgumentException(
+                        "memory.client_staging is " + client + " and memory.staging " + total + ": "
+                                + wrong.getMessage(),
+                        wrong);
+            }
+        });
+    }
+
+    /// When the pages of host memory are touched for the first time, which can cost a second a GiB.
+    public enum PrefaultMode {
+        /// By a thread, while the server serves.
+        BACKGROUND,
+        /// Before the server listens.
+        BEFORE_READY,
+        /// By the request that needs them first.
+        OFF
     }
 }

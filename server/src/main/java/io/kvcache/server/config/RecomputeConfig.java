@@ -31,7 +31,7 @@ public record RecomputeConfig(@Nullable PrefillCost cost, int chunkTokens, Durat
         }
     }
 
-    /// Nobody has said. Where somebody does: LMCache's usual chunks, and five seconds.
+    /// No costs known. If they are set: LMCache's usual chunks, and five seconds.
     public static RecomputeConfig defaults() {
         return new RecomputeConfig(null, 256, Duration.ofSeconds(5));
     }
@@ -42,9 +42,8 @@ public record RecomputeConfig(@Nullable PrefillCost cost, int chunkTokens, Durat
         ModelPreset model =
                 from.get("prefill.model", none, RecomputeConfig::model).orElse(null);
         double flops = from.get("prefill.flops", 0.0, RecomputeConfig::positiveNumber);
-        int tokens = from.get(
-                "prefill.chunk_tokens", defaultValue.chunkTokens, SettingParsers.integerParser(1, MAX_CHUNK_TOKENS));
-        Duration deadline = from.get("prefill.deadline", defaultValue.deadline, SettingParsers::parseDuration);
+        int tokens = from.integer("prefill.chunk_tokens", defaultValue.chunkTokens, 1, MAX_CHUNK_TOKENS);
+        Duration deadline = from.duration("prefill.deadline", defaultValue.deadline);
         return from.getValid(defaultValue, () -> {
             PrefillCost cost = cost(rate, model, flops);
             for (String idle : List.of("prefill.chunk_tokens", "prefill.deadline")) {

@@ -31,6 +31,21 @@ public record RequestLimits(long keyBytes, long valueBytes, long inFlightBytes, 
         return new RequestLimits(Keyspace.MAX_KEY_BYTES, maxValueBytes(hostBytes), hostBytes / 2, hostBytes / 2);
     }
 
+    /// Reads `limits` of requests.
+    ///
+    /// @param hostBytes of the server's host memory, which must hold the largest value
+    static RequestLimits read(Settings from, long hostBytes) {
+        RequestLimits usual = defaults(hostBytes);
+        return from.getValid(
+                usual,
+                () -> new RequestLimits(
+                                from.bytes("limits.key_bytes", usual.keyBytes),
+                                from.bytes("limits.value_bytes", usual.valueBytes),
+                                from.bytes("limits.in_flight", usual.inFlightBytes),
+                                from.bytes("limits.sending", usual.sendingBytes))
+                        .limitedTo(hostBytes));
+    }
+
     /// Largest value that host memory holds beside what is smaller: all slabs but one, and no more than an object has.
     static long maxValueBytes(long hostBytes) {
         long slabs = hostBytes / SlabPool.SLAB_BYTES - 1;

@@ -1,12 +1,19 @@
 package io.kvcache.server.config;
 
+import io.kvcache.server.log.LogLineFormatter.LogFormat;
+import io.kvcache.server.log.LogLineFormatter.LogLevel;
 import io.kvcache.server.net.NetLimits;
+import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.nio.file.InvalidPathException;
+import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import java.util.function.IntPredicate;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.jspecify.annotations.Nullable;
 
 /// All that can be set of a server.
 public record ServerConfig(
@@ -31,9 +38,10 @@ public record ServerConfig(
 
     public ServerConfig {
         if (lease.isEnabled() && access.tenants().size() > 1) {
-            throw new IllegalArgumentException("lease.shared_memory is " + lease.sharedMemory() + " and there are "
-                    + access.tenants().size()
-                    + " tenants; who maps it sees the values of all, so it takes a server without tenants");
+            throw new IllegalArgumentException(
+                    "lease.shared_memory is " + lease.sharedMemory() + " and there are "
+                            + access.tenants().size()
+                            + " tenants; a client that maps it reads the values of all tenants, so it takes a server without tenants");
         }
         if (memory.policy().queueCount() > 1 && access.tenants().size() > MAX_TENANTS_WITH_TWO_QUEUES) {
             String policy = memory.policy().commandName();
@@ -128,5 +136,218 @@ public record ServerConfig(
                         MemoryConfig.defaults(hostResources.memoryBytes()).hostBytes()),
                 LogConfig.defaults(),
                 ShutdownConfig.defaults());
+    }
+
+    /// Leases on values for clients on this host, which read them through a file in memory that both map.
+    ///
+    /// @param sharedMemory name of the file below `/dev/shm`; empty for no leases
+    /// @param maxDuration longest time that a lease may be asked for
+    /// @param percent of host memory that may be leased at one time
+    public record LeaseConfig(String sharedMemory, Duration maxDuration, int percent) {
+
+        private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}");
+        private static final Path SHM_DIRECTORY = Path.of("/dev/shm");
+        private static final Duration MAX_LEASE_DURATION = Duration.ofHours(1);
+
+        public LeaseConfig {
+            if (!sharedMemory.isEmpty() && !NAME.matcher(sharedMemory).matches()) {
+                throw new IllegalArgumentException("lease.shared_memory is '" + sharedMemory
+                        + "'; it takes 1 to 100 letters, digits, dots, dashes and underscores");
+            }
+            if (!maxDuration.isPositive() || maxDuration.compareTo(MAX_LEASE_DURATION) > 0) {
+                throw new IllegalArgumentException(
+                        "lease.longest is " + maxDuration.toSeconds() + "s; it takes 1s to 3600s");
+            }
+            if (percent < 1 || percent > 90) {
+                throw new IllegalArgumentException("lease.percent is " + percent + "; it takes 1 to 90");
+            }
+        }
+
+        /// No leases; if enabled, at most five minutes and a quarter of host memory.
+        public static LeaseConfig defaults() {
+            return new LeaseConfig("", Duration.ofMinutes(5), 25);
+        }
+
+        /// Whether there are leases.
+        public boolean isEnabled() {
+            return !sharedMemory.isEmpty();
+        }
+
+        /// Where the file is.
+        public Path sharedMemoryFile() {
+            return SHM_DIRECTORY;
+        }
+
+        static LeaseConfig read(Settings from, LeaseConfig usual) {
+            return from.getValid(
+                    usual,
+                    () -> new LeaseConfig(
+                            from.text("lease.shared_memory", usual.sharedMemory),
+                            from.duration("lease.longest", usual.maxDuration),
+                            from.integer("lease.percent", usual.percent, 1, 90)));
+        }
+    }
+
+    /// The trace of all uses of keys and blocks.
+    ///
+    /// @param file beside which the one of the run before is kept; null for nowhere
+    /// @param bytes that it may have at most
+    public record TraceConfig(@Nullable Path file, long bytes) {
+
+        private static final long MIN_BYTES = 4096;
+
+        public TraceConfig {
+            if (bytes < MIN_BYTES) {
+                throw new IllegalArgumentException("trace.bytes is " + bytes + "; it takes " + MIN_BYTES + " and up");
+            }
+        }
+
+        /// Nowhere; where it is on, a gibibyte.
+        public static TraceConfig defaults() {
+            return new TraceConfig(null, 1L << 30);
+        }
+
+        static TraceConfig read(Settings from, TraceConfig usual) {
+            String out = from.get("trace.out", "", text -> text);
+            long bytes = from.bytes("trace.bytes", usual.bytes);
+            return from.getValid(usual, () -> new TraceConfig(out.isEmpty() ? null : file(out), bytes));
+        }
+
+        private static Path file(String out) {
+            try {
+                return Path.of(out);
+            } catch (InvalidPathException not) {
+                throw new IllegalArgumentException(
+                        "trace.out is '" + out + "'; it takes the name of a file: " + not.getMessage(), not);
+            }
+        }
+    }
+
+    /// How a server shuts down.
+    ///
+    /// @param delay how long the server reports not ready and still serves, so that load balancers send clients
+    ///     elsewhere
+    /// @param drain how long it waits after that for requests that have begun and for the disks, together
+    public record ShutdownConfig(Duration delay, Duration drain) {
+
+        private static final Duration MAX_DURATION = Duration.ofMinutes(10);
+
+        public ShutdownConfig {
+            validate("shutdown.delay", delay);
+            validate("shutdown.drain", drain);
+        }
+
+        private static void validate(String setting, Duration value) {
+            if (value.isNegative() || value.compareTo(MAX_DURATION) > 0) {
+                throw new IllegalArgumentException(setting + " is " + value.toSeconds() + "s; it takes 0s to 600s");
+            }
+        }
+
+        /// No delay, and what systemd and Kubernetes leave of their 30 seconds.
+        public static ShutdownConfig defaults() {
+            return new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(25));
+        }
+
+        static ShutdownConfig read(Settings from, ShutdownConfig usual) {
+            return from.getValid(
+                    usual,
+                    () -> new ShutdownConfig(
+                            from.duration("shutdown.delay", usual.delay),
+                            from.duration("shutdown.drain", usual.drain)));
+        }
+
+        /// Both together.
+        public Duration totalTime() {
+            return delay.plus(drain);
+        }
+    }
+
+    /// What is logged, and how it looks.
+    ///
+    /// @param level the least important events that are written
+    /// @param slow requests that take longer are logged; zero for none
+    public record LogConfig(LogFormat format, LogLevel level, Duration slow) {
+
+        private static final Duration MAX_SLOW_THRESHOLD = Duration.ofHours(1);
+
+        public LogConfig {
+            if (slow.isNegative() || slow.compareTo(MAX_SLOW_THRESHOLD) > 0) {
+                throw new IllegalArgumentException(
+                        "log.slow is " + slow.toSeconds() + "s; it takes 0 for no log of slow requests, or 1ms to 1h");
+            }
+        }
+
+        /// Lines of keys and values, from `info` on; slow requests are not logged.
+        public static LogConfig defaults() {
+            return new LogConfig(LogFormat.KEY_VALUE, LogLevel.INFO, Duration.ZERO);
+        }
+
+        static LogConfig read(Settings from, LogConfig usual) {
+            LogFormat format = from.constant("log.format", usual.format);
+            LogLevel level = from.constant("log.level", usual.level);
+            Duration slow = from.duration("log.slow", usual.slow);
+            return from.getValid(new LogConfig(format, level, Duration.ZERO), () -> new LogConfig(format, level, slow));
+        }
+    }
+
+    /// How long a positive answer to EXISTS protects the value from eviction.
+    ///
+    /// @param duration zero for not at all
+    /// @param percent of host memory that may be protected so at one time, all tenants together; zero for none
+    public record ExistsPinConfig(Duration duration, int percent) {
+
+        private static final Duration MAX_DURATION = Duration.ofMinutes(1);
+
+        public ExistsPinConfig {
+            if (duration.isNegative() || duration.compareTo(MAX_DURATION) > 0) {
+                throw new IllegalArgumentException(
+                        "promise.time is " + duration.toMillis() + "ms; it takes 0ms to 60s");
+            }
+            if (percent < 0 || percent > 90) {
+                throw new IllegalArgumentException("promise.percent is " + percent + "; it takes 0 to 90");
+            }
+        }
+
+        /// Two seconds, and half: a client may have asked for so much that it has not fetched yet, and
+        /// what is not asked for is evicted first in any case.
+        public static ExistsPinConfig defaults() {
+            return new ExistsPinConfig(Duration.ofSeconds(2), 50);
+        }
+
+        static ExistsPinConfig read(Settings from, ExistsPinConfig usual) {
+            return from.getValid(
+                    usual,
+                    () -> new ExistsPinConfig(
+                            from.duration("promise.time", usual.duration),
+                            from.integer("promise.percent", usual.percent, 0, 90)));
+        }
+    }
+
+    /// How sockets are driven.
+    ///
+    /// @param transport epoll, io_uring or NIO
+    /// @param loops threads that serve connections
+    public record NetworkConfig(TransportKind transport, int loops) {
+
+        static final int MAX_LOOPS = 1024;
+
+        public NetworkConfig {
+            if (loops < 1 || loops > MAX_LOOPS) {
+                throw new IllegalArgumentException("network.loops is " + loops + "; it takes 1 to " + MAX_LOOPS);
+            }
+        }
+
+        /// One loop a core.
+        public static NetworkConfig defaults(int cores) {
+            return new NetworkConfig(TransportKind.AUTO, cores);
+        }
+
+        static NetworkConfig read(Settings from, NetworkConfig usual) {
+            return from.getValid(
+                    usual,
+                    () -> new NetworkConfig(
+                            from.constant("network.transport", usual.transport),
+                            from.integer("network.loops", usual.loops, 1, MAX_LOOPS)));
+        }
     }
 }

@@ -14,6 +14,15 @@ final class SettingParsers {
 
     private SettingParsers() {}
 
+    /// Reports all problems at once, one a line.
+    ///
+    /// @throws IllegalArgumentException unless there are none
+    static void requireNone(List<String> problems) {
+        if (!problems.isEmpty()) {
+            throw new IllegalArgumentException(String.join("\n", problems));
+        }
+    }
+
     /// A whole number; whether it is in its range is checked with all else of its record.
     static Function<String, Integer> integerParser(int least, int most) {
         return text -> {

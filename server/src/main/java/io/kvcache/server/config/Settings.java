@@ -1,7 +1,10 @@
 package io.kvcache.server.config;
 
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collection;
+import java.util.Comparator;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -17,8 +20,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// What was set, asked for by name. Collects what is wrong instead of stopping at the first mistake, and knows at the
-/// end which names nobody asked for.
+/// All settings that were given, by name. Collects mistakes instead of stopping at the first, and reports at the end
+/// which names no component reads.
 final class Settings {
 
     private static final Pattern ITEM_INDEX = Pattern.compile("\\.\\d+(\\.|$)");
@@ -32,7 +35,7 @@ final class Settings {
 
     /// What the lists of the configuration look like.
     private static final Map<String, String> LIST_FORMATS = Map.of(
-            DiskTierConfigReader.LIST,
+            DiskTierConfig.LIST,
             " of DIR:SIZE or of settings, as in disks: [/mnt/nvme0/kvcache:1TiB] or"
                     + " disks: [{ directory: /mnt/nvme0/kvcache, bytes: 1TiB }]",
             "listeners",
@@ -112,6 +115,39 @@ final class Settings {
         }
     }
 
+    /// Text without the white space around it.
+    String text(String path, String defaultValue) {
+        return get(path, defaultValue, String::strip);
+    }
+
+    /// Text without the white space around it; null when it is not set or empty.
+    @Nullable
+    String textOrNull(String path) {
+        String text = text(path, "");
+        return text.isEmpty() ? null : text;
+    }
+
+    boolean flag(String path, boolean defaultValue) {
+        return get(path, defaultValue, SettingParsers::parseBoolean);
+    }
+
+    /// A whole number; the record that it is for checks its range.
+    int integer(String path, int defaultValue, int least, int most) {
+        return get(path, defaultValue, SettingParsers.integerParser(least, most));
+    }
+
+    long bytes(String path, long defaultValue) {
+        return get(path, defaultValue, SettingParsers::parseBytes);
+    }
+
+    Duration duration(String path, Duration defaultValue) {
+        return get(path, defaultValue, SettingParsers::parseDuration);
+    }
+
+    <E extends Enum<E>> E constant(String path, E defaultValue) {
+        return get(path, defaultValue, text -> SettingParsers.parseEnum(defaultValue.getDeclaringClass(), text));
+    }
+
     /// A list of values: one text with commas, or an item each; the default when it is not set or wrong.
     <T> List<T> list(String path, List<T> defaultValue, Function<String, T> parse) {
         List<T> found = new ArrayList<>();
@@ -159,13 +195,12 @@ final class Settings {
         return origin(text) + text;
     }
 
-    /// A record of values, or the default when its checks fail.
+    /// A record of values, or the default when its checks fail. Each line of the exception's message is a problem.
     <T> T getValid(T defaultValue, Supplier<T> make) {
         try {
             return make.get();
         } catch (IllegalArgumentException mistake) {
-            String message = String.valueOf(mistake.getMessage());
-            problems.add(origin(message) + message);
+            String.valueOf(mistake.getMessage()).lines().forEach(this::addProblem);
             return defaultValue;
         }
     }
@@ -191,8 +226,8 @@ final class Settings {
         return known.contains(path);
     }
 
-    /// Names that no component knows are mistakes; what is one mistake in the file is told once. A section or a
-    /// list with nothing in it, as when all of it is commented out, is none.
+    /// Reports names that no component reads, each mistake once. An empty section or list, as when all of it is
+    /// commented out, is fine.
     void reportUnknown() {
         Set<String> told = new HashSet<>();
         given.forEach((path, settingValue) -> {
@@ -226,7 +261,7 @@ final class Settings {
                         .orElseGet(() -> "; there are " + settingsIn(section(path)));
     }
 
-    /// The list that was given in another form: as one value, or as settings by name; empty when it is none.
+    /// The list that was given in another form: as one value, or as settings by name; else empty.
     private String listOf(String path) {
         return lists.stream()
                 .filter(each -> !known.contains(each))
@@ -239,7 +274,7 @@ final class Settings {
                 .orElse("");
     }
 
-    /// What is wrong about a list that nobody knows is wrong about all of its items.
+    /// One mistake about an unknown list stands for all of its items.
     private String place(String path) {
         String list = listOf(path);
         if (!list.isEmpty()) {
@@ -271,5 +306,44 @@ final class Settings {
 
     private boolean isOneValue(String path) {
         return known.contains(path) && known.stream().noneMatch(each -> each.startsWith(path + "."));
+    }
+
+    /// A text that was given for a setting, and where.
+    ///
+    /// @param origin as it is shown to people: `kvcache.yaml:12`, `KVCACHE__LISTEN__PORT`, `--port`
+    record SettingValue(String text, String origin) {}
+
+    /// What was probably meant.
+    private static final class DidYouMean {
+
+        /// More wrong letters than this are another word.
+        private static final int MAX_DISTANCE = 4;
+
+        private DidYouMean() {}
+
+        static Optional<String> findNearest(String typed, Collection<String> known) {
+            return known.stream()
+                    .min(Comparator.comparingInt(each -> distance(typed, each)))
+                    .filter(nearest -> distance(typed, nearest) <= Math.min(MAX_DISTANCE, typed.length() / 2));
+        }
+
+        /// Letters to add, drop or change.
+        private static int distance(String a, String b) {
+            int[] row = new int[b.length() + 1];
+            for (int j = 0; j <= b.length(); j++) {
+                row[j] = j;
+            }
+            for (int i = 1; i <= a.length(); i++) {
+                int diagonal = row[0];
+                row[0] = i;
+                for (int j = 1; j <= b.length(); j++) {
+                    int above = row[j];
+                    int change = diagonal + (a.charAt(i - 1) == b.charAt(j - 1) ? 0 : 1);
+                    row[j] = Math.min(change, 1 + Math.min(above, row[j - 1]));
+                    diagonal = above;
+                }
+            }
+            return row[b.length()];
+        }
     }
 }

@@ -28,25 +28,14 @@ public record TlsConfig(
 
     /// What is set at a path, or null when nothing is.
     static @Nullable TlsConfig read(Settings from, String path) {
-        String certificate = from.get(path + ".certificate", "", String::strip);
-        String key = from.get(path + ".key", "", String::strip);
-        String keystore = from.get(path + ".keystore", "", String::strip);
-        String passwordFile = from.get(path + ".password_file", "", String::strip);
+        String certificate = from.textOrNull(path + ".certificate");
+        String key = from.textOrNull(path + ".key");
+        String keystore = from.textOrNull(path + ".keystore");
+        String passwordFile = from.textOrNull(path + ".password_file");
         Optional<TlsConfig> none = Optional.empty();
         return from.isAnySet(path)
-                ? from.getValid(
-                                none,
-                                () -> Optional.of(new TlsConfig(
-                                        path,
-                                        requireNotBlank(certificate),
-                                        requireNotBlank(key),
-                                        requireNotBlank(keystore),
-                                        requireNotBlank(passwordFile))))
+                ? from.getValid(none, () -> Optional.of(new TlsConfig(path, certificate, key, keystore, passwordFile)))
                         .orElse(null)
                 : null;
-    }
-
-    private static @Nullable String requireNotBlank(String text) {
-        return text.isEmpty() ? null : text;
     }
 }

@@ -1,5 +1,7 @@
 package io.kvcache.server.config;
 
+import io.kvcache.server.config.ServerConfig.LeaseConfig;
+import io.kvcache.transport.aeron.AeronAddress;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
@@ -14,18 +16,16 @@ import org.jspecify.annotations.Nullable;
 
 /// Where other JVMs use the store itself, by the protocol of PROTOCOL.md.
 ///
-/// Clients prove that they know a secret without saying it, for which the server has to know it too: so
-/// secrets are kept in files, and hashes of them do not do.
+/// Clients prove that they know a secret without sending it, so the server needs the secret itself: files hold
+/// secrets, not hashes.
 ///
 /// @param listen `HOST:PORT`, port 0 for any; empty for nowhere, as `auto` is until [#withAutoResolved]
-/// @param secretFile a file with secrets, one a line, each of which is good for everybody; null for none
-/// @param allowUnauthenticated whether others than this machine may connect although they do not have to show a
-///     secret
+/// @param secretFile a file with secrets, one a line, each of which lets any client in; null for none
+/// @param allowUnauthenticated whether other machines may connect without a secret
 /// @param connections at a time
 /// @param lease how long a client that is not heard of keeps what it holds, at most
 /// @param sharedMemory name of a folder below `/dev/shm` for files that clients of this user on this host
-///     map read-only; `auto` to choose one where nobody has anything to hide and there is room, `off` for
-///     none
+///     map read-only; `auto` to choose one where all clients may read all values, `off` for none
 /// @param aeron where the same is served over Aeron
 /// @param tls what it proves its name with over TCP; null for no TLS
 /// @param ucx whether clients read the store one-sided where UCX is installed
@@ -46,6 +46,11 @@ public record TransportConfig(
     private static final String AUTO = "auto";
     private static final String OFF = "off";
     static final Path SHM_DIRECTORY = Path.of("/dev/shm");
+
+    private static final String UNGUARDED =
+            ", which other machines can reach without authentication; it takes a loopback address,"
+                    + " transport.secret_file, a secret_file at each tenant, or transport.without_auth: true";
+
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}");
 
     private static final Pattern ADDRESS = Pattern.compile("(\\[[^\\[\\]]+]|[^:\\[\\]]+):(\\d{1,5})");
@@ -104,7 +109,7 @@ public record TransportConfig(
         return new TransportConfig(AUTO, null, false, 256, Duration.ofSeconds(30), AUTO, AeronConfig.disabled());
     }
 
-    /// At a place, with nothing else set.
+    /// At an address, with nothing else set.
     public static TransportConfig listeningOn(String listen) {
         return defaults().listeningAt(listen);
     }
@@ -136,22 +141,20 @@ public record TransportConfig(
     }
 
     static TransportConfig read(Settings from, TransportConfig defaultValue) {
-        String listen = from.get("transport.listen", defaultValue.listen, String::strip);
-        String secretFile = from.get("transport.secret_file", "", String::strip);
-        boolean withoutAuth =
-                from.get("transport.without_auth", defaultValue.allowUnauthenticated, SettingParsers::parseBoolean);
-        int connections = from.get(
-                "transport.connections", defaultValue.connections, SettingParsers.integerParser(1, MAX_CONNECTIONS));
-        Duration lease = from.get("transport.lease", defaultValue.lease, SettingParsers::parseDuration);
-        String sharedMemory = from.get("transport.shared_memory", defaultValue.sharedMemory, String::strip);
-        String aeron = from.get("transport.aeron", defaultValue.aeron.address(), String::strip);
+        String listen = from.text("transport.listen", defaultValue.listen);
+        String secretFile = from.textOrNull("transport.secret_file");
+        boolean withoutAuth = from.flag("transport.without_auth", defaultValue.allowUnauthenticated);
+        int connections = from.integer("transport.connections", defaultValue.connections, 1, MAX_CONNECTIONS);
+        Duration lease = from.duration("transport.lease", defaultValue.lease);
+        String sharedMemory = from.text("transport.shared_memory", defaultValue.sharedMemory);
+        String aeron = from.text("transport.aeron", defaultValue.aeron.address());
         TlsConfig tls = TlsConfig.read(from, "transport.tls");
-        String ucx = from.get("transport.ucx", defaultValue.ucx.text(), String::strip);
+        String ucx = from.text("transport.ucx", defaultValue.ucx.text());
         return from.getValid(
                 defaultValue,
                 () -> new TransportConfig(
                         listen.equals(OFF) ? "" : listen,
-                        secretFile.isEmpty() ? null : secretFile,
+                        secretFile,
                         withoutAuth,
                         connections,
                         lease,
@@ -181,7 +184,7 @@ public record TransportConfig(
         return secretFile != null || tenants.stream().anyMatch(each -> each.secretFile() != null);
     }
 
-    /// Whether nobody but this machine reaches it over TCP.
+    /// Whether only this machine reaches it over TCP.
     public boolean isLoopbackOnly() {
         return isTcpEnabled() && socketAddress().getAddress().isLoopbackAddress();
     }
@@ -198,9 +201,9 @@ public record TransportConfig(
 
     /// The folder for files that clients on this host map, or null when there are to be none.
     ///
-    /// Whoever maps them sees the values of all. By itself a server shares only what each of its clients
-    /// may see anyway: there is one tenant, and it has no password. And there is no other use of shared
-    /// memory, and a port by which the next server knows the folder again.
+    /// A client that maps them reads the values of all tenants. By default a server shares memory only if there is
+    /// one tenant without a password, no lease uses shared memory, and a port names the folder, so that the next
+    /// server finds it again.
     public @Nullable Path sharedMemoryDirectory(List<TenantConfig> tenants, LeaseConfig leases) {
         if (isSharedMemoryExplicit()) {
             return SHM_DIRECTORY.resolve(sharedMemory);
@@ -231,13 +234,11 @@ public record TransportConfig(
                                 : "; it takes transport.listen beside it"));
             }
         }
-        boolean anybody = !allowUnauthenticated && !requiresSecret(tenants);
-        aeron.validate(port(), anybody);
+        boolean unguarded = !allowUnauthenticated && !requiresSecret(tenants);
+        aeron.validate(port(), unguarded);
         ucx.validate(isTcpEnabled(), sharedMemoryDirectory(tenants, leases) != null);
-        if (isTcpEnabled() && anybody && !socketAddress().getAddress().isLoopbackAddress()) {
-            throw new IllegalArgumentException("transport.listen is " + listen + ", which others can reach, and nobody"
-                    + " has to show a secret; it takes a loopback address, transport.secret_file, a secret_file at"
-                    + " each tenant, or transport.without_auth: true");
+        if (isTcpEnabled() && unguarded && !socketAddress().getAddress().isLoopbackAddress()) {
+            throw new IllegalArgumentException("transport.listen is " + listen + UNGUARDED);
         }
     }
 
@@ -252,7 +253,7 @@ public record TransportConfig(
         return tenants.size() == 1
                 ? ""
                 : " and there are " + tenants.size()
-                        + " tenants; who maps it sees the values of all, so it takes a server without tenants";
+                        + " tenants; a client that maps it reads the values of all tenants, so it takes a server without tenants";
     }
 
     private static InetSocketAddress parseAddress(String listen) {
@@ -267,6 +268,121 @@ public record TransportConfig(
             throw new IllegalArgumentException(
                     "transport.listen is " + listen + ", whose host is not known; it takes an address of this machine",
                     unknown);
+        }
+    }
+
+    /// Where other JVMs use the store over Aeron. Loads nothing of Aeron.
+    ///
+    /// @param address `aeron:ipc` or `aeron:udp?endpoint=HOST:PORT`, with more after `?` and `|`; empty for nowhere
+    public record AeronConfig(String address) {
+
+        private static final String SETTING = "transport.aeron";
+
+        public AeronConfig {
+            if (!address.isEmpty()) {
+                parse(address, null);
+            }
+        }
+
+        /// Nowhere.
+        public static AeronConfig disabled() {
+            return new AeronConfig("");
+        }
+
+        /// Whether there is an endpoint.
+        public boolean isEnabled() {
+            return !address.isEmpty();
+        }
+
+        /// The address with the folder of its driver. Unless it names one, that is one of this user and this
+        /// port, so that a user's servers have one each.
+        ///
+        /// @param port where the server listens, or 0
+        public AeronAddress addressFor(int port) {
+            return parse(address, AeronAddress.defaultDirectory("-" + port));
+        }
+
+        private static AeronAddress parse(String address, @Nullable Path usual) {
+            try {
+                return AeronAddress.parse(address, usual);
+            } catch (IllegalArgumentException wrong) {
+                throw new IllegalArgumentException(SETTING + " is " + address + ": " + wrong.getMessage(), wrong);
+            }
+        }
+
+        /// Looks at it together with where the server listens and whether clients must authenticate.
+        ///
+        /// @param port where the server listens, or 0
+        /// @param open whether clients need no secret, and `without_auth` is not set
+        /// @throws IllegalArgumentException when they do not go together
+        void validate(int port, boolean open) {
+            if (!isEnabled()) {
+                return;
+            }
+            AeronAddress parsed = parse(address, null);
+            if (parsed.isIpc() && parsed.folder() == null && parsed.driver() == null && port == 0) {
+                throw new IllegalArgumentException(SETTING + " is " + address
+                        + "; it takes transport.listen with a port beside it, or dir=FOLDER, so that clients find it");
+            }
+            if (!parsed.isIpc() && open && !isLocal(parsed)) {
+                throw new IllegalArgumentException(SETTING + " is " + address + UNGUARDED);
+            }
+        }
+
+        private static boolean isLocal(AeronAddress udp) {
+            if (udp.socketAddress().isUnresolved()) {
+                throw new IllegalArgumentException(SETTING + " is " + udp.text()
+                        + ", whose host is not known; it takes an address of this machine");
+            }
+            return udp.socketAddress().getAddress().isLoopbackAddress();
+        }
+    }
+
+    /// Whether clients may read the store one-sided over UCX. Loads nothing of it.
+    ///
+    /// @param text `off`, `on` for all transports that UCX has, or their names, as in `tcp` or `rc,tcp`
+    public record UcxConfig(String text) {
+
+        private static final String OFF = "off";
+        private static final String ON = "on";
+        private static final Pattern NAMES = Pattern.compile("[a-z0-9_]{1,40}(,[a-z0-9_]{1,40}){0,19}");
+
+        public UcxConfig {
+            if (!NAMES.matcher(text).matches()) {
+                throw new IllegalArgumentException("transport.ucx is '" + text
+                        + "'; it takes off, on, or the names of 1 to 20 transports as UCX has them, as in rc,tcp");
+            }
+        }
+
+        public static UcxConfig disabled() {
+            return new UcxConfig(OFF);
+        }
+
+        /// Whether it is to be opened where it is installed.
+        public boolean isEnabled() {
+            return !text.equals(OFF);
+        }
+
+        /// As UCX takes them; empty for all.
+        public String transports() {
+            return text.equals(ON) ? "" : text;
+        }
+
+        /// Looks at it together with what else is served.
+        ///
+        /// @param listens whether there is an endpoint over TCP, where clients learn of it
+        /// @param shares whether memory is shared, which is what they read
+        /// @throws IllegalArgumentException when they do not go together
+        void validate(boolean listens, boolean shares) {
+            if (isEnabled() && !listens) {
+                throw new IllegalArgumentException(
+                        "transport.ucx is " + text + "; it takes transport.listen beside it");
+            }
+            if (isEnabled() && !shares) {
+                throw new IllegalArgumentException(
+                        "transport.ucx is " + text
+                                + ", and no memory is shared with clients; it takes transport.shared_memory with a name beside it");
+            }
         }
     }
 }

@@ -1,14 +1,17 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.memory.SlabPool;
+import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import java.nio.file.Path;
 import java.util.ArrayList;
+import java.util.HashSet;
 import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Tenants that may read each other, with memory of their own in which nothing of anybody else is: a trust domain. It
-/// is for blocks and objects of other JVMs; what comes by other protocols is with everybody's.
+/// A trust domain: tenants that may read each other, with memory of their own. It holds blocks and objects of other
+/// JVMs; values of other protocols lie in the memory that all tenants share.
 ///
 /// @param path of its settings: `domains.0`
 /// @param tenants by name, at least one
@@ -22,17 +25,19 @@ public record TrustDomainConfig(String path, String name, List<String> tenants, 
 
     public TrustDomainConfig {
         tenants = List.copyOf(tenants);
+        List<String> problems = new ArrayList<>();
         if (tenants.isEmpty()) {
-            throw new IllegalArgumentException(path + ".tenants is not set; it takes names of tenants");
+            problems.add(path + ".tenants is not set; it takes names of tenants");
         }
         if (hostBytes < SlabPool.SLAB_BYTES) { // one size of block does with one slab
-            throw new IllegalArgumentException(
+            problems.add(
                     path + ".host_bytes is " + hostBytes + "; it takes " + SlabPool.SLAB_BYTES + " (32 MiB) and up");
         }
         if (!TransportConfig.isDirectoryName(sharedMemory)) {
-            throw new IllegalArgumentException(path + ".shared_memory is '" + sharedMemory
+            problems.add(path + ".shared_memory is '" + sharedMemory
                     + "'; it takes off, or 1 to 100 letters, digits, dots, dashes and underscores");
         }
+        SettingParsers.requireNone(problems);
     }
 
     /// The folder for files that its tenants map, or null when there are to be none.
@@ -42,13 +47,12 @@ public record TrustDomainConfig(String path, String name, List<String> tenants, 
 
     static List<TrustDomainConfig> read(Settings from) {
         List<TrustDomainConfig> domains = new ArrayList<>();
-        int items = from.itemCount(LIST);
-        for (int i = 0; i < items; i++) {
+        for (int i = 0; i < from.itemCount(LIST); i++) {
             String path = LIST + "." + i;
-            String name = from.get(path + ".name", path, String::strip);
+            String name = from.text(path + ".name", path);
             List<String> tenants = from.list(path + ".tenants", List.of(), String::strip);
-            long bytes = from.get(path + ".host_bytes", 0L, SettingParsers::parseBytes);
-            String sharedMemory = from.get(path + ".shared_memory", OFF, String::strip);
+            long bytes = from.bytes(path + ".host_bytes", 0);
+            String sharedMemory = from.text(path + ".shared_memory", OFF);
             Optional<TrustDomainConfig> none = Optional.empty();
             from.getValid(none, () -> Optional.of(new TrustDomainConfig(path, name, tenants, bytes, sharedMemory)))
                     .ifPresent(domains::add);
@@ -56,50 +60,41 @@ public record TrustDomainConfig(String path, String name, List<String> tenants, 
         return domains;
     }
 
-    /// Looks at all of them together.
-    ///
-    /// @throws IllegalArgumentException when they do not go together, or not with the tenants
-    static void validate(List<TrustDomainConfig> domains, List<TenantConfig> tenants) {
-        List<String> names = new ArrayList<>();
-        List<String> taken = new ArrayList<>();
-        List<Path> folders = new ArrayList<>();
+    /// Adds all that is wrong with the domains together, or with their tenants.
+    static void addProblems(List<TrustDomainConfig> domains, List<TenantConfig> tenants, List<String> problems) {
+        Set<String> names = new HashSet<>();
+        Set<String> members = new HashSet<>();
+        Set<Path> folders = new HashSet<>();
         for (TrustDomainConfig domain : domains) {
-            requireUnique(names, domain.name, domain.path + ".name is " + domain.name + ", as another's is already");
+            if (!names.add(domain.name)) {
+                problems.add(domain.path + ".name is " + domain.name + ", which is already in use");
+            }
             for (String tenant : domain.tenants) {
-                requireUnique(taken, tenant, domain.path + ".tenants has " + tenant + ", which is in a domain already");
-                domain.requireValidTenant(tenant, tenants);
+                if (!members.add(tenant)) {
+                    problems.add(domain.path + ".tenants has " + tenant + ", which is in a domain already");
+                } else {
+                    domain.addTenantProblem(tenant, tenants, problems);
+                }
             }
             Path folder = domain.sharedMemoryDirectory();
-            if (folder != null) {
-                requireUnique(
-                        folders,
-                        folder,
-                        domain.path + ".shared_memory is " + domain.sharedMemory + ", as another's is already");
+            if (folder != null && !folders.add(folder)) {
+                problems.add(domain.path + ".shared_memory is " + domain.sharedMemory + ", which is already in use");
             }
         }
     }
 
-    private static <T> void requireUnique(List<T> before, T next, String message) {
-        if (before.contains(next)) {
-            throw new IllegalArgumentException(message);
-        }
-        before.add(next);
-    }
-
-    private void requireValidTenant(String name, List<TenantConfig> tenants) {
-        TenantConfig tenant = tenants.stream()
-                .filter(each -> each.name().equals(name))
-                .findFirst()
-                .orElseThrow(() -> new IllegalArgumentException(path + ".tenants has " + name + "; there are "
-                        + String.join(
-                                ", ", tenants.stream().map(TenantConfig::name).toList())));
-        if (tenant.secretFile() == null) {
-            throw new IllegalArgumentException(path + ".tenants has " + name + ", who has no secret_file; whoever is in"
-                    + " a domain has to prove who he is, so it takes one at that tenant");
-        }
-        if (tenant.quotaBytes() > 0) {
-            throw new IllegalArgumentException(path + ".tenants has " + name + ", who has a quota; blocks are not"
-                    + " counted against it, so it takes a tenant without one");
+    private void addTenantProblem(String name, List<TenantConfig> tenants, List<String> problems) {
+        String tenantPath = path + ".tenants has " + name;
+        Optional<TenantConfig> known =
+                tenants.stream().filter(each -> each.name().equals(name)).findFirst();
+        if (known.isEmpty()) {
+            problems.add(tenantPath + "; there are " + TenantConfig.names(tenants));
+        } else if (known.get().secretFile() == null) {
+            problems.add(tenantPath + ", which has no secret_file; tenants of a domain must authenticate, so it takes"
+                    + " a secret_file at that tenant");
+        } else if (known.get().quotaBytes() > 0) {
+            problems.add(tenantPath + ", which has a quota; blocks do not count against it, so it takes a tenant"
+                    + " without one");
         }
     }
 
@@ -113,7 +108,7 @@ public record TrustDomainConfig(String path, String name, List<String> tenants, 
         if (sharedMemoryDirectory() != null
                 && (sharedMemory.equals(transport.sharedMemory()) || sharedMemory.equals(leases.sharedMemory()))) {
             throw new IllegalArgumentException(
-                    path + ".shared_memory is " + sharedMemory + ", as another's is already");
+                    path + ".shared_memory is " + sharedMemory + ", which is already in use");
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.kvcache.server.config.Settings.SettingValue;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;

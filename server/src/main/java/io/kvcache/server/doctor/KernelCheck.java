@@ -1,6 +1,11 @@
 package io.kvcache.server.doctor;
 
+import io.kvcache.server.doctor.SystemCheck.CheckResult;
+import io.kvcache.tiers.os.Errno;
+import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.io.IOException;
+import java.lang.foreign.Arena;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -11,7 +16,7 @@ import java.util.regex.Pattern;
 /// What the kernel's files say of its settings and of this process' limits.
 ///
 /// @param root of the file system
-/// @param pinnedBytes of memory that disks would have pinned: what a server takes for values when nobody tells it
+/// @param pinnedBytes of memory that disks would have pinned: what a server takes for values by default
 record KernelCheck(Path root, long pinnedBytes) {
 
     /// The first release whose io_uring the disks can use; and the first with all that makes it fast.
@@ -61,7 +66,7 @@ record KernelCheck(Path root, long pinnedBytes) {
         return major < release[0] || (major == release[0] && minor < release[1]);
     }
 
-    /// Pages that are set apart, which nobody but those who ask for them can use: we do not.
+    /// Reserved huge pages serve only programs that ask for them, which this one does not.
     private CheckResult checkHugePages() {
         String memory = readText("proc/meminfo");
         String total = firstMatch(memory, "HugePages_Total:\\s+(\\d+)");
@@ -168,6 +173,45 @@ record KernelCheck(Path root, long pinnedBytes) {
             return String.join("\n", Files.readAllLines(root.resolve(file))).strip();
         } catch (IOException none) {
             return "";
+        }
+    }
+
+    /// Asks the kernel for a small io_uring, and gives it back.
+    static final class IoUringProbe {
+
+        private static final long IO_URING_SETUP = 425;
+
+        /// struct io_uring_params
+        private static final long PARAMETERS_BYTES = 120;
+
+        private IoUringProbe() {}
+
+        static CheckResult check() {
+            Libc libc = Libc.system();
+            try (Arena arena = Arena.ofConfined()) {
+                long parameters = arena.allocate(PARAMETERS_BYTES, Long.BYTES).address();
+                long result = libc.call(LibcFunction.SYSCALL, IO_URING_SETUP, 1L, parameters, 0L, 0L, 0L, 0L);
+                if (result >= 0) {
+                    libc.call(LibcFunction.CLOSE, (int) result);
+                    return CheckResult.of("io_uring", "allowed");
+                }
+                return check(result);
+            }
+        }
+
+        /// @param result a negated errno
+        static CheckResult check(long result) {
+            String advice;
+            if (Errno.EPERM.isResult(result)) {
+                advice =
+                        "sysctl -w kernel.io_uring_disabled=0, or a seccomp profile for the container that lets io_uring in";
+            } else if (Errno.ENOMEM.isResult(result)) {
+                advice = "raise ulimit -l: it has no memory to pin";
+            } else {
+                advice = "run Linux 6.1 or later, in a container with a seccomp profile that lets io_uring in";
+            }
+            return new CheckResult(
+                    "io_uring", "refused, " + Errno.nameOf(result) + ": disks go through threads", advice);
         }
     }
 }

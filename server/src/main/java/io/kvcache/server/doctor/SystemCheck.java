@@ -2,7 +2,8 @@ package io.kvcache.server.doctor;
 
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.memory.CgroupMemoryLimit;
+import io.kvcache.server.doctor.KernelCheck.IoUringProbe;
+import io.kvcache.server.memory.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.server.program.ProcessRunner;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
@@ -102,6 +103,69 @@ public final class SystemCheck {
                     : new CheckResult(name, command[0] + " did not end within " + limit.toSeconds() + " s", advice);
         } catch (IOException absent) {
             return CheckResult.of(name, "none");
+        }
+    }
+
+    /// What a directory is worth as a disk tier.
+    private static final class DiskCheck {
+
+        /// A slower disk spins, or is throttled.
+        private static final double MIN_GIGABYTES = 0.2;
+
+        private DiskCheck() {}
+
+        /// Measures there, which takes some seconds.
+        static List<CheckResult> run(Path folder) {
+            try {
+                return run(folder, DiskSpeed.measure(folder));
+            } catch (IOException failed) {
+                String reason = failed.getMessage() == null ? failed.toString() : failed.getMessage();
+                return List.of(new CheckResult(
+                        "disk " + folder,
+                        "not measured: " + reason,
+                        "name a directory with room that you may write to"));
+            }
+        }
+
+        static List<CheckResult> run(Path folder, DiskSpeed speed) {
+            boolean slow = speed.readGigabytes() < MIN_GIGABYTES;
+            return List.of(
+                    CheckResult.of(
+                            "disk " + folder,
+                            speed.path(),
+                            !speed.isDirect(),
+                            speed.inMemory()
+                                    ? "name a directory on a disk: this one is memory"
+                                    : "use a file system with O_DIRECT, as ext4 and xfs: values pass the page cache here"),
+                    CheckResult.of("writes " + folder, gigabytes(speed.writeGigabytes())),
+                    CheckResult.of(
+                            "reads " + folder,
+                            gigabytes(speed.readGigabytes()),
+                            slow,
+                            "use a faster disk: computing values anew may take less time than reading them here"));
+        }
+
+        private static String gigabytes(double perSecond) {
+            return String.format(Locale.ROOT, "%.2f GB/s", perSecond);
+        }
+    }
+
+    /// Something about a machine.
+    ///
+    /// @param name of what was looked at
+    /// @param value what was found, or `unknown`
+    /// @param advice one line with what to do about it, often a command; empty when it is as it should be
+    public record CheckResult(String name, String value, String advice) {
+
+        static final String UNKNOWN = "unknown";
+
+        static CheckResult of(String name, String value) {
+            return new CheckResult(name, value, "");
+        }
+
+        /// @param bad whether the advice is needed
+        static CheckResult of(String name, String value, boolean bad, String advice) {
+            return new CheckResult(name, value, bad ? advice : "");
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.server.event;
 
+import io.kvcache.server.event.EventSubscription.EventId;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;

@@ -8,7 +8,7 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.function.BooleanSupplier;
 
-/// Wakes those who follow the store's events when there are new ones.
+/// Wakes followers of the store's events when there are new ones.
 ///
 /// The store keeps the history; each follower has only its place in it, so one that does not read costs
 /// nothing, and falls out of the history in the end.
@@ -35,7 +35,7 @@ public final class EventFeed {
     private final FairSharePool subscriberSlots;
     private final Set<Subscriber> subscribers = ConcurrentHashMap.newKeySet();
 
-    /// @param draining whether the server goes down
+    /// @param draining whether the server shuts down
     /// @param epoch tells the sequence numbers of this run of the server from those of others
     /// @param places for followers, by tenant
     public EventFeed(
@@ -62,10 +62,10 @@ public final class EventFeed {
                 tenants);
     }
 
-    /// Somebody who follows.
+    /// A follower.
     interface Subscriber {
 
-        /// Whose it is.
+        /// The tenant that it belongs to.
         String tenant();
 
         /// There are events up to `next`, exclusively, of which some may be new. Called by one thread
@@ -119,7 +119,7 @@ public final class EventFeed {
         return epoch;
     }
 
-    /// Wakes all of them, or ends them when the server goes down.
+    /// Wakes all followers, or ends them when the server shuts down.
     public void tick() {
         if (subscribers.isEmpty()) {
             return;

@@ -3,23 +3,30 @@ package io.kvcache.server.event;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.StoreSnapshot;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.HttpStream;
+import io.kvcache.server.http.Json;
 import io.kvcache.server.http.ProblemDetails;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.Collections;
 import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// One client that follows.
 ///
 /// It is handed what its socket takes and no more, so what it has not read is in no memory but the
 /// store's history. Once it has lagged behind that it is told so. One that reads nothing at all is
-/// closed as every slow reader is. Who begins with a snapshot is handed that first, likewise.
+/// closed as every slow reader is. A client that begins with a snapshot is handed that first, likewise.
 ///
 /// **Threads.** The connection's loop, but for [#wake] and [#end].
 final class EventSubscription implements HttpRequestHandler.BodylessHandler, EventFeed.Subscriber {
@@ -210,5 +217,99 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
         unsentSnapshot = Collections.emptyIterator();
         releaseSnapshot();
         feed.remove(this);
+    }
+
+    /// One event as a message of an event stream: `id`, `event` and `data`, which is a line of JSON.
+    private static final class SseEncoder {
+
+        private SseEncoder() {}
+
+        static String event(CacheEvent event, Namespace namespace, EventId id) {
+            Map<String, Object> data = new LinkedHashMap<>();
+            data.put("sequence", event.sequence());
+            data.putAll(data(event, namespace));
+            return message(id, event.kind().isAddition() ? "stored" : "removed", data);
+        }
+
+        private static Map<String, Object> data(CacheEvent event, Namespace namespace) {
+            Map<String, Object> data = new LinkedHashMap<>();
+            data.put("tier", lowerCaseName(event.tier()));
+            if (!event.kind().isAddition()) {
+                data.put("cause", lowerCaseName(event.kind()));
+            }
+            data.put("namespace", namespace.model());
+            data.put("key", new BlockKey(event.keyHi(), event.keyLo()).toString());
+            if (namespace.parts().isEmpty()) {
+                data.put("object", true);
+            } else {
+                data.put("depth", event.depth());
+            }
+            if (event.depth() > 0) {
+                data.put("parent", new BlockKey(event.parentHi(), event.parentLo()).toString());
+            }
+            if (event.engineHash() != 0) {
+                data.put("engineHash", Long.toUnsignedString(event.engineHash())); // JavaScript rounds large numbers
+            }
+            return data;
+        }
+
+        /// Something that is stored, as a snapshot has it: it has no number.
+        static String snapshotEntry(CacheEvent event, Namespace namespace) {
+            Map<String, Object> data = data(event, namespace);
+            return "event: stored\ndata: " + Json.text(data) + "\n";
+        }
+
+        /// Says that a snapshot begins.
+        static String snapshotBegin(int entries) {
+            return "event: snapshot\ndata: " + Json.text(Map.of("entries", entries)) + "\n";
+        }
+
+        /// Says that a snapshot is complete; the events after this one are those that are not in it.
+        static String snapshotEnd(EventId last) {
+            return message(last, "live", Map.of("sequence", last.sequence()));
+        }
+
+        /// Says that events are missing before the next one.
+        ///
+        /// @param why `history` when they are no longer kept, `restart` when they were those of an earlier run
+        static String gap(EventId before, EventId asked, String why) {
+            Map<String, Object> data = new LinkedHashMap<>();
+            data.put("reason", why);
+            data.put("asked", asked.toString());
+            data.put("oldest", before.sequence() + 1);
+            return message(before, "gap", data);
+        }
+
+        private static String message(EventId id, String name, Map<String, Object> data) {
+            return "id: " + id + "\nevent: " + name + "\ndata: " + Json.text(data) + "\n";
+        }
+
+        private static String lowerCaseName(Enum<?> constant) {
+            return constant.name().toLowerCase(Locale.ROOT);
+        }
+    }
+
+    /// Names an event: the run of the server and the number within it, as `m3k2x1-1234`.
+    ///
+    /// @param sequence -1 before the first event
+    record EventId(String epoch, long sequence) {
+
+        private static final Pattern FORMAT = Pattern.compile("(\\w{1,32})-(-1|\\d{1,18})");
+
+        /// Reads one.
+        ///
+        /// @throws IllegalArgumentException when the text is not an id
+        static EventId parse(String text) {
+            Matcher form = FORMAT.matcher(text);
+            if (!form.matches()) {
+                throw new IllegalArgumentException("it takes the id of an event that came before");
+            }
+            return new EventId(form.group(1), Long.parseLong(form.group(2)));
+        }
+
+        @Override
+        public String toString() {
+            return epoch + "-" + sequence;
+        }
     }
 }

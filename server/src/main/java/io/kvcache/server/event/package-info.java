@@ -1,4 +1,4 @@
-/// What was stored and removed, told to those who follow: over HTTP as server-sent events.
+/// Events of what is stored and removed, for followers over HTTP as server-sent events.
 ///
 /// [io.kvcache.server.event.EventFeed] follows the store for all of them.
 ///

@@ -7,7 +7,7 @@ import java.util.Locale;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps web pages away from a server that asks nobody who they are.
+/// Keeps web pages away from a listener without authentication.
 ///
 /// A page of another site may send requests here from a user's browser: those carry its `Origin`. Or it may let its own
 /// name point here: then the name is in `Host`, where a server on loopback expects a number or localhost.

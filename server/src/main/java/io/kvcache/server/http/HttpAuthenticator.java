@@ -11,8 +11,8 @@ import java.util.Locale;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Reads who a request says it is from: `Basic`, or `Bearer` with `user:password` or with the password of the
-/// listener's usual user.
+/// Authenticates requests by `Basic`, or by `Bearer` with `user:password` or with the password of the listener's usual
+/// user.
 final class HttpAuthenticator {
 
     private final ListenerAuth listenerAuth;
@@ -30,7 +30,7 @@ final class HttpAuthenticator {
         private volatile @Nullable VerifiedHeader verifiedHeader;
     }
 
-    /// Who is meant by a request.
+    /// Finds the tenant of a request.
     ///
     /// @param connectionAuth of its connection
     /// @param then told at once or later on another thread
@@ -38,8 +38,8 @@ final class HttpAuthenticator {
             HttpHeaders headers, SocketAddress from, ConnectionAuth connectionAuth, Consumer<AuthResult> then) {
         String header = headers.get(HttpHeaderNames.AUTHORIZATION);
         if (header == null) {
-            String everybody = listenerAuth.anonymousTenant();
-            then.accept(everybody == null ? AuthResult.MISSING : new AuthResult(AuthResult.Outcome.OK, everybody));
+            String anonymous = listenerAuth.anonymousTenant();
+            then.accept(anonymous == null ? AuthResult.MISSING : new AuthResult(AuthResult.Outcome.OK, anonymous));
             return;
         }
         VerifiedHeader verifiedHeader = connectionAuth.verifiedHeader;

@@ -16,8 +16,8 @@ import java.util.stream.Collectors;
 /// @param ownershipRules how requests name a tenant by its salt
 /// @param textEndpoints by path
 /// @param endpoints asked in turn for what is neither an object nor a page
-/// @param hosts names by which clients may call a server that does not ask who they are, beside numbers and
-/// localhost; `*` for any
+/// @param hosts names by which clients may call a listener without authentication, beside numbers and localhost; `*`
+///     for any
 public record HttpConfig(
         ListenerAuth listenerAuth,
         Map<String, KeyspaceRouter> routers,
@@ -51,5 +51,18 @@ public record HttpConfig(
                 pages,
                 areas,
                 hosts);
+    }
+
+    /// A page that is made when it is asked for.
+    ///
+    /// @param isPublic whether unauthenticated clients may see it
+    /// @param healthy whether it is answered by 200 and not by 503
+    /// @param body text in UTF-8
+    public record TextEndpoint(String contentType, boolean isPublic, Supplier<Boolean> healthy, Supplier<String> body) {
+
+        /// A page that is always well.
+        public static TextEndpoint of(String contentType, Supplier<String> body) {
+            return new TextEndpoint(contentType, false, () -> true, body);
+        }
     }
 }

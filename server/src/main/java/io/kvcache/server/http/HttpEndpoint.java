@@ -13,7 +13,7 @@ public interface HttpEndpoint {
     /// What answers a request, or null when its path is not of this area.
     ///
     /// @param path of the request, without its query
-    /// @param tenant who asks
+    /// @param tenant of the client
     @Nullable
     HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant);
 }

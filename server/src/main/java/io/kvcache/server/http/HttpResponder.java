@@ -1,5 +1,8 @@
 package io.kvcache.server.http;
 
+import io.kvcache.core.SegmentVisitor;
+import io.kvcache.server.http.HttpConfig.TextEndpoint;
+import io.kvcache.server.http.HttpProtocol.HttpStats;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.PinnedValue;
@@ -19,6 +22,8 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
+import java.lang.foreign.MemorySegment;
+import java.util.Objects;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
@@ -199,7 +204,7 @@ public final class HttpResponder {
         awaitValue(keyspace, key, Long.MAX_VALUE, reply);
     }
 
-    /// The same for a client who waits no longer than a time of his own.
+    /// The same with a timeout of the client's own.
     public void awaitValue(Keyspace keyspace, byte[] key, long maxNanos, Consumer<ReadResult> reply) {
         keyspace.fetch(key, maxNanos, context.channel().eventLoop(), readResult -> {
             PinnedValue value = readResult.value();
@@ -209,5 +214,86 @@ public final class HttpResponder {
                 value.close();
             }
         });
+    }
+
+    /// A `PinnedRange` header over a value, as RFC 9110 reads it. Several ranges in one header, and what is
+    /// no range, are answered by the whole value, as that is allowed.
+    ///
+    /// @param from first byte
+    /// @param length 0 when no byte of the value is in the range
+    /// @param isWhole whether no range was asked for
+    private record RangeHeader(long from, long length, boolean isWhole) {
+
+        private static final String UNIT = "bytes=";
+
+        static RangeHeader of(@Nullable String header, long bytes) {
+            RangeHeader all = new RangeHeader(0, bytes, true);
+            if (header == null || !header.startsWith(UNIT) || header.indexOf(',') >= 0) {
+                return all;
+            }
+            String range = header.substring(UNIT.length()).strip();
+            int dash = range.indexOf('-');
+            try {
+                if (dash < 0) {
+                    return all;
+                }
+                if (dash == 0) {
+                    long last = Long.parseLong(range.substring(1));
+                    return clamp(Math.max(0, bytes - last), bytes - 1, bytes, last > 0);
+                }
+                long from = Long.parseLong(range.substring(0, dash));
+                long to = dash == range.length() - 1 ? bytes - 1 : Long.parseLong(range.substring(dash + 1));
+                return to < from && dash < range.length() - 1 ? all : clamp(from, to, bytes, true);
+            } catch (NumberFormatException _) {
+                return all;
+            }
+        }
+
+        private static RangeHeader clamp(long from, long to, long bytes, boolean any) {
+            long end = Math.min(to, bytes - 1);
+            boolean none = !any || from > end || from < 0;
+            return none ? new RangeHeader(0, 0, false) : new RangeHeader(from, end - from + 1, false);
+        }
+
+        boolean isSatisfiable() {
+            return isWhole || length > 0;
+        }
+    }
+
+    /// Bytes of the store on their way to a client.
+    ///
+    /// **Ownership.** The receiver calls [#release], once.
+    ///
+    /// @param bytes how many
+    /// @param segments shows the memory of a range of them
+    /// @param release gives them free
+    public record PinnedBytes(long bytes, SegmentSource segments, Runnable release) {
+
+        /// Shows the memory of a range, piece by piece in order, in place.
+        @FunctionalInterface
+        public interface SegmentSource {
+            /// Shows the range.
+            ///
+            /// @throws IndexOutOfBoundsException when it does not lie in the bytes
+            void visit(long offset, long length, SegmentVisitor each);
+        }
+
+        /// A value of the keyspace.
+        static PinnedBytes of(PinnedValue value) {
+            return new PinnedBytes(value.bytes(), value::visit, value::close);
+        }
+
+        /// A single run of memory.
+        public static PinnedBytes of(MemorySegment segment, Runnable release) {
+            return new PinnedBytes(
+                    segment.byteSize(),
+                    (offset, length, each) -> {
+                        Objects.checkFromIndexSize(offset, length, segment.byteSize());
+                        if (length > 0) {
+                            each.visitSegment(segment, offset, length);
+                        }
+                    },
+                    release);
+        }
     }
 }

@@ -2,8 +2,17 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.http.HttpConfig.TextEndpoint;
+import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PendingPut;
+import io.kvcache.server.keyspace.PendingPut.Condition;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.net.ZeroCopyIo;
+import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpObjectDecoder;
@@ -12,12 +21,15 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.TooLongHttpHeaderException;
 import io.netty.handler.codec.http.TooLongHttpLineException;
+import java.util.Locale;
 import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Which request is answered by what.
 final class HttpRouter {
+
+    private static final String OBJECT_PREFIX = "/v1/objects/";
 
     /// Names a tenant by its cache salt.
     private static final String SALT_HEADER = "KVCache-Salt";
@@ -31,7 +43,7 @@ final class HttpRouter {
                 site.listenerAuth().anonymousTenant() == null ? Set.of(HttpConfig.ANY_HOST) : site.hosts());
     }
 
-    /// What answers a request whoever sent it, or null when that matters.
+    /// What answers a request from any client, or null when the client must authenticate.
     @Nullable
     HttpRequestHandler findPublic(HttpRequest request) {
         if (request.decoderResult().isFailure()) {
@@ -71,20 +83,22 @@ final class HttpRouter {
             return problemHandler(
                     HttpResponseStatus.UNAUTHORIZED,
                     who.outcome() == AuthResult.Outcome.MISSING
-                            ? "say who you are, by Basic or Bearer"
-                            : "there is no such user and password");
+                            ? "unauthenticated: this listener takes Basic or Bearer authentication"
+                            : "wrong user or password");
         }
         String tenant = tenantOf(request, who.tenant());
         if (tenant == null) {
             return ProblemDetails.withType(
-                            HttpResponseStatus.FORBIDDEN, "unknown-salt", "the salt is of no tenant that you may be")
+                            HttpResponseStatus.FORBIDDEN,
+                            "unknown-salt",
+                            "the salt is not of a tenant that this client may act as")
                     .toHandler();
         }
         return route(request, pathOf(request), tenant);
     }
 
-    /// Whose values a request is about, or null when its salt is not of who sent it. As who anybody is that does not
-    /// say who he is, one may be whoever's salt he knows.
+    /// The tenant whose values a request is about, or null when its salt is another tenant's. An unauthenticated client
+    /// acts as any tenant whose salt it presents.
     private @Nullable String tenantOf(HttpRequest request, String who) {
         String salt = request.headers().get(SALT_HEADER);
         if (salt == null) {
@@ -96,7 +110,7 @@ final class HttpRouter {
 
     private HttpRequestHandler route(HttpRequest request, String path, String tenant) {
         KeyspaceRouter keyspaceRouter = site.routers().get(tenant);
-        if (path.startsWith(ObjectPath.PREFIX) && keyspaceRouter != null) {
+        if (path.startsWith(OBJECT_PREFIX) && keyspaceRouter != null) {
             return objectHandler(request, path, keyspaceRouter);
         }
         for (HttpEndpoint httpEndpoint : site.endpoints()) {
@@ -119,7 +133,7 @@ final class HttpRouter {
             return problemHandler(
                     HttpResponseStatus.NOT_FOUND,
                     "there is no " + path + "; there are "
-                            + (site.routers().isEmpty() ? "" : ObjectPath.PREFIX + "{key}, ")
+                            + (site.routers().isEmpty() ? "" : OBJECT_PREFIX + "{key}, ")
                             + knownPaths());
         }
         boolean get = request.method().equals(HttpMethod.GET);
@@ -137,7 +151,7 @@ final class HttpRouter {
     }
 
     private static HttpRequestHandler objectHandler(HttpRequest request, String path, KeyspaceRouter keyspaceRouter) {
-        byte[] key = ObjectPath.parseKey(path);
+        byte[] key = PercentDecoder.decodeBytes(path, OBJECT_PREFIX.length());
         Keyspace keyspace = key == null ? keyspaceRouter.ownKeyspace() : keyspaceRouter.of(key);
         if (key == null
                 || key.length < 1
@@ -183,5 +197,135 @@ final class HttpRouter {
 
     private static HttpRequestHandler problemHandler(HttpResponseStatus status, String detail) {
         return new ProblemDetails(status, detail).toHandler();
+    }
+
+    /// What a request is counted as: its method and the first words of its path, as far as there are such.
+    static final class HttpRequestLabel {
+
+        private static final Set<String> METHODS = Set.of("GET", "HEAD", "PUT", "POST", "DELETE");
+        private static final Set<String> RESOURCES =
+                Set.of("objects", "blocks", "namespaces", "events", "stats", "disks", "kv", "leases");
+        private static final String ROOT = "/v1/";
+        private static final String MATCH = "/v1/blocks/match";
+        private static final String OTHER = "other";
+
+        private HttpRequestLabel() {}
+
+        static String of(HttpRequest request) {
+            String method = request.method().name();
+            String uri = request.uri();
+            if (!METHODS.contains(method)) {
+                return OTHER;
+            }
+            if (!uri.startsWith(ROOT)) {
+                return uri.startsWith("/health/") || uri.startsWith("/metrics") ? "get_page" : OTHER;
+            }
+            String thing = uri.startsWith(MATCH) ? "match" : resourceOf(uri);
+            return RESOURCES.contains(thing) || thing.equals("match")
+                    ? method.toLowerCase(Locale.ROOT) + "_" + thing
+                    : OTHER;
+        }
+
+        private static String resourceOf(String uri) {
+            int end = ROOT.length();
+            while (end < uri.length() && Character.isLetter(uri.charAt(end))) {
+                end++;
+            }
+            return uri.substring(ROOT.length(), end);
+        }
+    }
+
+    /// GET and HEAD of an object.
+    private static final class GetObjectHandler implements HttpRequestHandler.BodylessHandler {
+
+        private final Keyspace keyspace;
+        private final byte[] key;
+        private final @Nullable String range;
+        private final boolean withBody;
+
+        /// @param withBody false for HEAD
+        GetObjectHandler(Keyspace keyspace, byte[] key, @Nullable String range, boolean withBody) {
+            this.keyspace = keyspace;
+            this.key = key;
+            this.range = range;
+            this.withBody = withBody;
+        }
+
+        @Override
+        public void respond(HttpResponder out) {
+            ReadResult readResult = keyspace.read(key);
+            if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
+                out.awaitValue(keyspace, key, come -> reply(come, out));
+            } else {
+                reply(readResult, out);
+            }
+        }
+
+        private void reply(ReadResult readResult, HttpResponder out) {
+            PinnedValue value = readResult.value();
+            if (value != null && !withBody && !keyspace.announceExists(key)) {
+                value.close(); // it cannot be kept until the GET that follows
+                out.sendProblem(notFound());
+                return;
+            }
+            if (value != null) {
+                out.sendPinned(PinnedBytes.of(value), range, withBody);
+                return;
+            }
+            out.sendProblem(
+                    switch (readResult.outcome()) {
+                        case THROTTLED ->
+                            ProblemDetails.sendLimitReached(
+                                    keyspace.keyspaceLimits().outgoing());
+                        case TIMED_OUT -> ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE);
+                        case HIT, MISS, ON_DISK -> notFound();
+                    });
+        }
+
+        private static ProblemDetails notFound() {
+            return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such object");
+        }
+    }
+
+    /// PUT of an object.
+    private static final class PutObjectHandler implements HttpRequestHandler {
+
+        private final PendingPut put;
+
+        PutObjectHandler(PendingPut put) {
+            this.put = put;
+        }
+
+        @Override
+        public void onBody(ByteBuf part) {
+            if (put.state() == PendingPut.State.WRITING) {
+                ZeroCopyIo.read(part, part.readableBytes(), put::writableBuffer);
+            } else {
+                part.skipBytes(part.readableBytes());
+            }
+        }
+
+        @Override
+        public void respond(HttpResponder out) {
+            switch (put.state()) {
+                case WRITING -> {
+                    if (put.remainingBytes() > 0) {
+                        out.sendProblem(new ProblemDetails(
+                                HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
+                        return;
+                    }
+                    put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
+                    out.sendEmpty(HttpResponseStatus.NO_CONTENT);
+                }
+                case REJECTED ->
+                    out.sendProblem(new ProblemDetails(
+                            HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
+            }
+        }
+
+        @Override
+        public void close() {
+            put.close();
+        }
     }
 }

@@ -1,6 +1,8 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
+import io.kvcache.server.http.HttpProtocol.HttpStats;
+import io.kvcache.server.http.HttpRouter.HttpRequestLabel;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ProtocolSession;

@@ -7,7 +7,7 @@ import io.netty.handler.codec.http.DefaultHttpContent;
 import io.netty.handler.codec.http.LastHttpContent;
 import java.util.concurrent.RejectedExecutionException;
 
-/// A reply that goes on until somebody ends it.
+/// A reply that goes on until either side ends it.
 ///
 /// **Threads.** The connection's loop, but for [#runOnLoop].
 public final class HttpStream {

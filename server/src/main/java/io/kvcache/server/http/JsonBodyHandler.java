@@ -65,7 +65,7 @@ public final class JsonBodyHandler implements HttpRequestHandler {
         }
     }
 
-    /// Refuses members that nobody asks for.
+    /// Rejects unknown members.
     ///
     /// @throws IllegalArgumentException that names the first of them
     public static void requireKnownMembers(JsonNode object, List<String> known) {

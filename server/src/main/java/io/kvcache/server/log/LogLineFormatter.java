@@ -1,12 +1,16 @@
 package io.kvcache.server.log;
 
+import java.io.ByteArrayOutputStream;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.nio.charset.StandardCharsets;
 import java.time.temporal.ChronoUnit;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.Consumer;
 import java.util.logging.Formatter;
 import java.util.logging.Handler;
 import java.util.logging.Level;
@@ -23,7 +27,7 @@ public final class LogLineFormatter extends Formatter {
 
     private static final Logger ROOT = Logger.getLogger("");
 
-    /// Held here, as loggers that nobody holds forget their level.
+    /// A reference, as loggers without one forget their level.
     private static final Logger KVCACHE_LOGGER = Logger.getLogger("io.kvcache");
 
     private final LogFormat format;
@@ -132,5 +136,86 @@ public final class LogLineFormatter extends Formatter {
             }
         });
         return text.toString();
+    }
+
+    /// The least important events that are written.
+    @SuppressWarnings("ImmutableEnumChecker") // a Level does not change
+    public enum LogLevel {
+        DEBUG(Level.FINE),
+        INFO(Level.INFO),
+        WARNING(Level.WARNING),
+        ERROR(Level.SEVERE);
+
+        private final Level level;
+
+        LogLevel(Level level) {
+            this.level = level;
+        }
+
+        /// The name that java.util.logging has for it.
+        Level level() {
+            return level;
+        }
+
+        boolean isEnabledFor(Level of) {
+            return of.intValue() >= level.intValue();
+        }
+    }
+
+    /// How an event is written: one line in each case.
+    public enum LogFormat {
+        /// `time=… level=… logger=… msg="…"`.
+        KEY_VALUE,
+        /// An object with the same names.
+        JSON
+    }
+
+    /// Stands in for standard output or error: each line that is printed there becomes an event, so that a
+    /// collector of the log finds nothing else in it.
+    ///
+    /// **Threads.** Any.
+    static final class LogOutputStream extends OutputStream {
+
+        /// A longer line becomes several events.
+        private static final int MAX_LINE_BYTES = 64 << 10;
+
+        private final ByteArrayOutputStream line = new ByteArrayOutputStream();
+        private final Consumer<String> events;
+
+        private LogOutputStream(Consumer<String> events) {
+            this.events = events;
+        }
+
+        /// @param events told each line, without its end
+        static PrintStream printStream(Consumer<String> events) {
+            return new PrintStream(new LogOutputStream(events), true, StandardCharsets.UTF_8);
+        }
+
+        @Override
+        public synchronized void write(int octet) {
+            if (octet == '\n') {
+                emitLine();
+            } else {
+                line.write(octet);
+                if (line.size() >= MAX_LINE_BYTES) {
+                    emitLine();
+                }
+            }
+        }
+
+        @Override
+        public synchronized void write(byte[] bytes, int from, int count) {
+            for (int at = from; at < from + count; at++) {
+                write(bytes[at]);
+            }
+        }
+
+        private void emitLine() {
+            String text = line.toString(StandardCharsets.UTF_8).stripTrailing();
+            line.reset();
+            if (!text.isEmpty()) {
+                events.accept(text);
+            }
+        }
     }
 }

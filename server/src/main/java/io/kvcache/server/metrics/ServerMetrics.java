@@ -1,188 +1,378 @@
 package io.kvcache.server.metrics;
 
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.block.BlockQuotaTracker;
+import io.kvcache.server.block.BlockQuotaTrackers;
+import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.lease.Leases;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.quota.ByteBudget;
-import io.micrometer.core.instrument.FunctionCounter;
-import io.micrometer.core.instrument.Gauge;
+import io.kvcache.server.trace.TraceCapture;
+import io.kvcache.server.zmq.ZmqPublisher;
+import io.kvcache.transport.endpoint.EndpointStats;
+import io.kvcache.transport.link.DisconnectReason;
 import io.micrometer.core.instrument.MeterRegistry;
-import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import java.time.Instant;
 import java.util.Locale;
 import java.util.Map;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
+import org.jspecify.annotations.Nullable;
 
-/// Binds what the server itself counts.
+/// Meters of what the server itself counts: connections, requests, log-ins, and the values of each tenant. The static
+/// methods bind what only some servers have. The store brings meters of its own.
 ///
-/// | meter | tags | unit |
-/// |---|---|---|
-/// | `kv.connections.open` | | connections |
-/// | `kv.connections.closed` | `reason` | connections |
-/// | `kv.requests` | `protocol` | requests |
-/// | `kv.refusals` | `protocol` | requests that were answered by an error |
-/// | `kv.dropped` | `protocol` | values without room whose client was told nothing of that |
-/// | `kv.logins` | `outcome` in, wrong, elsewhere (the right password at another tenant's listener), later | log-ins |
-/// | `kv.keys` | `tenant` | keys |
-/// | `kv.reads` | `tenant`, `result` hit, absent (never here, as far as is known), evicted, quota, deleted, expired or
-/// halved, busy (as much was being sent as may be), late (it is on disk, and did not come in time) or left (computed
-/// sooner than read from
-/// disk) | look-ups; EXISTS and the GET that follows it are one |
-/// | `kv.flight` | `tenant`, `direction` in or out | bytes of values and blocks that are on their way now |
-/// | `kv.flight.most` | `tenant`, `direction` in or out | bytes that may be |
-/// | `kv.writes` | `tenant`, `outcome` stored or refused | values |
-/// | `kv.promises` | `tenant`, `kind` given, bare, broken, kept or declined | answers |
-/// | `kv.used` | `tenant` | bytes |
-/// | `kv.quota` | `tenant` | bytes; 0 for none |
-/// | `kv.sent`, `kv.received` | `tenant` | bytes of values that were found, and that were stored |
-/// | `kv.evicted` | `tenant`, `cause` quota or room | values |
-/// | `kv.promises.held` | `tenant` | bytes |
-/// | `kv.reads.from.disk` | `tenant` | values that reads found on disk and not in memory, a part of the hits |
-/// | `kv.left.to.compute` | `tenant` | values on disk that look-ups were not told of |
-public final class ServerMetrics implements MeterBinder {
+/// @param tenants their values by name
+/// @param requests by protocol
+public record ServerMetrics(
+        Map<String, Keyspace> tenants,
+        ConnectionRegistry connectionRegistry,
+        Map<String, RequestCounters> requests,
+        PasswordAuthenticator passwordAuthenticator)
+        implements MeterBinder {
 
-    private final Map<String, Keyspace> tenants;
-    private final ConnectionRegistry connectionRegistry;
-    private final Map<String, RequestCounters> requests;
-    private final PasswordAuthenticator passwordAuthenticator;
+    private static final String BYTES = "bytes";
 
-    /// What was asked by one protocol, and how much of it was answered by an error.
-    ///
-    /// @param dropped values without room whose client was told nothing of that, as it cannot be
-    public record RequestCounters(LongSupplier all, LongSupplier refused, LongSupplier dropped) {}
+    private static final BlockQuotaTracker.Stats NO_BLOCKS = new BlockQuotaTracker.Stats(0, 0, 0, 0);
+    private static final BlockReadStats.Stats NO_READS = new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 0);
 
-    /// @param tenants their values by name
-    /// @param requests by protocol
-    public ServerMetrics(
-            Map<String, Keyspace> tenants,
-            ConnectionRegistry connectionRegistry,
-            Map<String, RequestCounters> requests,
-            PasswordAuthenticator passwordAuthenticator) {
-        this.passwordAuthenticator = passwordAuthenticator;
-        this.tenants = Map.copyOf(tenants);
-        this.connectionRegistry = connectionRegistry;
-        this.requests = Map.copyOf(requests);
+    public ServerMetrics {
+        tenants = Map.copyOf(tenants);
+        requests = Map.copyOf(requests);
     }
+
+    /// Requests of one protocol.
+    ///
+    /// @param refused answered by an error
+    /// @param dropped values without room whose client was not told, as its protocol has no way to
+    public record RequestCounters(LongSupplier all, LongSupplier refused, LongSupplier dropped) {}
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        Gauge.builder("kv.connections.open", connectionRegistry, ConnectionRegistry::openCount)
-                .register(registry);
+        Meters meters = Meters.of(registry);
+        meters.gauge("kv.connections.open", "Connections that are open.", connectionRegistry::openCount);
         for (CloseReason reason : CloseReason.values()) {
-            FunctionCounter.builder("kv.connections.closed", connectionRegistry, all -> all.closedCount(reason))
-                    .tags("reason", reason.name().toLowerCase(Locale.ROOT))
-                    .register(registry);
+            meters.with("reason", reason.name().toLowerCase(Locale.ROOT))
+                    .count(
+                            "kv.connections.closed",
+                            "Connections that ended, by reason; bug and too_many need an operator.",
+                            () -> connectionRegistry.closedCount(reason));
         }
         requests.forEach((protocol, counts) -> {
-            count(registry, "kv.requests", "protocol", protocol, counts.all());
-            count(registry, "kv.refusals", "protocol", protocol, counts.refused());
-            count(registry, "kv.dropped", "protocol", protocol, counts.dropped());
+            Meters ofProtocol = meters.with("protocol", protocol);
+            ofProtocol.count("kv.requests", "Requests by protocol.", counts.all::getAsLong);
+            ofProtocol.count("kv.refusals", "Requests that were answered by an error.", counts.refused::getAsLong);
+            ofProtocol.count(
+                    "kv.dropped",
+                    "Values dropped for want of room without an error to the client, as its protocol has none.",
+                    counts.dropped::getAsLong);
         });
-        count(registry, "kv.logins", "outcome", "in", passwordAuthenticator::successCount);
-        count(registry, "kv.logins", "outcome", "wrong", passwordAuthenticator::deniedCount);
-        count(registry, "kv.logins", "outcome", "elsewhere", passwordAuthenticator::wrongListenerCount);
-        count(registry, "kv.logins", "outcome", "later", passwordAuthenticator::throttledCount);
-        tenants.forEach((tenant, keyspace) -> bindTenant(registry, tenant, keyspace));
+        countLogin(meters, "in", passwordAuthenticator::successCount);
+        countLogin(meters, "wrong", passwordAuthenticator::deniedCount);
+        countLogin(meters, "elsewhere", passwordAuthenticator::wrongListenerCount);
+        countLogin(meters, "later", passwordAuthenticator::throttledCount);
+        tenants.forEach((tenant, keyspace) -> bindTenant(meters.with("tenant", tenant), keyspace));
     }
 
-    private static void count(MeterRegistry registry, String name, String tag, String value, LongSupplier of) {
-        FunctionCounter.builder(name, of, LongSupplier::getAsLong)
-                .tags(tag, value)
-                .register(registry);
+    private static void countLogin(Meters meters, String outcome, LongSupplier of) {
+        meters.with("outcome", outcome)
+                .count(
+                        "kv.logins",
+                        "Log-ins by outcome; elsewhere: the password is of another listener's tenant; later: rejected"
+                                + " unchecked, after too many wrong ones.",
+                        of::getAsLong);
     }
 
-    private static void bindTenant(MeterRegistry registry, String tenant, Keyspace keyspace) {
-        Gauge.builder("kv.keys", keyspace, space -> space.stats().keys())
-                .tags("tenant", tenant)
-                .register(registry);
-        Gauge.builder(
-                        "kv.promises.held",
-                        keyspace,
-                        space -> space.stats().promises().heldBytes())
-                .tags("tenant", tenant)
-                .baseUnit("bytes")
-                .register(registry);
-        Gauge.builder("kv.used", keyspace, space -> space.stats().usage().usedBytes())
-                .tags("tenant", tenant)
-                .baseUnit("bytes")
-                .register(registry);
-        Gauge.builder("kv.quota", keyspace, space -> space.stats().usage().quotaBytes())
-                .tags("tenant", tenant)
-                .baseUnit("bytes")
-                .register(registry);
-        bindByteBudget(registry, tenant, "in", keyspace.keyspaceLimits().incoming());
-        bindByteBudget(registry, tenant, "out", keyspace.keyspaceLimits().outgoing());
-        bytes(registry, "kv.sent", tenant, () -> keyspace.stats().traffic().sentBytes());
-        bytes(registry, "kv.received", tenant, () -> keyspace.stats().traffic().receivedBytes());
-        TenantMeters tenantMeters = new TenantMeters(registry, tenant, keyspace);
-        tenantMeters.add("kv.reads", "result", "hit", stats -> stats.reads().hits());
-        tenantMeters.add("kv.reads", "result", "absent", stats -> stats.reads().absent());
-        tenantMeters.add("kv.reads", "result", "evicted", stats -> stats.reads().evicted());
-        tenantMeters.add("kv.reads", "result", "quota", stats -> stats.reads().quota());
-        tenantMeters.add("kv.reads", "result", "deleted", stats -> stats.reads().deleted());
-        tenantMeters.add("kv.reads", "result", "expired", stats -> stats.reads().expired());
-        tenantMeters.add("kv.reads", "result", "halved", stats -> stats.reads().halved());
-        tenantMeters.add("kv.reads", "result", "busy", stats -> stats.reads().busy());
-        tenantMeters.add("kv.reads", "result", "late", stats -> stats.reads().late());
-        tenantMeters.add("kv.reads", "result", "left", stats -> stats.reads().left());
-        tenantMeters.add(
-                "kv.writes", "outcome", "stored", stats -> stats.writes().stored());
-        tenantMeters.add(
-                "kv.writes", "outcome", "refused", stats -> stats.writes().refused());
-        tenantMeters.add("kv.evicted", "cause", "quota", stats -> stats.usage().evicted());
-        tenantMeters.add("kv.evicted", "cause", "room", stats -> stats.evicted());
-        count(
-                registry,
+    private static void bindTenant(Meters meters, Keyspace keyspace) {
+        meters.gauge(
+                "kv.keys",
+                "Keys of a tenant that are known.",
+                () -> keyspace.stats().keys());
+        meters.gauge(
+                "kv.promises.held",
+                BYTES,
+                "Bytes protected from eviction because EXISTS said that they are there.",
+                () -> keyspace.stats().promises().heldBytes());
+        meters.gauge(
+                "kv.used",
+                BYTES,
+                "Bytes of a tenant's values, in memory or on disk.",
+                () -> keyspace.stats().usage().usedBytes());
+        meters.gauge(
+                "kv.quota",
+                BYTES,
+                "Bytes that a tenant may have; 0 for no limit.",
+                () -> keyspace.stats().usage().quotaBytes());
+        bindByteBudget(meters.with("direction", "in"), keyspace.keyspaceLimits().incoming());
+        bindByteBudget(
+                meters.with("direction", "out"), keyspace.keyspaceLimits().outgoing());
+        meters.count(
+                "kv.sent",
+                BYTES,
+                "Bytes of values that were found.",
+                () -> keyspace.stats().traffic().sentBytes());
+        meters.count(
+                "kv.received",
+                BYTES,
+                "Bytes of values that were stored.",
+                () -> keyspace.stats().traffic().receivedBytes());
+        meters.count(
                 "kv.reads.from.disk",
-                "tenant",
-                tenant,
+                "Values that reads found on disk and not in memory, a part of the hits.",
                 () -> keyspace.stats().fromDisk());
-        count(
-                registry,
+        meters.count(
                 "kv.left.to.compute",
-                "tenant",
-                tenant,
+                "Values on disk reported as misses, as they are computed sooner than read.",
                 () -> keyspace.stats().cheaperComputed());
-        tenantMeters.add(
-                "kv.promises", "kind", "given", stats -> stats.promises().given());
-        tenantMeters.add(
-                "kv.promises", "kind", "bare", stats -> stats.promises().bare());
-        tenantMeters.add(
-                "kv.promises", "kind", "broken", stats -> stats.promises().broken());
-        tenantMeters.add(
-                "kv.promises", "kind", "kept", stats -> stats.promises().kept());
-        tenantMeters.add(
-                "kv.promises", "kind", "declined", stats -> stats.promises().declined());
+        TenantCounter reads = new TenantCounter(
+                meters,
+                keyspace,
+                "kv.reads",
+                "result",
+                "Values looked up by EXISTS, GET and HEAD, by tenant and result; a GET after an EXISTS that said yes"
+                        + " counts with it. The hit rate is hit of all.");
+        reads.add("hit", stats -> stats.reads().hits());
+        reads.add("absent", stats -> stats.reads().absent());
+        reads.add("evicted", stats -> stats.reads().evicted());
+        reads.add("quota", stats -> stats.reads().quota());
+        reads.add("deleted", stats -> stats.reads().deleted());
+        reads.add("expired", stats -> stats.reads().expired());
+        reads.add("halved", stats -> stats.reads().halved());
+        reads.add("busy", stats -> stats.reads().busy());
+        reads.add("late", stats -> stats.reads().late());
+        reads.add("left", stats -> stats.reads().left());
+        TenantCounter writes = new TenantCounter(
+                meters,
+                keyspace,
+                "kv.writes",
+                "outcome",
+                "Values that clients sent to be stored, by outcome; refused: out of memory or quota.");
+        writes.add("stored", stats -> stats.writes().stored());
+        writes.add("refused", stats -> stats.writes().refused());
+        TenantCounter evicted = new TenantCounter(
+                meters,
+                keyspace,
+                "kv.evicted",
+                "cause",
+                "Evictions of a tenant's values, by cause: its quota, or room for others.");
+        evicted.add("quota", stats -> stats.usage().evicted());
+        evicted.add("room", KeyspaceStats::evicted);
+        TenantCounter promises = new TenantCounter(
+                meters,
+                keyspace,
+                "kv.promises",
+                "kind",
+                "EXISTS of what is here, by kind; broken: gone when read; kept: it was read; declined: answered with no.");
+        promises.add("given", stats -> stats.promises().given());
+        promises.add("bare", stats -> stats.promises().bare());
+        promises.add("broken", stats -> stats.promises().broken());
+        promises.add("kept", stats -> stats.promises().kept());
+        promises.add("declined", stats -> stats.promises().declined());
     }
 
-    private static void bindByteBudget(MeterRegistry registry, String tenant, String direction, ByteBudget flight) {
-        Tags tags = Tags.of("tenant", tenant, "direction", direction);
-        Gauge.builder("kv.flight", flight, ByteBudget::usedBytes)
-                .tags(tags)
-                .baseUnit("bytes")
-                .register(registry);
-        Gauge.builder("kv.flight.most", flight, ByteBudget::limitBytes)
-                .tags(tags)
-                .baseUnit("bytes")
-                .register(registry);
+    private static void bindByteBudget(Meters meters, ByteBudget flight) {
+        meters.gauge("kv.flight", BYTES, "Bytes of values that are on their way now, in or out.", flight::usedBytes);
+        meters.gauge(
+                "kv.flight.most", BYTES, "Bytes of values that may be on their way, in or out.", flight::limitBytes);
     }
 
-    private static void bytes(MeterRegistry registry, String name, String tenant, LongSupplier of) {
-        FunctionCounter.builder(name, of, LongSupplier::getAsLong)
-                .tags("tenant", tenant)
-                .baseUnit("bytes")
-                .register(registry);
+    /// One counter of a tenant, by a tag.
+    private record TenantCounter(Meters meters, Keyspace keyspace, String name, String tag, String help) {
+
+        void add(String value, ToLongFunction<KeyspaceStats> of) {
+            meters.with(tag, value).count(name, help, () -> of.applyAsLong(keyspace.stats()));
+        }
     }
 
-    /// Counters of one tenant.
-    private record TenantMeters(MeterRegistry registry, String tenant, Keyspace keyspace) {
-        void add(String name, String tag, String value, ToLongFunction<KeyspaceStats> of) {
-            FunctionCounter.builder(name, keyspace, space -> of.applyAsLong(space.stats()))
-                    .tags(Tags.of(tag, value, "tenant", tenant))
-                    .register(registry);
+    /// Leases of processes that read in place.
+    public static MeterBinder ofLeases(Leases leases) {
+        return registry -> {
+            Meters meters = Meters.of(registry);
+            meters.gauge("kv.leases", "Leases of processes that read in place.", leases::count);
+            meters.gauge("kv.leases.held", BYTES, "Bytes that are leased.", leases::heldBytes);
+            meters.count(
+                    "kv.leases.expired", "Leases that were not released before their timeout.", leases::expiredCount);
+        };
+    }
+
+    /// When certificates expire.
+    ///
+    /// @param expiries by the setting that names the certificate, as in `listeners.0.tls`
+    public static MeterBinder ofCertificates(Map<String, Supplier<Instant>> expiries) {
+        return registry -> expiries.forEach((setting, expiry) -> Meters.of(registry)
+                .with("setting", setting)
+                .gauge(
+                        "kv.tls.certificate.expiry",
+                        "seconds",
+                        "When the certificate of a listener expires, in seconds since 1970; of a chain, the first to"
+                                + " expire.",
+                        () -> expiry.get().getEpochSecond()));
+    }
+
+    /// What is published over ZeroMQ.
+    ///
+    /// @param publisher null in it before there is one
+    public static MeterBinder ofPublisher(Supplier<@Nullable ZmqPublisher> publisher) {
+        return registry -> {
+            Meters meters = Meters.of(registry);
+            String asked = "Requests to the replay socket that were answered.";
+            meters.count(
+                    "kv.events.published",
+                    "Messages that were published over ZeroMQ.",
+                    () -> read(publisher, ZmqPublisher::publishedCount));
+            meters.with("kind", "replay")
+                    .count("kv.events.asked", asked, () -> read(publisher, ZmqPublisher::replayCount));
+            meters.with("kind", "snapshot")
+                    .count("kv.events.asked", asked, () -> read(publisher, ZmqPublisher::snapshotCount));
+            meters.count(
+                    "kv.events.overrun",
+                    "Times that events came faster than they could be published.",
+                    () -> read(publisher, ZmqPublisher::overrunCount));
+        };
+    }
+
+    /// The trace, where there is one.
+    ///
+    /// @param trace null in it where there is none
+    public static MeterBinder ofTrace(Supplier<TraceCapture.@Nullable Stats> trace) {
+        return registry -> {
+            if (trace.get() == null) {
+                return;
+            }
+            Meters meters = Meters.of(registry);
+            meters.gauge(
+                    "kv.trace.capturing",
+                    "1 while the trace is written, 0 when its file is full or cannot be written.",
+                    () -> read(trace, stats -> stats.capturing() ? 1 : 0));
+            meters.count(
+                    "kv.trace.uses",
+                    "Uses that were written to the trace.",
+                    () -> read(trace, TraceCapture.Stats::uses));
+            meters.count(
+                    "kv.trace.written", BYTES, "Bytes of the trace.", () -> read(trace, TraceCapture.Stats::bytes));
+            meters.count(
+                    "kv.trace.dropped",
+                    "Uses that came faster than the trace could be written.",
+                    () -> read(trace, TraceCapture.Stats::dropped));
+        };
+    }
+
+    private static <T> long read(Supplier<@Nullable T> from, ToLongFunction<T> of) {
+        T now = from.get();
+        return now == null ? 0 : of.applyAsLong(now);
+    }
+
+    /// Blocks that are read one by one, and those of tenants that have a quota.
+    ///
+    /// @param blocks always of the same tenants
+    public static MeterBinder ofBlocks(BlockQuotaTrackers blocks) {
+        return registry -> {
+            blocks.stats().keySet().forEach(tenant -> {
+                Meters meters = Meters.of(registry).with("tenant", tenant);
+                Supplier<BlockQuotaTracker.Stats> stats = () -> blocks.stats().getOrDefault(tenant, NO_BLOCKS);
+                meters.gauge(
+                        "kv.blocks",
+                        "blocks",
+                        "Blocks that a tenant with a quota has.",
+                        () -> stats.get().blocks());
+                meters.gauge(
+                        "kv.blocks.used",
+                        BYTES,
+                        "Bytes of blocks of a tenant with a quota, a part of kv_used_bytes.",
+                        () -> stats.get().usedBytes());
+                meters.count(
+                        "kv.blocks.evicted",
+                        "Evictions of blocks because of their tenant's quota.",
+                        () -> stats.get().evicted());
+                meters.count(
+                        "kv.blocks.refused",
+                        "Blocks rejected because their tenant's quota had no room.",
+                        () -> stats.get().refused());
+            });
+            blocks.readStats().stats().keySet().forEach(tenant -> {
+                Map<String, ToLongFunction<BlockReadStats.Stats>> results = Map.of(
+                        "hit", BlockReadStats.Stats::hits,
+                        "absent", BlockReadStats.Stats::absent,
+                        "evicted", BlockReadStats.Stats::evicted,
+                        "quota", BlockReadStats.Stats::quota,
+                        "deleted", BlockReadStats.Stats::deleted,
+                        "busy", BlockReadStats.Stats::busy,
+                        "late", BlockReadStats.Stats::late);
+                results.forEach((result, of) -> Meters.of(registry)
+                        .with("tenant", tenant, "result", result)
+                        .count(
+                                "kv.blocks.reads",
+                                "Single blocks asked for over HTTP, by result; results as of kv_reads_total.",
+                                () -> of.applyAsLong(blocks.readStats().stats().getOrDefault(tenant, NO_READS))));
+            });
+        };
+    }
+
+    /// The endpoint for other JVMs.
+    public static MeterBinder ofEndpoint(Supplier<EndpointStats> stats) {
+        return registry -> {
+            EndpointMeters meters = new EndpointMeters(Meters.of(registry), stats);
+            meters.gauge("connections", "Connections of other JVMs that are open.", EndpointStats::connections);
+            meters.gauge("sessions", "Sessions of other JVMs that are open.", EndpointStats::sessions);
+            meters.gauge(
+                    "waiting", "Requests of other JVMs that wait for room, a disk or a flush.", EndpointStats::waiting);
+            String held = "Leases and reservations that other JVMs hold of the store.";
+            meters.with("kind", "lease").gauge("held", held, all -> all.leases().open());
+            meters.with("kind", "reservation")
+                    .gauge("held", held, all -> all.reservations().open());
+            String begun = "Sessions, leases and reservations of other JVMs, ever.";
+            meters.with("kind", "session").count("begun", begun, EndpointStats::sessionsBegun);
+            meters.with("kind", "lease")
+                    .count("begun", begun, all -> all.leases().granted());
+            meters.with("kind", "reservation")
+                    .count("begun", begun, all -> all.reservations().granted());
+            String expired = "Sessions, leases and reservations that ended as their client was gone.";
+            meters.with("kind", "session").count("expired", expired, EndpointStats::sessionsExpired);
+            meters.with("kind", "lease")
+                    .count("expired", expired, all -> all.leases().expired());
+            meters.with("kind", "reservation")
+                    .count("expired", expired, all -> all.reservations().expired());
+            meters.count("requests", "Requests of other JVMs.", EndpointStats::requests);
+            meters.count("refusals", "Requests of other JVMs that were answered by an error.", EndpointStats::refusals);
+            meters.count("corrupt", "Payloads that came without their checksum.", EndpointStats::corrupt);
+            String refused = "Other JVMs rejected in the handshake, by reason.";
+            meters.with("reason", "wrong").count("handshakes.refused", refused, EndpointStats::wrongProofs);
+            meters.with("reason", "unseen").count("handshakes.refused", refused, EndpointStats::unseenProofs);
+            meters.bytes("received", "Bytes of blocks and objects that other JVMs sent.", EndpointStats::bytesIn);
+            meters.bytes("sent", "Bytes of blocks and objects that were sent to other JVMs.", EndpointStats::bytesOut);
+            for (DisconnectReason reason : DisconnectReason.values()) {
+                meters.with("reason", reason.name().toLowerCase(Locale.ROOT))
+                        .count(
+                                "closed",
+                                "Connections of other JVMs that ended, by reason.",
+                                all -> all.closed().getOrDefault(reason, 0L));
+            }
+        };
+    }
+
+    private record EndpointMeters(Meters meters, Supplier<EndpointStats> stats) {
+
+        private static final String PREFIX = "kv.endpoint.";
+
+        EndpointMeters with(String tag, String value) {
+            return new EndpointMeters(meters.with(tag, value), stats);
+        }
+
+        void gauge(String name, String help, ToLongFunction<EndpointStats> of) {
+            meters.gauge(PREFIX + name, help, () -> of.applyAsLong(stats.get()));
+        }
+
+        void count(String name, String help, ToLongFunction<EndpointStats> of) {
+            meters.count(PREFIX + name, help, () -> of.applyAsLong(stats.get()));
+        }
+
+        void bytes(String name, String help, ToLongFunction<EndpointStats> of) {
+            meters.count(PREFIX + name, BYTES, help, () -> of.applyAsLong(stats.get()));
         }
     }
 }

@@ -1,7 +1,6 @@
 package io.kvcache.server.net;
 
 import io.kvcache.core.time.Clock;
-import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;

@@ -3,6 +3,7 @@ package io.kvcache.server.remote;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.Listener;
@@ -36,7 +37,7 @@ import org.jspecify.annotations.Nullable;
 /// **Kept from clients** are the namespaces in which the server keeps its own values, whose form only it knows, and
 /// those of tenants with a quota, as blocks are not counted against it.
 ///
-/// **Ownership.** The store stays its caller's, who closes this first.
+/// **Ownership.** The store stays its caller's, and the caller closes this first.
 ///
 /// **Threads.** Any; one at a time reloads.
 public final class RemoteEndpoint implements AutoCloseable {
@@ -66,10 +67,10 @@ public final class RemoteEndpoint implements AutoCloseable {
             @Nullable AeronEndpoint aeron,
             @Nullable UcxMemory ucx) {}
 
-    /// What is served: the store of everybody, which stays its caller's, and those of the trust domains, which are
-    /// closed with this.
+    /// What is served: the shared store, which the caller closes, and those of the trust domains, which are closed with
+    /// this.
     ///
-    /// @param namespaceQuotas what tenants take of the store of everybody for their namespaces
+    /// @param namespaceQuotas what tenants take of the shared store for their namespaces
     public record ServedStores(LocalKvCache defaultStore, TrustDomains domains, NamespaceQuotas namespaceQuotas) {}
 
     /// Begins to listen, when the configuration says so.
@@ -200,7 +201,7 @@ public final class RemoteEndpoint implements AutoCloseable {
         return secrets.files();
     }
 
-    /// Reads the secrets again. Who is in stays in.
+    /// Reads the secrets again. Clients that are connected stay.
     ///
     /// @throws IOException when a file cannot be used; the secrets from before stay
     public void reload() throws IOException {
@@ -266,6 +267,43 @@ public final class RemoteEndpoint implements AutoCloseable {
         } finally {
             if (ucx != null) {
                 ucx.close();
+            }
+        }
+    }
+
+    /// Offers a server's store over UCX, if the settings say so. Where UCX is missing, one line in the log says so, and
+    /// clients get their blocks by message.
+    ///
+    /// UCX has no authentication, and over TCP listens at ports of its own: a client that reaches one can read and
+    /// write all of the process. So it uses only loopback where the endpoint uses only loopback.
+    private static final class UcxExporter {
+
+        private static final String LOOPBACK = "lo";
+
+        private UcxExporter() {}
+
+        /// The store's slots over UCX, or null where there is none.
+        static @Nullable UcxMemory open(TransportConfig config, LocalKvCache cache) {
+            if (!config.ucx().isEnabled()) {
+                return null;
+            }
+            SharedMemory shared = cache.sharedMemory();
+            if (shared == null) {
+                LOG.log(Level.INFO, "Clients do not read over UCX: there was no room to share memory");
+                return null;
+            }
+            try {
+                boolean local = config.isLoopbackOnly();
+                UcxMemory offered = UcxMemory.export(shared, config.ucx().transports(), local ? LOOPBACK : "");
+                LOG.log(
+                        Level.INFO,
+                        "Clients may read over UCX ({0}, {1})",
+                        config.ucx().text(),
+                        local ? "loopback alone" : "without authentication");
+                return offered;
+            } catch (IOException missing) {
+                LOG.log(Level.INFO, "Clients do not read over UCX: {0}", missing.getMessage());
+                return null;
             }
         }
     }

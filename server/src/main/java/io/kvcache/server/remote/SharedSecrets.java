@@ -33,7 +33,7 @@ final class SharedSecrets {
         return new SharedSecrets(config, tenants);
     }
 
-    /// Who may come in, now and later.
+    /// Which clients are accepted, now and after a reload.
     EndpointAuth endpointAuth() {
         return new EndpointAuth.Reloadable(() -> current);
     }
@@ -53,8 +53,7 @@ final class SharedSecrets {
                 .toList();
     }
 
-    /// Where there are tenants a client is one of them, by its secret; who does not have to show one of his own is the
-    /// default one.
+    /// With tenants, a client is the one whose secret it shows, and the default one without a secret.
     private static EndpointAuth load(TransportConfig config, List<TenantConfig> tenants) throws IOException {
         Map<String, List<String>> each = new HashMap<>();
         for (TenantConfig tenant : tenants) {

@@ -1,7 +1,7 @@
 /// The store itself for other JVMs, by the protocol of PROTOCOL.md.
 ///
-/// [io.kvcache.server.remote.RemoteEndpoint] opens the endpoint of `io.kvcache.transport` for a server: who may come
-/// in, what is kept from clients, and how it ends.
+/// [io.kvcache.server.remote.RemoteEndpoint] opens the endpoint of `io.kvcache.transport` for a server: which
+/// clients it accepts, what is kept from them, and how it ends.
 ///
 /// May not import another protocol.
 @NullMarked

@@ -13,11 +13,11 @@ import org.msgpack.core.MessagePack;
 import org.msgpack.core.MessagePackException;
 import org.msgpack.core.MessageUnpacker;
 
-/// What a stranger's message holds, of MessagePack: null, truth values, numbers, texts, lists, maps by text, and binary
+/// Decodes MessagePack of untrusted messages: null, truth values, numbers, texts, lists, maps by text, and binary
 /// as hexadecimal text.
 ///
-/// The library reads each value; what claims more than there is, is nested too deep, or is of a type of
-/// somebody's own is refused before anything is made of it.
+/// The library reads each value. Values that claim more bytes than there are, that are nested too deep, or that have an
+/// extension type are rejected before anything is made of them.
 ///
 /// Not safe for several threads.
 final class MsgPackDecoder {
@@ -42,7 +42,7 @@ final class MsgPackDecoder {
         } catch (MessageInsufficientBufferException cut) {
             throw new IllegalArgumentException("the message ends within a value", cut);
         } catch (MessagePackException | IOException other) {
-            throw new IllegalArgumentException("the message is no MessagePack: " + other.getMessage(), other);
+            throw new IllegalArgumentException("the message is not MessagePack: " + other.getMessage(), other);
         }
     }
 
@@ -59,7 +59,7 @@ final class MsgPackDecoder {
             case BINARY -> HexFormat.of().formatHex(in.readPayload(requireAvailable(in.unpackBinaryHeader())));
             case ARRAY -> readArray(requireAvailable(in.unpackArrayHeader()));
             case MAP -> readMap(requireAvailable(in.unpackMapHeader()));
-            case EXTENSION -> throw new IllegalArgumentException("a value of a type of somebody's own");
+            case EXTENSION -> throw new IllegalArgumentException("a value of an extension type");
         };
     }
 

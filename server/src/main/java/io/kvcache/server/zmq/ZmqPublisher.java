@@ -8,6 +8,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
+import io.kvcache.server.zmq.ZmqSockets.ZmqMessage;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -21,10 +22,9 @@ import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store and publishes what happens to blocks, on one thread of its own.
 ///
-/// Messages are numbered, and the last ones are kept for who has missed some. Who has missed more asks
-/// for a snapshot: all that is stored at one moment, with the number of the first live message that is
-/// not in it. Should the store's own history be overrun, everybody gets such a snapshot as live
-/// messages.
+/// Messages are numbered, and the last ones are kept for subscribers that missed some. A subscriber that missed more
+/// asks for a snapshot: all that is stored at one moment, with the number of the first live message that is not in it.
+/// If the store's own history is overrun, every subscriber gets such a snapshot as live messages.
 ///
 /// **Ownership.** [#close] ends the thread and frees the sockets.
 ///
@@ -70,8 +70,7 @@ public final class ZmqPublisher implements AutoCloseable {
     /// What is followed.
     ///
     /// @param namespaceIdResolver the namespaces that events name by number
-    /// @param snapshotLimiter asked before one is made; when it must not be, who asked for it is told of nothing
-    ///     stored
+    /// @param snapshotLimiter asked before a snapshot is made; if it refuses, the subscriber gets an empty one
     public record EventSource(
             EventStream events, NamespaceIdResolver namespaceIdResolver, SnapshotLimiter snapshotLimiter) {}
 
@@ -110,7 +109,7 @@ public final class ZmqPublisher implements AutoCloseable {
         return snapshotRequests.sum();
     }
 
-    /// Times that events came faster than they could be published, and everybody got a snapshot.
+    /// Times that events came faster than they could be published, and every subscriber got a snapshot.
     public long overrunCount() {
         return overruns.sum();
     }
@@ -149,7 +148,7 @@ public final class ZmqPublisher implements AutoCloseable {
 
     private void restartFromSnapshot() {
         overruns.increment();
-        LOG.log(Level.WARNING, "events came faster than they could be published: everybody gets a snapshot");
+        LOG.log(Level.WARNING, "events came faster than they could be published: every subscriber gets a snapshot");
         StoreSnapshot snapshot = makeSnapshot();
         nextEvent = snapshot.nextSequence();
         publish(new ZmqMessage(config.topic(), nextSequence, encoder.encodeCleared(seconds())));

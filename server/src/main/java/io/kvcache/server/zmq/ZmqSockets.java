@@ -61,7 +61,7 @@ final class ZmqSockets implements AutoCloseable {
             ZMQ.Socket router =
                     config.replay().isEmpty() ? null : bindSocket(context, SocketType.ROUTER, config.replay());
             if (router != null) {
-                router.setRouterMandatory(true); // who is gone or does not read is noticed
+                router.setRouterMandatory(true); // notices subscribers that are gone or do not read
             }
             return new ZmqSockets(context, publisher, router, config.replayTopic());
         } catch (IOException failed) {
@@ -146,5 +146,19 @@ final class ZmqSockets implements AutoCloseable {
     public void close() {
         poller.close();
         context.close();
+    }
+
+    /// A batch as it was or will be sent.
+    ///
+    /// @param sequence counts messages from 0; all ones for the end of a reply
+    @SuppressWarnings("ArrayRecordComponent") // sent, never compared
+    record ZmqMessage(String topic, long sequence, byte[] payload) {
+
+        private static final byte[] NOTHING = {};
+
+        /// Ends what was asked for.
+        static ZmqMessage end(String topic) {
+            return new ZmqMessage(topic, -1, NOTHING);
+        }
     }
 }

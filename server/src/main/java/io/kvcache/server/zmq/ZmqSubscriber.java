@@ -57,7 +57,7 @@ public final class ZmqSubscriber implements AutoCloseable {
     /// @param publish where events are published, as `tcp://127.0.0.1:5557`
     /// @param replay where older ones are asked for; empty for nowhere
     /// @param topic only what begins with this
-    /// @throws IOException when nobody answers there
+    /// @throws IOException when there is no server
     public static ZmqSubscriber connect(String publish, String replay, String topic) throws IOException {
         Connected connected = connectSocket(SocketType.SUB, publish, topic);
         return new ZmqSubscriber(replay, connected.context, connected.socket);
@@ -81,14 +81,14 @@ public final class ZmqSubscriber implements AutoCloseable {
                 socket.connect(endpoint);
             } catch (ZMQException | IllegalArgumentException refused) {
                 context.close();
-                throw new IOException(endpoint + " is no ZeroMQ endpoint; it takes tcp://HOST:PORT", refused);
+                throw new IOException(endpoint + " is not a ZeroMQ endpoint; it takes tcp://HOST:PORT", refused);
             }
             if (ZEvent.recv(monitor) != null) {
                 return new Connected(context, socket);
             }
             context.close();
         }
-        throw new IOException("nobody speaks ZeroMQ at " + endpoint);
+        throw new IOException("no ZeroMQ server at " + endpoint);
     }
 
     /// The next message, or null when none came in time.

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.access.PasswordAuthenticator.FailedLoginLog;
-import io.kvcache.server.config.ListenerAuthConfig;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.log.LogCapture;

@@ -16,6 +16,7 @@ import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.block.BlockEndpoint.HexKey;
 import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpProtocol;

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.block.TenantNamespaceRegistry.NamespaceOwnerResolver;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.quota.NamespaceQuotas;
 import org.junit.jupiter.api.Tag;

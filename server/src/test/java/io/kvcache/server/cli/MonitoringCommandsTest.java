@@ -9,6 +9,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.CacheServer;
+import io.kvcache.server.cli.TopCommand.TopTable;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.zmq.ZmqPublisher;
@@ -122,7 +123,7 @@ final class MonitoringCommandsTest {
             assertThat(run(2, "events", from, "--snapshot")).contains("take --replay beside --zmq");
             assertThat(run(2, "events", replay)).contains("--replay is for --zmq");
             assertThat(run(2, "events", from, replay, "--after=x")).contains("takes the number of a message");
-            assertThat(run(1, "events", "--zmq=nowhere")).contains("nowhere is no ZeroMQ endpoint");
+            assertThat(run(1, "events", "--zmq=nowhere")).contains("nowhere is not a ZeroMQ endpoint");
         }
     }
 

@@ -239,7 +239,7 @@ final class ServeCommandTest {
 
         assertThat(run(1, check))
                 .contains("files.yaml:2: tenants.0.password_file /nowhere/passwords cannot be read: it does not exist")
-                .contains("tenants.1.salt_file " + salts + " has a line that is none; it takes 8 to 128")
+                .contains("tenants.1.salt_file " + salts + " has a line that is not a salt; it takes 8 to 128")
                 .contains("/nowhere/server.pem cannot be read: it does not exist")
                 .doesNotContain("Exception")
                 .doesNotContain("bad@salt");
@@ -296,7 +296,7 @@ final class ServeCommandTest {
         assertThat(run(0, "config", "check", "--set", "listen.port=1", "--host-bytes", "64MiB"))
                 .contains(
                         "good: 64 MiB of host memory",
-                        "listener listen: 127.0.0.1:1, http, lm, pages, resp, no TLS, asks nobody who he is",
+                        "listener listen: 127.0.0.1:1, http, lm, pages, resp, no TLS, no authentication",
                         "tenant default: user default without a password, weight 1",
                         "memory: heap ");
     }

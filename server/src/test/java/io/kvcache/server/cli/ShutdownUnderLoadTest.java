@@ -274,7 +274,7 @@ final class ShutdownUnderLoadTest {
                 assertThat(client.set("c", new byte[100_000])).isTrue();
             }
             server.terminate();
-            assertThat(server.awaitExit(4)).containsPattern("not all values got to disk: [12]\\d{5} bytes are in");
+            assertThat(server.awaitExit(4)).containsPattern("shutdown: [12]\\d{5} bytes not flushed to disk and lost");
         }
         assertThat(folder.resolve("errors"))
                 .content()

@@ -5,8 +5,14 @@ import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.server.log.LogFormat;
-import io.kvcache.server.log.LogLevel;
+import io.kvcache.server.config.DiskTierConfig.DiskConfig;
+import io.kvcache.server.config.EventsConfig.EventEncoding;
+import io.kvcache.server.config.EventsConfig.EventHashes;
+import io.kvcache.server.config.ServerConfig.ExistsPinConfig;
+import io.kvcache.server.config.ServerConfig.LogConfig;
+import io.kvcache.server.config.ServerConfig.NetworkConfig;
+import io.kvcache.server.log.LogLineFormatter.LogFormat;
+import io.kvcache.server.log.LogLineFormatter.LogLevel;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import java.nio.file.Path;
@@ -269,7 +275,7 @@ final class ConfigReaderTest {
         assertThat(problems("listen: {address: 0.0.0.0}", Map.of()))
                 .singleElement()
                 .asString()
-                .startsWith("kvcache.yaml:1: listen.address is 0.0.0.0, which others can reach");
+                .startsWith("kvcache.yaml:1: listen.address is 0.0.0.0, which other machines can reach");
         assertThat(read("listen: {address: 0.0.0.0, without_auth: true}", Map.of())
                         .firstListener()
                         .auth()
@@ -330,7 +336,7 @@ final class ConfigReaderTest {
         assertThat(problems("events: {publish: 'tcp://*:5557'}", Map.of()))
                 .singleElement()
                 .asString()
-                .startsWith("kvcache.yaml:1: events.publish is tcp://*:5557, which others can reach");
+                .startsWith("kvcache.yaml:1: events.publish is tcp://*:5557, which other machines can reach");
         assertThat(read("events: {publish: 'tcp://*:5557', without_auth: true}", Map.of())
                         .events()
                         .isEnabled())

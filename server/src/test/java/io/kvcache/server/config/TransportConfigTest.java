@@ -3,6 +3,8 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.kvcache.server.config.TransportConfig.AeronConfig;
+import io.kvcache.server.config.TransportConfig.UcxConfig;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
@@ -163,7 +165,7 @@ final class TransportConfigTest {
 
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
-            transport: {listen: '0.0.0.0:7420'} | f:1: transport.listen is 0.0.0.0:7420, which others can reach
+            transport: {listen: '0.0.0.0:7420'} | f:1: transport.listen is 0.0.0.0:7420, which other machines can reach
             transport: {listen: '7420'} | transport.listen is 7420; it takes auto, off, or HOST:PORT
             transport: {listen: 'localhost:70000'} | or HOST:PORT, the port from 0 to 65535
             transport: {listen: '::1:7420'} | or HOST:PORT
@@ -175,11 +177,11 @@ final class TransportConfigTest {
             transport: {shared_memory: x} | transport.shared_memory is x; it takes transport.listen beside it
             transport: {listen: 'localhost:1', shared_memory: a/b} | transport.shared_memory is 'a/b'; it takes auto, off, or
             transport: {listen: 'localhost:1', shared_memory: x}\\nlease: {shared_memory: y} | and lease.shared_memory is y; it takes one of them
-            transport: {listen: 'localhost:1', shared_memory: x}\\ntenants: [{name: a}] | and there are 2 tenants; who maps it sees the values of all
+            transport: {listen: 'localhost:1', shared_memory: x}\\ntenants: [{name: a}] | and there are 2 tenants; a client that maps it reads the values of all
             transport: {aeron: 'udp:x'} | f:1: transport.aeron is udp:x: address
             transport: {aeron: 'aeron:ipc?term-length=5'} | transport.aeron is aeron:ipc?term-length=5: term-length
             transport: {aeron: 'aeron:ipc'} | it takes transport.listen with a port beside it, or dir=FOLDER
-            transport: {aeron: 'aeron:udp?endpoint=0.0.0.0:1'} | which others can reach, and nobody has to show a secret
+            transport: {aeron: 'aeron:udp?endpoint=0.0.0.0:1'} | which other machines can reach without authentication
             transport: {aeron: 'aeron:udp?endpoint=no.such.host.invalid:1'} | whose host is not known
             transport: {listen: 'localhost:1', tls: {certificate: /c}} | transport.tls takes certificate and key, or keystore
             transport: {aeron: 'aeron:udp?endpoint=127.0.0.1:1', tls: {keystore: /k}} | transport.tls is set; it takes transport.listen beside it
@@ -188,7 +190,7 @@ final class TransportConfigTest {
             transport: {listen: off, ucx: on} | transport.ucx is on; it takes transport.listen beside it
             transport: {listen: 'localhost:1', shared_memory: off, ucx: tcp} | transport.ucx is tcp, and no memory is shared with clients
             transport: {listen: '0.0.0.0:1', secret_file: /s, ucx: on} | it takes transport.shared_memory with a name
-            transport: {listen: '0.0.0.0:1', shared_memory: x, ucx: on} | transport.listen is 0.0.0.0:1, which others can reach
+            transport: {listen: '0.0.0.0:1', shared_memory: x, ucx: on} | transport.listen is 0.0.0.0:1, which other machines can reach
             tenants: [{name: a, secret_file: /s}] | tenants.0.secret_file is /s; it takes transport.listen beside it
             transport: {listen: 'localhost:1', secret_file: /t}\\ntenants: [{name: a, secret_file: /s}] | transport.secret_file is /t; it takes one of them
             """)

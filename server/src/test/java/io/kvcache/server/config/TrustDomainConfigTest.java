@@ -47,18 +47,34 @@ final class TrustDomainConfigTest {
             {name: x, tenants: [a]} | domains.0.host_bytes is 0; it takes 33554432 (32 MiB) and up
             {name: x, tenants: [a], host_bytes: 1GiB, shared_memory: a/b} | domains.0.shared_memory is 'a/b'; it takes off, or
             {name: x, tenants: [nobody], host_bytes: 1GiB} | domains.0.tenants has nobody; there are a, b, open, limited
-            {name: x, tenants: [open], host_bytes: 1GiB} | domains.0.tenants has open, who has no secret_file
-            {name: x, tenants: [limited], host_bytes: 1GiB} | domains.0.tenants has limited, who has a quota
+            {name: x, tenants: [open], host_bytes: 1GiB} | domains.0.tenants has open, which has no secret_file
+            {name: x, tenants: [limited], host_bytes: 1GiB} | domains.0.tenants has limited, which has a quota
             {name: x, tenants: [a, a], host_bytes: 1GiB} | domains.0.tenants has a, which is in a domain already
             {name: x, tenants: [a], host_bytes: 1GiB}, {name: y, tenants: [a], host_bytes: 1GiB} | domains.1.tenants has a, which is in a domain already
-            {name: x, tenants: [a], host_bytes: 1GiB}, {name: x, tenants: [b], host_bytes: 1GiB} | domains.1.name is x, as another's is already
-            {name: x, tenants: [a], host_bytes: 1GiB, shared_memory: s}, {name: y, tenants: [b], host_bytes: 1GiB, shared_memory: s} | domains.1.shared_memory is s, as another's is already
+            {name: x, tenants: [a], host_bytes: 1GiB}, {name: x, tenants: [b], host_bytes: 1GiB} | domains.1.name is x, which is already in use
+            {name: x, tenants: [a], host_bytes: 1GiB, shared_memory: s}, {name: y, tenants: [b], host_bytes: 1GiB, shared_memory: s} | domains.1.shared_memory is s, which is already in use
             {name: x, tenants: [a], host_bytes: 64GiB} | memory.host_bytes is
             {name: x, tenant: a, host_bytes: 1GiB} | there is no setting domains.0.tenant; is it domains.0.tenants?
             """)
     void givenADomainThatIsWrong_whenRead_thenItIsSaidWhy(String domains, String problem) {
         assertThat(problems(TENANTS + "domains: [" + domains + "]"))
                 .anySatisfy(line -> assertThat(line).contains(problem));
+    }
+
+    @Test
+    void givenDomainsWithSeveralMistakes_whenRead_thenAllAreSaid() {
+        assertThat(problems(TENANTS + "domains: [{name: x, host_bytes: 1KiB, shared_memory: a/b}]"))
+                .anySatisfy(line -> assertThat(line).startsWith("f:3: domains.0.tenants is not set"))
+                .anySatisfy(line -> assertThat(line).startsWith("f:3: domains.0.host_bytes is 1024"))
+                .anySatisfy(line -> assertThat(line).startsWith("f:3: domains.0.shared_memory is 'a/b'"));
+        assertThat(problems(TENANTS + """
+                        domains:
+                          - {name: x, tenants: [a, open], host_bytes: 1GiB}
+                          - {name: x, tenants: [a], host_bytes: 1GiB}
+                        """))
+                .anySatisfy(line -> assertThat(line).contains("domains.0.tenants has open, which has no secret_file"))
+                .anySatisfy(line -> assertThat(line).contains("domains.1.name is x, which is already in use"))
+                .anySatisfy(line -> assertThat(line).contains("domains.1.tenants has a, which is in a domain already"));
     }
 
     @Test
@@ -75,9 +91,9 @@ final class TrustDomainConfigTest {
                 domains: [{name: x, tenants: [default], host_bytes: 1GiB, shared_memory: s}]
                 """;
         assertThat(problems(sole + "transport: {listen: 'localhost:1'}\nlease: {shared_memory: s}"))
-                .anySatisfy(line -> assertThat(line).contains("domains.0.shared_memory is s, as another's is already"));
+                .anySatisfy(line -> assertThat(line).contains("domains.0.shared_memory is s, which is already in use"));
         assertThat(problems(sole + "transport: {listen: 'localhost:1', shared_memory: s}"))
-                .anySatisfy(line -> assertThat(line).contains("domains.0.shared_memory is s, as another's is already"));
+                .anySatisfy(line -> assertThat(line).contains("domains.0.shared_memory is s, which is already in use"));
     }
 
     private static List<String> problems(String yaml) {

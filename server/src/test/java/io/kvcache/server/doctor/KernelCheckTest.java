@@ -2,6 +2,8 @@ package io.kvcache.server.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.doctor.KernelCheck.IoUringProbe;
+import io.kvcache.server.doctor.SystemCheck.CheckResult;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

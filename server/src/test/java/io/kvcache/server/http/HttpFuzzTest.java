@@ -8,6 +8,7 @@ import io.kvcache.server.block.BlockEndpoint;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.NamespaceEndpoint;
 import io.kvcache.server.block.TenantNamespaceRegistry;
+import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;

@@ -2,6 +2,9 @@ package io.kvcache.server.log;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.log.LogLineFormatter.LogFormat;
+import io.kvcache.server.log.LogLineFormatter.LogLevel;
+import io.kvcache.server.log.LogLineFormatter.LogOutputStream;
 import java.io.PrintStream;
 import java.time.Instant;
 import java.util.ArrayList;

@@ -81,7 +81,7 @@ final class SharedPrefixesTest {
                 .start();
         try (BufferedReader said = server.inputReader(UTF_8)) {
             assertThat(said.readLine()).startsWith("KVCache ");
-            Matcher place = Pattern.compile("  other JVMs at (127\\.0\\.0\\.1:\\d+), asks nobody who he is")
+            Matcher place = Pattern.compile("  other JVMs at (127\\.0\\.0\\.1:\\d+), no authentication")
                     .matcher(String.valueOf(said.readLine()));
             assertThat(place.matches()).isTrue();
 

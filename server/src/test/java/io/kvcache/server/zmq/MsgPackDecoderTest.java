@@ -103,11 +103,11 @@ final class MsgPackDecoderTest {
         byte[] binary = {(byte) 0xc6, 0x7f, 0, 0, 0, 1};
         assertThatThrownBy(() -> MsgPackDecoder.decode(binary)).hasMessageContaining("where 1 bytes are");
         byte[] own = {(byte) 0xc9, 0x7f, 0, 0, 0, 1};
-        assertThatThrownBy(() -> MsgPackDecoder.decode(own)).hasMessageContaining("a type of somebody's own");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(own)).hasMessageContaining("a value of an extension type");
         byte[] text = {(byte) 0xdb, 0x7f, 0, 0, 0, 'x'};
         assertThatThrownBy(() -> MsgPackDecoder.decode(text)).hasMessageContaining("ends within a value");
         byte[] never = {(byte) 0xc1};
-        assertThatThrownBy(() -> MsgPackDecoder.decode(never)).hasMessageContaining("no MessagePack");
+        assertThatThrownBy(() -> MsgPackDecoder.decode(never)).hasMessageContaining("not MessagePack");
         assertThatThrownBy(() -> MsgPackDecoder.decode(new byte[0])).hasMessageContaining("ends within a value");
     }
 }

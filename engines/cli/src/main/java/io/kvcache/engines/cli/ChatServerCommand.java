@@ -9,7 +9,7 @@ import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.server.cli.ByteSizeText;
-import io.kvcache.server.cli.LongRunningCommand;
+import io.kvcache.server.cli.CommandLineBuilder.LongRunningCommand;
 import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;

@@ -1,11 +1,11 @@
-package io.kvcache.server.use;
+package io.kvcache.server.trace;
 
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
-import io.kvcache.server.config.TraceConfig;
+import io.kvcache.server.config.ServerConfig.TraceConfig;
 import io.kvcache.tiers.use.AccessQueue;
 import io.kvcache.tiers.use.AccessQueue.Access;
 import java.io.BufferedOutputStream;
@@ -74,8 +74,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
     }
 
     /// Begins a file. The trace of the run before is kept beside it, with `.1` behind its name, in place of the one
-    /// before that: whoever starts a server again, or has it started, must not lose what he waited
-    /// for. One without uses is not worth that, and is replaced.
+    /// before that, as a restart must not lose a trace. A trace without uses is replaced.
     ///
     /// @param hostBytes of the server, for the first line
     /// @throws IOException that names the file when it cannot be written, or is there and no trace,
@@ -123,7 +122,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
         }
     }
 
-    /// Only what it owns may read it: ids are hashes, but when somebody came back is nobody's business.
+    /// Only the owner may read the file: ids are hashes, but the times of requests are private.
     private static OutputStream open(Path file) throws IOException {
         try {
             rotatePrevious(file);
@@ -168,8 +167,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
         }
     }
 
-    /// A start that served nobody, as when its port was taken, has left the first line at most, and
-    /// the last.
+    /// A server that served no request, as when its port was taken, left the first line at most, and the last.
     private static boolean hasAccesses(Path file) throws IOException {
         try (InputStream in = Files.newInputStream(file)) {
             return new String(in.readNBytes(HEADER_BYTES), StandardCharsets.US_ASCII)

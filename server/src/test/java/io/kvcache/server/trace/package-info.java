@@ -1,5 +1,5 @@
 /// Tests of what a server says of its use.
 @NullMarked
-package io.kvcache.server.use;
+package io.kvcache.server.trace;
 
 import org.jspecify.annotations.NullMarked;

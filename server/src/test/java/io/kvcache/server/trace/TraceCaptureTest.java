@@ -1,4 +1,4 @@
-package io.kvcache.server.use;
+package io.kvcache.server.trace;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -11,7 +11,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
-import io.kvcache.server.config.TraceConfig;
+import io.kvcache.server.config.ServerConfig.TraceConfig;
 import io.kvcache.tiers.use.AccessQueue;
 import io.kvcache.tiers.use.AccessQueue.Access;
 import java.io.IOException;

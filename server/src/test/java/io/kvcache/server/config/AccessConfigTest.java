@@ -3,13 +3,16 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-final class AccessConfigReaderTest {
+final class AccessConfigTest {
 
     private static final HostResources MACHINE = new HostResources(16L << 30, 4);
 
@@ -72,7 +75,7 @@ final class AccessConfigReaderTest {
 
     @ParameterizedTest
     @CsvSource(delimiter = '|', textBlock = """
-            {name: a, address: 0.0.0.0} | listeners.0.address is 0.0.0.0, which others can reach
+            {name: a, address: 0.0.0.0} | listeners.0.address is 0.0.0.0, which other machines can reach
             {name: a, address: 0.0.0.0} | allow_unauthenticated: [a]
             {name: ok, address: 0.0.0.0} | it takes listeners.0.tenant and listeners.0.cidrs
             {name: ok, address: 0.0.0.0, protocols: [lm], tenant: blue} | it takes listeners.0.tenant and listeners.0.cidrs
@@ -81,7 +84,7 @@ final class AccessConfigReaderTest {
             {protocols: [lm-v0, lm-v1a]} | several layouts of lm
             {protocols: [smtp]} | it takes auto, resp, lm
             {tenant: red} | listeners.0.tenant is red; there are ok, blue, default
-            {auth: true, tenant: default} | nobody has a password
+            {auth: true, tenant: default} | no tenant has a password
             {port: 70000} | f:4: listeners.0.port is 70000; it takes 0 to 65535
             {cidrs: [10.0.0.0/33]} | it takes networks as 10.0.0.0/8
             {cidrs: [anywhere]} | it takes networks as 10.0.0.0/8
@@ -99,9 +102,9 @@ final class AccessConfigReaderTest {
     void givenMistakesOfSeveralKinds_whenRead_thenAllAreSaid() {
         assertThat(problems("tenants: [{name: a}, {name: a}]\nlisteners: [{name: x, port: 1, tenant: absent},"
                         + " {name: y, port: 2}, {name: y, port: 2}]\n"))
-                .anySatisfy(line -> assertThat(line).contains("tenants.1.name is a, as another's is already"))
+                .anySatisfy(line -> assertThat(line).contains("tenants.1.name is a, which is already in use"))
                 .anySatisfy(line -> assertThat(line).contains("listeners.0.tenant is absent"))
-                .anySatisfy(line -> assertThat(line).contains("listeners.2.name is y, as another's is already"))
+                .anySatisfy(line -> assertThat(line).contains("listeners.2.name is y, which is already in use"))
                 .anySatisfy(line -> assertThat(line).contains("listeners.2.port is 2 at"));
     }
 
@@ -109,19 +112,19 @@ final class AccessConfigReaderTest {
     @CsvSource(delimiter = '|', textBlock = """
             listen: {port: 1}\\nlisteners: [{port: 2}] | listeners are set, and listen (or --address, --port) beside them
             listeners: [{name: a}]\\nallow_unauthenticated: [b] | allow_unauthenticated has b; there are a
-            listeners: [{name: a, port: 1}, {name: a, port: 2}] | listeners.1.name is a, as another's is already
-            tenants: [{name: a}, {name: a}] | tenants.1.name is a, as another's is already
-            tenants: [{name: a}, {name: b, user: a}] | tenants.1.user is a, as another's is already
+            listeners: [{name: a, port: 1}, {name: a, port: 2}] | listeners.1.name is a, which is already in use
+            tenants: [{name: a}, {name: a}] | tenants.1.name is a, which is already in use
+            tenants: [{name: a}, {name: b, user: a}] | tenants.1.user is a, which is already in use
             tenants: [{name: 'a b'}] | tenants.0.name is 'a b'; it takes
             tenants: [{name: a, password_hash: x, password_file: y}] | it takes one of them
-            listen: {auth: true} | nobody has a password
+            listen: {auth: true} | no tenant has a password
             tenants: [{name: a, prefixes: ['']}, {name: b, prefixes: ['x*']}] | tenants.1.prefixes has 'x*'; it takes 1 to 4096
-            tenants: [{name: a, prefixes: ['x']}, {name: b, prefixes: ['x']}] | tenants.1.prefixes has 'x', as another's
-            tenants: [{name: a, salts: [short]}] | tenants.0.salts has one that is none; it takes 8 to 128
-            tenants: [{name: a, salts: [ends-with-metadata]}] | tenants.0.salts has one that is none
+            tenants: [{name: a, prefixes: ['x']}, {name: b, prefixes: ['x']}] | tenants.1.prefixes has 'x', which another tenant has already
+            tenants: [{name: a, salts: [short]}] | tenants.0.salts has an invalid one; it takes 8 to 128
+            tenants: [{name: a, salts: [ends-with-metadata]}] | tenants.0.salts has an invalid one
             tenants: [{name: a, salts: [the-same-salt]}, {name: b, salts: [the-same-salt]}] | tenants.1.salts has one
             tenants: [{name: default, salts: [a-good-salt]}] | it takes them at other tenants
-            tenants: [{name: a, prefixes: [a], password_hash: x}] | these would keep nobody out
+            tenants: [{name: a, prefixes: [a], password_hash: x}] | these would protect nothing
             """)
     void givenAConfigurationThatIsWrong_whenRead_thenItIsSaidWhy(String yaml, String problem) {
         assertThat(problems(yaml.replace("\\n", "\n")))
