@@ -148,7 +148,7 @@ final class GpuBenchCommand implements Callable<Integer> {
     private record GpuComparisonReport(GpuReportWriter pages, DeviceInfo info, boolean gpu, GpuComparison scale) {
 
         /// A line of JSON.
-        record JsonLine(
+        record ComparisonLine(
                 String device,
                 String driver,
                 boolean gpu,
@@ -176,7 +176,7 @@ final class GpuBenchCommand implements Callable<Integer> {
 
         void printResult(GpuCopyResult cell) {
             pages.printRow(row(cell));
-            pages.printJson(new JsonLine(
+            pages.printJson(new ComparisonLine(
                     info.name(),
                     info.driver(),
                     gpu,
@@ -215,7 +215,7 @@ final class GpuBenchCommand implements Callable<Integer> {
         private final List<String> row = new ArrayList<>();
 
         /// A line of JSON.
-        record JsonLine(
+        record PagesLine(
                 String device,
                 boolean gpu,
                 String direction,
@@ -245,7 +245,7 @@ final class GpuBenchCommand implements Callable<Integer> {
         void addResult(BandwidthResult bandwidthResult) {
             String direction = label(bandwidthResult.direction());
             String way = label(bandwidthResult.way());
-            pages.printJson(new JsonLine(
+            pages.printJson(new PagesLine(
                     device,
                     gpu,
                     direction,

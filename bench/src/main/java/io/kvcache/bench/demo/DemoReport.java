@@ -147,7 +147,7 @@ public final class DemoReport {
             long blockAccesses,
             int blockBytes,
             String bestPolicy,
-            List<Row> rows,
+            List<RowJson> rows,
             double ceilingBlockHitRatio,
             int realBlocks,
             long bytesServed,
@@ -167,7 +167,7 @@ public final class DemoReport {
             double writtenShare) {
 
         /// One capacity.
-        public record Row(int blocks, double lru, double best, double belady, double lruTokens) {}
+        public record RowJson(int blocks, double lru, double best, double belady, double lruTokens) {}
 
         public static DemoJson of(DemoResult result) {
             var real = result.real();
@@ -197,8 +197,8 @@ public final class DemoReport {
                     result.survival().writtenShare());
         }
 
-        private static Row row(DemoResult.Row row) {
-            return new Row(
+        private static RowJson row(DemoResult.Row row) {
+            return new RowJson(
                     row.blocks(),
                     row.lru().blockHitRatio(),
                     row.best().blockHitRatio(),

@@ -147,10 +147,6 @@ public final class PrefixForest {
             Arrays.fill(table, -1);
         }
 
-        int nodeCount() {
-            return count;
-        }
-
         int[] parents() {
             return Arrays.copyOf(parents, count);
         }

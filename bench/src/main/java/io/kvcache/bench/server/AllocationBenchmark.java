@@ -81,7 +81,7 @@ final class AllocationBenchmark implements ServerBenchmark {
     }
 
     /// Heap bytes that all threads of another JVM on this machine have allocated since its start.
-    private static final class AllocationMeter implements AutoCloseable {
+    static final class AllocationMeter implements AutoCloseable {
 
         private final JMXConnector connector;
         private final ThreadAllocations threadAllocations;

@@ -9,6 +9,8 @@ public final class Median {
 
     private Median() {}
 
+    /// The middle of sorted values; of an even number, the mean of the middle two.
+    ///
     /// @param values at least one
     public static double of(double... values) {
         double[] sorted = values.clone();

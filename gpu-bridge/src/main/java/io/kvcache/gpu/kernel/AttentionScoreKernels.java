@@ -158,7 +158,7 @@ public final class AttentionScoreKernels {
                 means,
                 blocks,
                 scratch.address().value(),
-                queries.count * queries.heads,
+                (long) queries.count * queries.heads,
                 Float.floatToRawIntBits((float) (1 / Math.sqrt(shape.dim))),
                 blocks,
                 scores.address().value());
