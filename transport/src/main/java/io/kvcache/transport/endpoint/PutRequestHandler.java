@@ -225,7 +225,7 @@ final class PutRequestHandler {
         return reply.u8(OutcomeCodec.cause(outcome)).u8(0).i32(0);
     }
 
-    /// `u64 bytes` → see [SharedMemoryCodec.StagingDescriptor]
+    /// `u64 bytes` → see [StagingDescriptor]
     void stage(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         long bytes = body.nonNegativeLong("bytes");
         context.requireNotDraining();
@@ -244,14 +244,14 @@ final class PutRequestHandler {
         request.reply(reply);
     }
 
-    /// `u64 reservation`, [SharedMemoryCodec.StagedRange] → `u8 outcome`
+    /// `u64 reservation`, [StagedRange] → `u8 outcome`
     void fillStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         long number = body.i64("reservation");
         StagedRange staged = StagedRange.read(body);
         sealStaged(request, takeReservation(number), staged, ExpectedUpload.forFill(staged.checksum()));
     }
 
-    /// `chain, u32 index, u32 part`, [SharedMemoryCodec.StagedRange] → `u8 outcome, u8 sealed, 6 × 0`
+    /// `chain, u32 index, u32 part`, [StagedRange] → `u8 outcome, u8 sealed, 6 × 0`
     void putStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
@@ -262,7 +262,7 @@ final class PutRequestHandler {
         putStaged(request, writer.outcome(), new UploadReservation.BlockReservation(writer), staged);
     }
 
-    /// `u32 namespace, u32 key bytes`, [SharedMemoryCodec.StagedRange], `key` → as [#putStaged]
+    /// `u32 namespace, u32 key bytes`, [StagedRange], `key` → as [#putStaged]
     void putObjectStaged(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         Namespace namespace = session.requireNamespace(body);
         int keyBytes = body.count("key bytes");

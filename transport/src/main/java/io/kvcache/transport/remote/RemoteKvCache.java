@@ -59,12 +59,12 @@ import org.jspecify.annotations.Nullable;
 /// [io.kvcache.transport.peer.PeeredKvCache] before them.) A follower of [#events] learns of any new session by a
 /// batch that says that events were lost.
 ///
-/// **On the server's own host**, where the server shares its memory ([KvCache#sharedMemory]) and allows it, that is
-/// mapped read-only: [#match] and [#getAll] send no message, and segments of blocks are the server's slots
-/// themselves; what is put is written to memory that the server gives for it, and copied from there, instead of
-/// being sent. The server keeps the slots where they are for as long as it hears of this process; **a process that
-/// was stopped for longer than the lease may have read something else**, and learns it from [BlockTable#isValid],
-/// asked after the use.
+/// **On the server's own host**, where the server shares its memory
+/// ([io.kvcache.core.LocalKvCache#sharedMemory]) and allows it, that is mapped read-only: [#match] and [#getAll]
+/// send no message, and segments of blocks are the server's slots themselves. What is put is written to memory
+/// that the server gives for it, and copied from there, instead of being sent. The server keeps the slots where
+/// they are for as long as it hears of this process. **A process that was stopped for longer than the lease may
+/// have read something else**, and learns it from [BlockTable#isValid], asked after the use.
 ///
 /// **Waiting.** `acquire` without a time-out waits until what is resident has arrived here, no longer than
 /// the request time-out, as its blocks must be readable at once. With a time-out it returns before, and
