@@ -9,7 +9,7 @@ import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.disk.DiskGeometry;
-import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;
@@ -210,9 +210,9 @@ record TierStack(
                 if (slots.byteSize() <= MAX_REGISTERED_BYTES) {
                     directory.device().register(slots);
                 }
-                DiskTier.Resources resources =
-                        new DiskTier.Resources(directory.device(), directory, memory, checksumExecutor);
-                return new DiskTier(name(), resources, directory.config(), listener);
+                DiskLog.Resources resources =
+                        new DiskLog.Resources(directory.device(), directory, memory, checksumExecutor);
+                return new DiskLog(name(), resources, directory.config(), listener);
             } catch (RuntimeException failed) {
                 directory.close();
                 throw failed;
@@ -221,8 +221,8 @@ record TierStack(
 
         @Override
         public RuntimeException openFailure(Tier tier) {
-            return tier instanceof DiskTier disk
-                    ? DiskDirectory.openFailure(options.directory(), disk.log())
+            return tier instanceof DiskLog log
+                    ? DiskDirectory.openFailure(options.directory(), log)
                     : new IllegalStateException(name() + " is " + tier.state() + ": " + tier.cause());
         }
     }

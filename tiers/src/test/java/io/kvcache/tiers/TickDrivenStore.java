@@ -17,8 +17,8 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
-import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
@@ -93,8 +93,8 @@ final class TickDrivenStore implements TierOpener {
         FaultyDevice opened =
                 new FaultyDevice(MemoryDevice.create(storage, 16), FaultRates.none(), 1, () -> tickDrivenClock.now);
         device = opened;
-        DiskTier.Resources resources = new DiskTier.Resources(opened, opened, ArenaMemory.source());
-        return new DiskTier(name(), resources, DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS), listener);
+        DiskLog.Resources resources = new DiskLog.Resources(opened, opened, ArenaMemory.source());
+        return new DiskLog(name(), resources, DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS), listener);
     }
 
     @Override

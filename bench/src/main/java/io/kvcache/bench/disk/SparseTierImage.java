@@ -3,8 +3,11 @@ package io.kvcache.bench.disk;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
@@ -12,11 +15,11 @@ import io.kvcache.tiers.device.BlockDevice.CompletionSink;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
 import io.kvcache.tiers.device.IoOutcome;
-import io.kvcache.tiers.disk.DiskEntry;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.LogListener;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.io.IOException;
 import java.io.RandomAccessFile;
@@ -77,20 +80,19 @@ public final class SparseTierImage implements AutoCloseable {
     private static long fill(BlockDevice device, Arena arena, int blockBytes) {
         CountingIndex index = new CountingIndex();
         DiskGeometry geometry = DiskGeometry.of(device.size());
+        HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
         DiskLog log = new DiskLog(
-                device, DiskLogConfig.of(geometry, SEED), index, size -> arena.allocate(size, DiskGeometry.PAGE_BYTES));
-        settle(log);
-        log.register(Namespace.of("sparse", BlockShape.kv(1, 1, 64, 16, Dtype.BF16)));
+                "sparse tier", new DiskLog.Resources(device, () -> {}, memory), DiskLogConfig.of(geometry, SEED), index);
         settle(log);
         List<MemorySegment> block = List.of(arena.allocate(blockBytes, DiskGeometry.PAGE_BYTES));
         SplittableRandom random = new SplittableRandom(SEED);
-        DiskEntry parent = new DiskEntry(0, 0, 0, 0, 0, 0, 0, blockBytes, 0, 0);
+        TierBlock parent = new TierBlock(0, 0, 0, 0, 0, false, 0, blockBytes, 0, 0);
         long appended = 0;
-        while (log.stats().regions().free() > 3) {
+        while (log.logStats().regions().free() > 3) {
             for (int i = 0; i < CHAIN_BLOCKS; i++) {
-                DiskEntry entry = child(parent, i, random);
-                while (log.append(entry, block, 0) == SubmitResult.RETRY) {
-                    log.tick(System.nanoTime());
+                TierBlock entry = child(parent, i, random);
+                while (log.write(entry, block, 0) == SubmitResult.RETRY) {
+                    log.tick(System.nanoTime(), 0);
                 }
                 parent = entry;
             }
@@ -100,18 +102,19 @@ public final class SparseTierImage implements AutoCloseable {
         if (index.appended() != appended || log.state() != TierState.SERVING) {
             throw new IllegalStateException(index.appended() + " of " + appended + " appended: " + log.cause());
         }
+        log.close();
         return appended;
     }
 
-    private static DiskEntry child(DiskEntry parent, int depth, SplittableRandom random) {
-        return new DiskEntry(
+    private static TierBlock child(TierBlock parent, int depth, SplittableRandom random) {
+        return new TierBlock(
                 random.nextLong(),
                 random.nextLong(),
                 depth == 0 ? 0 : parent.keyHi(),
                 depth == 0 ? 0 : parent.keyLo(),
                 0,
+                false,
                 depth,
-                0,
                 parent.bytes(),
                 0,
                 0);
@@ -146,7 +149,9 @@ public final class SparseTierImage implements AutoCloseable {
     }
 
     /// Knows how many entries it was told, and nothing else; so what is measured is the log.
-    static final class CountingIndex implements LogListener {
+    static final class CountingIndex implements TierListener {
+
+        private static final Namespace NAMESPACE = Namespace.of("sparse", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
 
         private long told;
         private long appended;
@@ -160,12 +165,22 @@ public final class SparseTierImage implements AutoCloseable {
         }
 
         @Override
-        public void onRecovered(DiskEntry entry, long place) {
+        public Namespace namespace(int namespaceId) {
+            return NAMESPACE;
+        }
+
+        @Override
+        public int namespaceId(Namespace namespace) {
+            return 0;
+        }
+
+        @Override
+        public void onRecovered(TierBlock block, long place) {
             told++;
         }
 
         @Override
-        public void onTombstone(DiskEntry tombstone) {}
+        public void onTombstone(long keyHi, long keyLo) {}
 
         @Override
         public void onRecoveryEnded() {}
@@ -174,16 +189,13 @@ public final class SparseTierImage implements AutoCloseable {
         public void onReclaim(ReclaimCandidates offer) {}
 
         @Override
-        public void onMoved(DiskEntry entry, long from, long to) {}
+        public void onMoved(TierBlock block, long from, long to) {}
 
         @Override
-        public void onLost(DiskEntry entry, long place) {}
+        public void onLost(TierBlock block, long place) {}
 
         @Override
-        public void onNamespaceRegistered(Namespace namespace, int number) {}
-
-        @Override
-        public void onAppended(long tag, long place) {
+        public void onWritten(long tag, long place) {
             appended++;
         }
 

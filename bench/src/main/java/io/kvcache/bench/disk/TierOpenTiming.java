@@ -15,7 +15,6 @@ import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskTier;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.movement.TierOpener;
@@ -82,14 +81,14 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
 
     private static TierOpenTiming reopen(SparseTierImage tier, double readingSeconds) {
         CountingIndex index = new CountingIndex();
-        try (BlockDevice device = tier.openDevice();
-                Arena arena = Arena.ofShared()) {
-            long start = System.nanoTime();
-            DiskLog log = new DiskLog(
-                    device,
-                    DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
-                    index,
-                    size -> arena.allocate(size, DiskGeometry.PAGE_BYTES));
+        HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
+        BlockDevice device = tier.openDevice();
+        long start = System.nanoTime();
+        try (DiskLog log = new DiskLog(
+                "sparse tier",
+                new DiskLog.Resources(device, device, memory),
+                DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
+                index)) {
             while (log.state() == TierState.OPENING) {
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
@@ -98,10 +97,6 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
                 log.tick(System.nanoTime(), WAIT_NANOS);
             }
             double full = (System.nanoTime() - start) / 1e9;
-            log.stop();
-            while (!log.isIdle()) {
-                log.tick(System.nanoTime(), WAIT_NANOS);
-            }
             return new TierOpenTiming(serving, full, readingSeconds, index.recoveredCount());
         }
     }
@@ -182,9 +177,9 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
             @Override
             public Tier open(TierListener listener) {
                 BlockDevice device = tier.openDevice();
-                return new DiskTier(
+                return new DiskLog(
                         name(),
-                        new DiskTier.Resources(device, device, memory),
+                        new DiskLog.Resources(device, device, memory),
                         DiskLogConfig.of(DiskGeometry.of(device.size()), 1),
                         listener);
             }

@@ -2,7 +2,7 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.bench.sim.SimConfig.SimContext;
 import io.kvcache.tiers.device.MemoryDevice;
-import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
@@ -25,7 +25,7 @@ final class SimDevice {
     /// Opens it over some bytes.
     ///
     /// @param afterwards run when its tier has closed it
-    DiskTier.Resources open(MemorySegment storage, Runnable afterwards) {
+    DiskLog.Resources open(MemorySegment storage, Runnable afterwards) {
         FaultyDevice opened = new FaultyDevice(
                 MemoryDevice.create(storage, DEPTH), rates, context.random().nextLong(), context.clock()::millis);
         device = opened;
@@ -34,7 +34,7 @@ final class SimDevice {
             device = null;
             afterwards.run();
         };
-        return new DiskTier.Resources(opened, owner, context.memory());
+        return new DiskLog.Resources(opened, owner, context.memory());
     }
 
     boolean isOpen() {

@@ -10,7 +10,7 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.movement.TierOpener;
@@ -68,10 +68,10 @@ final class SimDisk implements TierOpener {
             context.coverage().count("disk discarded");
             config = config.withOnIncompatible(OnIncompatible.DISCARD);
         }
-        DiskTier.Resources resources = device.open(storage, () -> {});
+        DiskLog.Resources resources = device.open(storage, () -> {});
         offers = 0;
         ReclaimObserver watch = new ReclaimObserver(listener, () -> offers++);
-        return new DiskTier(
+        return new DiskLog(
                 name, resources, config.withDeviceId(context.random().nextLong()), watch);
     }
 
@@ -174,8 +174,8 @@ final class SimDisk implements TierOpener {
         Tier open(TierListener listener) {
             HostMemory memory =
                     context.memory().reserve("front", config.geometry().deviceBytes());
-            DiskTier.Resources resources = device.open(memory.segment(), memory::close);
-            Tier opened = new DiskTier(
+            DiskLog.Resources resources = device.open(memory.segment(), memory::close);
+            Tier opened = new DiskLog(
                     "in front", resources, config.withDeviceId(context.random().nextLong()), listener);
             tier = opened;
             return opened;

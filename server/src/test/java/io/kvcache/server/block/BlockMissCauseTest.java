@@ -31,7 +31,7 @@ import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.movement.TierOpener;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
@@ -166,7 +166,7 @@ final class BlockMissCauseTest {
             BlockDevice device = MemoryDevice.create(Arena.ofAuto().allocate(bytes, 4096), 16);
             DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(bytes), 1);
             HostMemorySource memory = ArenaMemory.source();
-            return new DiskTier(name(), new DiskTier.Resources(device, () -> {}, memory), config, listener);
+            return new DiskLog(name(), new DiskLog.Resources(device, () -> {}, memory), config, listener);
         }
 
         @Override

@@ -1,10 +1,11 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import io.kvcache.tiers.disk.LogIo.PagePool;
+import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
+import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter.DurableExtent;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.lang.foreign.MemorySegment;
@@ -26,6 +27,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// What is kept from a reclaimed region goes first, and the last free region is for it alone: callers' blocks
 /// wait while no region is free beside the open one. So reclaiming always comes to its end.
+///
+/// A flush waits until what was appended is written, and what only a trailer finds has its trailer, then syncs.
 final class BatchWriter {
 
     /// Enough for the device to be busy while the next one is packed.
@@ -40,6 +43,7 @@ final class BatchWriter {
     private final Queue<PendingAppend> rewrites = new ArrayDeque<>();
     private final Queue<PendingAppend> appends = new ArrayDeque<>();
     private final SequencedSet<InFlightBatch> inFlight = new LinkedHashSet<>();
+    private final List<FlushWaiter> flushes = new ArrayList<>();
     private @Nullable OpenRegion open;
     private long acceptedAppends;
     private long begunBatches;
@@ -98,53 +102,74 @@ final class BatchWriter {
         rewrites.add(new PendingAppend(entry, bufferList, WriteKind.REWRITE, completion));
     }
 
-    /// How many blocks were taken from callers.
-    long acceptedAppends() {
-        return acceptedAppends;
+    /// Makes durable, findable after a crash, all that callers appended by now.
+    void flushAppended(LogIo.SyncCallback callback) {
+        flushes.add(new FlushWaiter(acceptedAppends, callback));
     }
 
-    /// How many of those are in a group by now.
-    long begunAppends() {
-        return acceptedAppends - appends.size();
+    /// Makes durable, findable after a crash, all that has been written by now.
+    void flushWritten(LogIo.SyncCallback callback) {
+        flushes.add(new FlushWaiter(0, callback));
     }
 
-    /// How many groups were begun.
-    long begunBatches() {
-        return begunBatches;
+    boolean isFlushed() {
+        return flushes.isEmpty();
     }
 
-    /// How many groups, from the first on, have ended without one before them that has not.
-    long endedBatches() {
-        return inFlight.isEmpty() ? begunBatches : inFlight.getFirst().number();
+    /// Flushes do not wait for each other's turn: what reclaiming waits for makes the room that a caller's flush may
+    /// wait for.
+    void pumpFlushes() {
+        List<FlushWaiter> ready = new ArrayList<>();
+        for (FlushWaiter each : flushes) {
+            if (io.isWritingHalted() || (isWritten(each) && !trailerWriter.hasBrokenRegion())) {
+                ready.add(each);
+            }
+        }
+        flushes.removeAll(ready);
+        for (FlushWaiter each : ready) {
+            sync(each);
+        }
     }
 
-    /// What has been written of the open region.
-    ///
-    /// @return null when none is open
-    @Nullable
-    Mark writtenMark() {
-        return open == null ? null : new Mark(open, open.writtenExtent());
+    /// Whether all groups have ended that a flush waits for: those, from the first on, that have ended without one
+    /// before them that has not.
+    private boolean isWritten(FlushWaiter flush) {
+        long begunAppends = acceptedAppends - appends.size();
+        if (flush.batches == FlushWaiter.UNKNOWN && begunAppends >= flush.appends) {
+            flush.batches = begunBatches;
+        }
+        long endedBatches = inFlight.isEmpty() ? begunBatches : inFlight.getFirst().number();
+        return flush.batches != FlushWaiter.UNKNOWN && endedBatches >= flush.batches;
     }
 
-    /// So much of a region.
-    record Mark(OpenRegion region, DurableExtent durableExtent) {}
+    /// Syncs, and records how much of the open region is durable, so that an opening can tell when some of it is
+    /// missing.
+    private void sync(FlushWaiter flush) {
+        OpenRegion region = open;
+        DurableExtent extent = region == null ? DurableExtent.EMPTY : region.writtenExtent();
+        io.sync(durable -> {
+            if (durable && region != null) {
+                writeDurableMark(region, extent, () -> flush.callback.onSynced(true));
+            } else {
+                flush.callback.onSynced(durable);
+            }
+        });
+    }
 
     /// Has the footer of a region that is still open say what is durable of it. Its first group has to be: while a
     /// footer is torn, the first head tells in which life the region is.
     ///
     /// @param then what follows, whether that could be written or not
-    void writeDurableMark(Mark mark, Runnable then) {
-        OpenRegion region = mark.region();
-        MemorySegment page = region.equals(open) && !io.logHealth().isWritingHalted() ? heads.acquire() : null;
-        if (page == null || !region.beginMark(mark.durableExtent())) {
+    private void writeDurableMark(OpenRegion region, DurableExtent extent, Runnable then) {
+        MemorySegment page = region.equals(open) && !io.isWritingHalted() ? heads.acquire() : null;
+        if (page == null || !region.beginMark(extent)) {
             if (page != null) {
                 heads.release(page);
             }
             then.run();
             return;
         }
-        RegionFooter.open(region.epoch(), mark.durableExtent(), regionTable.endedEpoch())
-                .write(page);
+        RegionFooter.open(region.epoch(), extent, regionTable.endedEpoch()).write(page);
         io.write(WriteKind.TRAILER, page, regionTable.footerOffset(region.region()), _ -> {
             heads.release(page);
             region.endMark();
@@ -165,7 +190,7 @@ final class BatchWriter {
     ///
     /// @return how many
     int pump() {
-        if (io.logHealth().isWritingHalted()) {
+        if (io.isWritingHalted()) {
             return rejectAll(rewrites) + rejectAll(appends);
         }
         int begun = 0;
@@ -316,17 +341,17 @@ final class BatchWriter {
                     + appends.stream()
                             .mapToInt(each -> each.bufferList().spans().size())
                             .sum();
-            io.add(DeviceOperation.write(
+            io.writeOnce(
                     WriteKind.HEAD,
                     head,
                     regionTable.offset(into.region(), batchHeader.page()),
-                    this::onWriteComplete));
+                    this::onWriteComplete);
             for (int i = 0; i < appends.size(); i++) {
                 PendingAppend append = appends.get(i);
                 long offset = regionTable.offset(
                         into.region(), batchHeader.entries().get(i).page());
                 for (MemorySegment span : append.bufferList().spans()) {
-                    io.add(DeviceOperation.write(append.kind(), span, offset, this::onWriteComplete));
+                    io.writeOnce(append.kind(), span, offset, this::onWriteComplete);
                     offset += span.byteSize();
                 }
             }
@@ -374,6 +399,22 @@ final class BatchWriter {
                         : into.region().addressOf(entries.get(i).page());
                 appends.get(i).completion().complete(address);
             }
+        }
+    }
+
+    /// A flush on its way. A group that failed hides the heads behind it, so all groups that were begun before must
+    /// have ended, of callers and of reclaiming alike.
+    private static final class FlushWaiter {
+
+        static final long UNKNOWN = -1;
+
+        final long appends;
+        final LogIo.SyncCallback callback;
+        long batches = UNKNOWN;
+
+        FlushWaiter(long appends, LogIo.SyncCallback callback) {
+            this.appends = appends;
+            this.callback = callback;
         }
     }
 

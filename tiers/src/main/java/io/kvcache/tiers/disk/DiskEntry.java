@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.TierBlock;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
@@ -62,6 +63,23 @@ public record DiskEntry(
 
     /// Namespaces that [#identity] can tell apart.
     static final int MAX_NAMESPACES = 1 << 16;
+
+    /// What is known of a block of the store's.
+    ///
+    /// @param namespace its number in the log
+    static DiskEntry of(TierBlock block, int namespace) {
+        return new DiskEntry(
+                block.keyHi(),
+                block.keyLo(),
+                block.parentHi(),
+                block.parentLo(),
+                namespace << 16 | (block.isObject() ? OBJECT : 0),
+                block.depth(),
+                0,
+                block.bytes(),
+                block.checksum(),
+                block.engineHash());
+    }
 
     /// A tombstone of what has this entry's key, namespace and part.
     public DiskEntry tombstone() {

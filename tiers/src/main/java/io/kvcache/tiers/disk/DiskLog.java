@@ -1,22 +1,33 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
-import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.core.tier.TierStats;
+import io.kvcache.core.tier.Tombstone;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.disk.LogIo.PagePool;
 import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
+import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
 import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
+import java.lang.System.Logger.Level;
+import java.lang.System.Logger;
+import java.util.concurrent.TimeUnit;
+import io.kvcache.tiers.device.BlockDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executor;
-import java.util.function.LongFunction;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks and objects on one device: written one after another into regions, read by place, reclaimed a
@@ -24,11 +35,13 @@ import org.jspecify.annotations.Nullable;
 ///
 /// The log does nothing between ticks. A tick hands to the device what it takes, follows up what has ended,
 /// and does a bounded amount of work; so a simulation drives it step by step, and a thread is put around it
-/// last. It keeps no index: what lies where is the business of its [LogListener].
+/// last. It keeps no index: what lies where is the business of the store, its [TierListener]. The store and the log
+/// number namespaces each on its own. A namespace that the log does not know yet is registered when the first block
+/// of it comes, which waits until that is done.
 ///
 /// **Opening.** A log begins in state OPENING and gets to SERVING by ticks: it reads the superblock, formats
 /// a blank device, and looks at one or two pages of each region. Then it appends and reads, and tells the
-/// index region by region what it finds; reclaiming begins when all is told. A device that holds something
+/// store region by region what it finds; reclaiming begins when all is told. A device that holds something
 /// else is left alone, or formatted if the configuration says so.
 ///
 /// **Promises.**
@@ -40,81 +53,109 @@ import org.jspecify.annotations.Nullable;
 /// - What was not flushed may be found or not; if so, with its bytes.
 /// - An entry that was dropped by reclaiming may come back after a crash, with its bytes, until the region's
 ///   being free is durable.
-/// - An entry that was appended anew or buried ([#appendTombstone]) before a flush that was answered with true does
-///   not come back, neither when the later entry or the tombstone is reclaimed.
+/// - An entry that was appended anew or buried ([#tombstone]) before a flush that was answered with true does not
+///   come back, neither when the later entry or the tombstone is reclaimed.
 ///
 /// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a
 /// failed sync, or a trailer that cannot be written end the writing ([TierState#READ_ONLY]): a log that goes
 /// on after a failed sync would promise what it does not know. Too many failures in a row, or one operation
 /// that hangs, end everything ([TierState#FAILED]). A log comes back by being opened again.
 ///
-/// **Ownership.** The device and all memory are the caller's. Memory of an append or a read is the log's from
-/// ACCEPTED until its outcome is told. The log itself needs no closing: the device is closed when the log is no
-/// longer ticked.
+/// **Ownership.** The log closes what it stands on ([Resources]) with itself. Memory of a write or a read is the log's
+/// from ACCEPTED until its outcome is told.
 ///
-/// **Threads.** One, the owner of the device.
-public final class DiskLog {
+/// **Threads.** One, the owner of the device; state, cause and statistics may be read by any.
+public final class DiskLog implements Tier {
 
+    private static final Logger LOG = System.getLogger(DiskLog.class.getName());
+
+    /// What others read of the statistics is no older while there is anything to do.
+    private static final long STATS_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    /// How long closing waits for what is on its way; the device has a limit of its own after that.
+    private static final long CLOSE_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(5);
+
+    private final String name;
     private final BlockDevice device;
+    private final Resources resources;
+    private final List<HostMemory> logMemory = new ArrayList<>();
     private final LogIo io;
     private final LogMount logMount;
-    private final LogListener listener;
-    private final LongFunction<MemorySegment> memory;
-    private final @Nullable Executor checksumExecutor;
+    private final TierListener listener;
     private final DiskLogConfig config;
     private @Nullable MountedLog mountedLog;
-
-    /// Begins to open a device that nothing else uses; the log's thread computes all checksums.
-    ///
-    /// @param memory see the other constructor
-    public DiskLog(BlockDevice device, DiskLogConfig config, LogListener listener, LongFunction<MemorySegment> memory) {
-        this(device, config, listener, memory, null);
-    }
+    private volatile TierState state = TierState.OPENING;
+    private volatile String cause = "";
+    private volatile TierStats stats;
+    private volatile boolean statsWanted;
+    private boolean changed;
+    private long statsNanos;
+    private long now;
 
     /// Begins to open a device that nothing else uses.
     ///
-    /// @param memory gives so many bytes of native memory, whole pages at an aligned address, that stay until the
-    ///     device is closed. It is asked twice, at opening, by the log's thread, while nothing is on its way to
-    ///     the device, so it may register what it gives with the device
-    /// @param checksumExecutor computes checksums of large blocks beside the log's thread, until the log is idle
-    ///     and no longer ticked; null when the log's thread does that too
+    /// @param name of the tier, for the log
+    /// @param resources are the log's from here on
     /// @throws IllegalArgumentException when the configuration is for a device of another size
-    public DiskLog(
-            BlockDevice device,
-            DiskLogConfig config,
-            LogListener listener,
-            LongFunction<MemorySegment> memory,
-            @Nullable Executor checksumExecutor) {
+    public DiskLog(String name, Resources resources, DiskLogConfig config, TierListener listener) {
+        this.name = name;
+        this.device = resources.device;
         if (config.geometry().deviceBytes() != device.size()) {
             throw new IllegalArgumentException("a geometry for %d bytes and a device of %d"
                     .formatted(config.geometry().deviceBytes(), device.size()));
         }
-        this.device = device;
+        this.resources = resources;
         this.io = new LogIo(device, config.limits());
         this.config = config;
         this.listener = listener;
-        this.memory = memory;
-        this.checksumExecutor = checksumExecutor;
-        MemorySegment superblocks = memory.apply(2L * DiskGeometry.SUPERBLOCK_BYTES);
-        this.logMount = new LogMount(io, config, superblocks, this::onMounted);
+        this.stats = TierStats.empty(device.describe(), device.size());
+        this.logMount = new LogMount(io, config, reserve(2L * DiskGeometry.SUPERBLOCK_BYTES), this::onMounted);
+    }
+
+    /// What a log stands on, which it closes with itself.
+    ///
+    /// @param owner closes the device: the device itself, or the directory that it is a file of
+    /// @param memory gives what the log works with, beside the blocks. It is asked twice, at opening, by the log's
+    ///     thread, while nothing is on its way to the device, so it may register what it gives with the device
+    /// @param checksumExecutor computes checksums of large blocks beside the log's thread, until the log is closed;
+    ///     null when the log's thread does that too
+    public record Resources(
+            BlockDevice device,
+            AutoCloseable owner,
+            HostMemorySource memory,
+            @Nullable Executor checksumExecutor) {
+
+        /// One where the log's thread computes checksums.
+        public Resources(BlockDevice device, AutoCloseable owner, HostMemorySource memory) {
+            this(device, owner, memory, null);
+        }
+    }
+
+    private MemorySegment reserve(long bytes) {
+        HostMemory memory = resources.memory.reserve("disk-log", bytes);
+        logMemory.add(memory);
+        return memory.segment();
     }
 
     private void onMounted(SuperblockWriter superblockWriter) {
         mountedLog = new MountedLog(superblockWriter);
     }
 
-    /// Does what there is to do, without waiting.
-    ///
-    /// @param nowNanos of a clock that never goes back
-    /// @return how much was done; after 0 there is nothing to do before the device has done something
-    public int tick(long nowNanos) {
-        return tick(nowNanos, 0);
+    @Override
+    public String name() {
+        return name;
     }
 
-    /// Like [#tick(long)], and waits for the device while there is nothing else to do.
-    ///
-    /// @param waitNanos the longest wait
+    @Override
     public int tick(long nowNanos, long waitNanos) {
+        now = nowNanos;
+        int done = work(nowNanos, waitNanos);
+        changed |= done > 0;
+        publishState();
+        return done;
+    }
+
+    private int work(long nowNanos, long waitNanos) {
         int done = io.poll(nowNanos, waitNanos);
         if (mountedLog != null) {
             done += mountedLog.pump();
@@ -124,14 +165,31 @@ public final class DiskLog {
         return done;
     }
 
-    /// What the log can do now.
-    public TierState state() {
-        return io.logHealth().state();
+    private void publishState() {
+        cause = io.cause();
+        state = io.state();
+        boolean due = changed && now - statsNanos >= STATS_INTERVAL_NANOS;
+        if ((statsWanted || due) && hasStats()) {
+            statsWanted = false;
+            changed = false;
+            statsNanos = now;
+            stats = logStats().toTierStats(device.describe(), device.size());
+        }
     }
 
-    /// Why it cannot do more; empty while it can do all.
+    @Override
+    public TierState state() {
+        return state;
+    }
+
+    @Override
     public String cause() {
-        return io.logHealth().cause();
+        return cause;
+    }
+
+    @Override
+    public void wake() {
+        device.wake();
     }
 
     /// Why the device was left alone, if it was.
@@ -139,143 +197,191 @@ public final class DiskLog {
         return logMount.formatError();
     }
 
-    /// Whether the index has not been told everything yet.
+    @Override
     public boolean isRecovering() {
         return mountedLog == null || mountedLog.isRecovering();
     }
 
-    /// Whether nothing is waiting or on its way.
+    @Override
     public boolean isIdle() {
         return io.isIdle() && (mountedLog == null || mountedLog.isIdle());
     }
 
-    /// The largest block or object that the log takes, in bytes.
+    /// {@inheritDoc}
     ///
     /// @throws IllegalStateException before it serves
-    public long maxEntryBytes() {
+    @Override
+    public long maxBlockBytes() {
         return requireServing().geometry().maxEntryBytes();
-    }
-
-    /// The number of a namespace, as entries have it, or -1 when it is not registered yet.
-    public int namespaceId(Namespace namespace) {
-        return mountedLog == null ? -1 : mountedLog.namespaces().idOf(namespace);
     }
 
     /// The namespaces by number.
     public List<Namespace> namespaces() {
-        return mountedLog == null ? List.of() : mountedLog.namespaces().all();
+        return mountedLog == null ? List.of() : mountedLog.namespaces.all();
     }
 
-    /// Gives a namespace a number; [LogListener#onNamespaceRegistered] tells it when it is durable.
-    ///
-    /// @return ACCEPTED, REJECTED, or RETRY when the table has no room for it
-    public SubmitResult register(Namespace namespace) {
-        return mountedLog == null
-                ? SubmitResult.REJECTED
-                : mountedLog.namespaces().register(namespace);
+    /// The number of a namespace, as entries have it, or -1 when it is not registered yet.
+    int namespaceId(Namespace namespace) {
+        return namespaces().indexOf(namespace);
     }
 
-    /// Appends a block or object; [LogListener#onAppended] tells where it lies.
+    /// As [NamespaceTable#register(Namespace)].
+    SubmitResult register(Namespace namespace) {
+        return mountedLog == null ? SubmitResult.REJECTED : mountedLog.namespaces.register(namespace);
+    }
+
+    @Override
+    public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
+        if (mountedLog == null) {
+            return SubmitResult.REJECTED;
+        }
+        NamespaceTable namespaces = mountedLog.namespaces;
+        int number = namespaces.toLogId(block.namespaceId());
+        return number < 0
+                ? namespaces.register(block.namespaceId())
+                : append(DiskEntry.of(block, number), pages, tag);
+    }
+
+    /// {@inheritDoc}
     ///
-    /// @param entry what is to be known of it; its page is not looked at
+    /// Nothing changes until the next opening: what was deleted can be read as long as its region is not reclaimed,
+    /// and the store does not keep it then. A tombstone takes a row of its region's table and no room for bytes, and
+    /// lasts until its region is reclaimed. [#flush] makes it durable.
+    @Override
+    public SubmitResult tombstone(Tombstone tombstone, long tag) {
+        if (mountedLog == null) {
+            return SubmitResult.REJECTED;
+        }
+        NamespaceTable namespaces = mountedLog.namespaces;
+        int number = namespaces.toLogId(tombstone.namespaceId());
+        if (number < 0) {
+            return namespaces.register(tombstone.namespaceId());
+        }
+        DiskEntry entry = tombstone.isNamespace()
+                ? DiskEntry.tombstone(number)
+                : DiskEntry.tombstone(tombstone.keyHi(), tombstone.keyLo(), number);
+        return appendTombstone(entry, tag);
+    }
+
+    /// Appends a block or object.
+    ///
+    /// @param entry its page is not looked at
     /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take.
     ///     It is written as it is, with what lies behind the last byte
-    /// @return ACCEPTED, RETRY or REJECTED
     /// @throws IllegalArgumentException when the pieces do not fit the entry, it is too large, or its
     ///     namespace is not registered
-    public SubmitResult append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
+    SubmitResult append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
         return append(entry, false, pieces, tag);
     }
 
-    /// Appends a tombstone: what it replaces ([DiskEntry#replaces]) and was appended before it does not count
-    /// after the next opening, which tells it by [LogListener#onTombstone]. For now nothing changes: what was
-    /// buried can be read as long as its region is not reclaimed, and the index does not keep it then.
+    /// Appends a tombstone of what it replaces ([DiskEntry#replaces]).
     ///
-    /// It takes a row of its region's table and no room for bytes, and lasts until its region is reclaimed.
-    /// [LogListener#onAppended] tells that it is written; its place is none to read from. [#flush] makes it
-    /// durable.
-    ///
-    /// @param tombstone see [DiskEntry#tombstone()] and [DiskEntry#tombstone(int)]
-    /// @return ACCEPTED, RETRY or REJECTED
     /// @throws IllegalArgumentException when it is no tombstone, or its namespace is not registered
-    public SubmitResult appendTombstone(DiskEntry tombstone, long tag) {
+    SubmitResult appendTombstone(DiskEntry tombstone, long tag) {
         return append(tombstone, true, List.of(), tag);
     }
 
     private SubmitResult append(DiskEntry entry, boolean tombstone, List<MemorySegment> pieces, long tag) {
-        if (!io.logHealth().canWrite()) {
+        if (!io.canWrite()) {
             return SubmitResult.REJECTED;
         }
+        MountedLog log = requireServing();
         BufferList checked = new BufferList(pieces, entry.bytes());
         if (entry.isTombstone() != tombstone || !entry.isValid()) {
             throw new IllegalArgumentException(
                     entry + ": blocks and objects of at least 1 byte are appended, tombstones of 0 are buried");
         }
-        if (entry.bytes() > maxEntryBytes() || entry.namespace() >= namespaces().size()) {
+        if (entry.bytes() > maxBlockBytes() || entry.namespace() >= log.namespaces.size()) {
             throw new IllegalArgumentException("%s: at most %d bytes and a namespace below %d are taken"
-                    .formatted(entry, maxEntryBytes(), namespaces().size()));
+                    .formatted(entry, maxBlockBytes(), log.namespaces.size()));
         }
-        BatchWriter writer = requireServing().writer();
-        if (writer.isFull()) {
+        if (log.writer.isFull()) {
             return SubmitResult.RETRY;
         }
-        writer.append(entry, checked, address -> listener.onAppended(tag, address));
+        log.writer.append(entry, checked, address -> listener.onWritten(tag, address));
         return SubmitResult.ACCEPTED;
     }
 
-    /// Reads a block or object; [LogListener#onRead] tells how it went.
+    /// {@inheritDoc}
     ///
-    /// @param address where it lies
-    /// @param checksum that the bytes must have: CRC32C over the CRC32Cs of the 64 KiB chunks
-    /// @param pieces native memory at aligned addresses that is filled in order: whole pages, as many as the
-    ///     bytes take
-    /// @param tag comes back with the outcome
-    /// @return ACCEPTED, RETRY, GONE or REJECTED
-    /// @throws IllegalArgumentException when the pieces do not fit the bytes, or no such place was ever
+    /// @throws IllegalArgumentException when the pages do not fit the bytes, or no such address was ever
     ///     handed out
-    public SubmitResult read(long address, int bytes, int checksum, List<MemorySegment> pieces, long tag) {
+    @Override
+    public SubmitResult read(TierRead read) {
         return mountedLog == null
                 ? SubmitResult.REJECTED
-                : mountedLog.reads().read(address, new BufferList(pieces, bytes), checksum, tag);
+                : mountedLog.reads.read(
+                        read.address(), new BufferList(read.pages(), read.bytes()), read.checksum(), read.tag());
     }
 
     /// Makes durable what was appended by now: all of it whose place was or will be told is found by every
-    /// later opening, until its region is reclaimed. [LogListener#onFlushed] tells when.
+    /// later opening, until its region is reclaimed.
     ///
     /// It waits until those blocks and the heads of their groups are written, and, where a group before one
     /// of them failed, until the trailer that alone leads to it is; then it syncs. False makes no promise at
     /// all, and the log is no longer serving.
     ///
     /// @return ACCEPTED or REJECTED
+    @Override
     public SubmitResult flush(long tag) {
-        if (!io.logHealth().canWrite()) {
+        if (!io.canWrite()) {
             return SubmitResult.REJECTED;
         }
-        requireServing().flushWaiters().flushAppended(durable -> listener.onFlushed(tag, durable));
+        requireServing().writer.flushAppended(durable -> listener.onFlushed(tag, durable));
         return SubmitResult.ACCEPTED;
     }
 
-    /// Takes nothing more. What waits ends as not done; what is on its way ends as it does, when ticked until
-    /// idle.
+    @Override
     public void stop() {
-        io.logHealth().markStopped();
+        io.markStopped();
+        statsWanted = true;
+        publishState();
     }
 
-    /// What was done since the opening.
-    public DiskLogStats stats() {
+    /// Waits a bounded time for what is on its way, and closes the device.
+    ///
+    /// @throws IllegalStateException when the device does not end what is on its way: it stays open then
+    @Override
+    public void close() {
+        stop();
+        long millisecond = TimeUnit.MILLISECONDS.toNanos(1);
+        for (long waited = 0; !isIdle() && waited < CLOSE_TIMEOUT_NANOS; waited += millisecond) {
+            work(now, millisecond);
+        }
+        try {
+            resources.owner.close();
+        } catch (RuntimeException stuck) {
+            throw stuck; // the device still uses its memory
+        } catch (Exception failed) {
+            LOG.log(Level.WARNING, name + " did not close", failed);
+        }
+        logMemory.forEach(HostMemory::close);
+        logMemory.clear();
+    }
+
+    @Override
+    public TierStats stats() {
+        statsWanted = true;
+        return stats;
+    }
+
+    /// What was done since the opening, in detail. The log's thread.
+    ///
+    /// @throws IllegalStateException before it serves
+    public DiskLogStats logStats() {
         MountedLog log = requireServing();
         Map<WriteKind, Long> written = new EnumMap<>(WriteKind.class);
         for (WriteKind kind : WriteKind.values()) {
             written.put(kind, io.written(kind));
         }
         return new DiskLogStats(
-                log.writer().appended(),
-                log.writer().appendedBytes(),
-                log.writer().failedAppends(),
+                log.writer.appended(),
+                log.writer.appendedBytes(),
+                log.writer.failedAppends(),
                 written,
                 io.failures(),
-                log.reads().stats(),
-                log.reclaimed(),
+                log.reads.stats(),
+                log.regionReclaimer.stats(),
                 log.recovered(),
                 log.regionCounts());
     }
@@ -320,7 +426,6 @@ public final class DiskLog {
         private final TrailerWriter trailerWriter;
         private final RegionEraser regionEraser;
         private final BatchWriter writer;
-        private final FlushWaiters flushWaiters;
         private final VerifyingReader reads;
         private final RegionReclaimer regionReclaimer;
         private final List<RegionEntryReader> entryReaders;
@@ -329,17 +434,16 @@ public final class DiskLog {
         MountedLog(SuperblockWriter superblockWriter) {
             Superblock superblock = superblockWriter.current();
             int regionPages = superblock.geometry().regionPages();
-            MemorySlicer slicer = new MemorySlicer(memory.apply(bytes(regionPages, config)));
+            MemorySlicer slicer = new MemorySlicer(reserve(bytes(regionPages, config)));
             regionTable = new RegionTable(superblock.geometry(), superblock.deviceId(), superblock.sequence());
-            namespaces = new NamespaceTable(superblockWriter, io.logHealth(), listener);
+            namespaces = new NamespaceTable(superblockWriter, io, listener);
             PagePool pages = new PagePool(slicer.allocate(PagePool.PAGES * (long) DiskGeometry.PAGE_BYTES));
             regionScan = new RegionScan(io, regionTable, pages);
             trailerWriter = new TrailerWriter(io, regionTable, slicer.allocate(TrailerWriter.bytes(regionPages)));
             regionEraser =
                     new RegionEraser(io, regionTable, pages, config.reclaim().discard());
             writer = new BatchWriter(io, regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun);
-            flushWaiters = new FlushWaiters(io, writer, trailerWriter);
-            ChecksumPool checksumPool = new ChecksumPool(checksumExecutor, device::wake);
+            ChecksumPool checksumPool = new ChecksumPool(resources.checksumExecutor, device::wake);
             reads = new VerifyingReader(
                     io, regionTable, listener, config.limits().reads(), checksumPool);
             entryReaders = new ArrayList<>();
@@ -352,9 +456,9 @@ public final class DiskLog {
                     regionTable,
                     entryReaders.getFirst(),
                     writer,
-                    flushWaiters,
                     regionEraser,
                     listener,
+                    namespaces,
                     slicer.allocate(config.reclaim().rewriteBytes()),
                     config.reclaim());
         }
@@ -390,10 +494,11 @@ public final class DiskLog {
             LogRecovery telling = recovery;
             if (telling == null) {
                 regionScan.pump();
-                if (!regionScan.isComplete() || io.logHealth().isWritingHalted()) {
+                if (!regionScan.isComplete() || io.isWritingHalted()) {
                     return done;
                 }
                 telling = new LogRecovery(
+                        name,
                         regionTable,
                         listener,
                         trailerWriter,
@@ -403,13 +508,13 @@ public final class DiskLog {
                         entryReaders);
                 recovery = telling;
                 regionScan.unmarked().forEach(regionEraser::enqueue);
-                io.logHealth().markServing();
+                io.markServing();
             }
-            done += io.logHealth().canRead() ? telling.pump(config.limits().recoveredPerTick()) : 0;
+            done += io.canRead() ? telling.pump(config.limits().recoveredPerTick()) : 0;
             namespaces.pump();
             done += writer.pump();
             trailerWriter.pump();
-            flushWaiters.pump();
+            writer.pumpFlushes();
             if (telling.isComplete()) {
                 regionReclaimer.pump();
             }
@@ -421,24 +526,8 @@ public final class DiskLog {
             return regionTable.geometry();
         }
 
-        NamespaceTable namespaces() {
-            return namespaces;
-        }
-
         private void onAppendBegun(DiskEntry entry) {
             regionReclaimer.onReplaced(entry);
-        }
-
-        BatchWriter writer() {
-            return writer;
-        }
-
-        FlushWaiters flushWaiters() {
-            return flushWaiters;
-        }
-
-        VerifyingReader reads() {
-            return reads;
         }
 
         long epoch(long address) {
@@ -457,29 +546,19 @@ public final class DiskLog {
         }
 
         boolean isIdle() {
-            boolean asked = writer.isIdle() && flushWaiters.isIdle() && reads.isIdle();
+            boolean asked = writer.isIdle() && writer.isFlushed() && reads.isIdle();
             boolean upkeep = namespaces.isIdle()
                     && trailerWriter.isIdle()
                     && regionReclaimer.isIdle()
                     && regionEraser.isIdle()
                     && !isRecovering();
-            return asked && (upkeep || io.logHealth().isWritingHalted());
+            return asked && (upkeep || io.isWritingHalted());
         }
 
         DiskLogStats.Recovered recovered() {
             return recovery == null
                     ? new DiskLogStats.Recovered(0, 0, 0, 0, 0, 0)
-                    : new DiskLogStats.Recovered(
-                            recovery.entries(),
-                            recovery.tombstones(),
-                            recovery.invalidEntries(),
-                            recovery.lostEntries(),
-                            recovery.missingRegions(),
-                            recovery.discardedRegions());
-        }
-
-        DiskLogStats.Reclaimed reclaimed() {
-            return regionReclaimer.stats();
+                    : recovery.stats();
         }
 
         DiskLogStats.RegionCounts regionCounts() {

@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.TierStats;
 import java.util.Map;
 
 /// What a [DiskLog] has done since it was opened.
@@ -56,10 +57,30 @@ public record DiskLogStats(
     /// @param bad not used until the next opening, because the footer cannot be written
     public record RegionCounts(int free, int open, int closing, int closed, int reclaiming, int freeing, int bad) {}
 
+    /// The same in the words of all tiers.
+    TierStats toTierStats(String path, long capacityBytes) {
+        return new TierStats(
+                path,
+                capacityBytes,
+                appended,
+                appendedBytes,
+                appendsFailed,
+                allWrittenBytes(),
+                reads.good,
+                reads.ioErrors,
+                reads.checksumErrors,
+                reclaimed.regions,
+                reclaimed.kept,
+                recovered.entries);
+    }
+
+    private long allWrittenBytes() {
+        return writtenBytes.values().stream().mapToLong(Long::longValue).sum();
+    }
+
     /// Bytes that the device has written for each byte of blocks that were appended; 0.0 when none were.
     public double writeAmplification() {
-        long all = writtenBytes.values().stream().mapToLong(Long::longValue).sum();
-        return appendedBytes == 0 ? 0 : (double) all / appendedBytes;
+        return appendedBytes == 0 ? 0 : (double) allWrittenBytes() / appendedBytes;
     }
 
     /// What bytes are written for.

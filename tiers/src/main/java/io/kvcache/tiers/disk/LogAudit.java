@@ -1,5 +1,9 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.LogIo.PagePool;
+import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.TierRead;
@@ -8,9 +12,6 @@ import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
 import io.kvcache.tiers.disk.AuditReport.RegionReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
-import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
-import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
-import io.kvcache.tiers.disk.LogIo.PagePool;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;
@@ -136,11 +137,11 @@ public final class LogAudit {
     private SuperblockCopy superblock(Arena arena, int copy) {
         MemorySegment span = pages(arena, DiskGeometry.SUPERBLOCK_BYTES);
         SuperblockCopy[] read = new SuperblockCopy[1];
-        io.add(DeviceOperation.read(
+        io.read(
                 span,
                 (long) copy * DiskGeometry.SUPERBLOCK_BYTES,
                 outcome -> read[0] =
-                        outcome.isDone() ? Superblock.read(span) : SuperblockCopy.invalid(Superblock.Kind.UNREADABLE)));
+                        outcome.isDone() ? Superblock.read(span) : SuperblockCopy.invalid(Superblock.Kind.UNREADABLE));
         await(() -> read[0] != null);
         return Objects.requireNonNull(read[0]);
     }
@@ -485,7 +486,7 @@ public final class LogAudit {
             private void read() {
                 long bytes = Math.min(left, PIECE_BYTES);
                 long pages = Math.ceilDiv(bytes, DiskGeometry.PAGE_BYTES) * DiskGeometry.PAGE_BYTES;
-                io.add(DeviceOperation.read(buffer.asSlice(0, pages), at, outcome -> onRead(bytes, outcome)));
+                io.read(buffer.asSlice(0, pages), at, outcome -> onRead(bytes, outcome));
             }
 
             private void onRead(long bytes, IoOutcome outcome) {

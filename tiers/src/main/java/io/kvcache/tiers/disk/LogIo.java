@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
@@ -43,10 +44,18 @@ final class LogIo {
 
     private static final Logger LOG = System.getLogger(LogIo.class.getName());
 
+    private static final Logger STATE_LOG = System.getLogger(DiskLog.class.getName());
+
     private static final IoOutcome REFUSED = new IoOutcome(IoOutcome.Kind.FAILED, "the log has failed");
 
     /// A disk that fails three times at one place will not do better the fourth time.
     private static final int ATTEMPTS = 3;
+
+    /// What follows when an operation has ended.
+    @FunctionalInterface
+    interface Completion {
+        void complete(IoOutcome outcome);
+    }
 
     /// What follows a write of metadata.
     @FunctionalInterface
@@ -62,7 +71,8 @@ final class LogIo {
 
     private final BlockDevice device;
     private final LogLimits limits;
-    private final LogHealth logHealth = new LogHealth();
+    private TierState state = TierState.OPENING;
+    private String cause = "";
     private final Queue<DeviceOperation> loads = new ArrayDeque<>();
     private final Queue<DeviceOperation> others = new ArrayDeque<>();
     private final Deque<DeviceOperation> oldestFirst = new ArrayDeque<>();
@@ -92,12 +102,93 @@ final class LogIo {
         this.maxOthersInFlight = Math.max(1, device.depth() - Math.ceilDiv(device.depth(), 4));
     }
 
-    LogHealth logHealth() {
-        return logHealth;
+    TierState state() {
+        return state;
     }
 
-    void add(DeviceOperation deviceOperation) {
-        (deviceOperation.type == DeviceOperation.OperationType.LOAD ? loads : others).add(deviceOperation);
+    String cause() {
+        return cause;
+    }
+
+    /// Whether anything new may be written.
+    boolean canWrite() {
+        return state == TierState.SERVING;
+    }
+
+    /// Whether blocks may be read.
+    boolean canRead() {
+        return state == TierState.SERVING || state == TierState.READ_ONLY;
+    }
+
+    /// Whether writing has ended for good.
+    boolean isWritingHalted() {
+        return state != TierState.SERVING && state != TierState.OPENING;
+    }
+
+    void markServing() {
+        if (state == TierState.OPENING) {
+            transitionTo(TierState.SERVING, "");
+        }
+    }
+
+    void markRefused(String why) {
+        transitionTo(TierState.REFUSED, why);
+    }
+
+    /// Ends writing; an opening that cannot write fails.
+    void stopWriting(String why) {
+        if (state == TierState.SERVING) {
+            transitionTo(TierState.READ_ONLY, why);
+        } else if (state == TierState.OPENING) {
+            markFailed(why);
+        }
+    }
+
+    private void markFailed(String why) {
+        if (state != TierState.FAILED && state != TierState.STOPPED) {
+            transitionTo(TierState.FAILED, why);
+        }
+    }
+
+    void markStopped() {
+        if (!state.equals(TierState.FAILED)) {
+            transitionTo(TierState.STOPPED, "");
+        }
+    }
+
+    private void transitionTo(TierState next, String why) {
+        Level level = why.isEmpty() ? Level.DEBUG : Level.WARNING;
+        STATE_LOG.log(level, "A log on disk is {0} after {1}: {2}", next, state, why.isEmpty() ? "as asked" : why);
+        state = next;
+        cause = why;
+    }
+
+    /// Reads a block that a caller waits for.
+    void load(MemorySegment target, long offset, Completion completion) {
+        loads.add(new DeviceOperation(
+                (at, tag) -> at.read(target, offset, tag), OperationType.LOAD, null, target.byteSize(), completion));
+    }
+
+    /// Reads what the log needs itself.
+    void read(MemorySegment target, long offset, Completion completion) {
+        others.add(new DeviceOperation(
+                (at, tag) -> at.read(target, offset, tag), OperationType.READ, null, 0, completion));
+    }
+
+    /// Writes once; see [#write] for metadata.
+    void writeOnce(WriteKind kind, MemorySegment source, long offset, Completion completion) {
+        others.add(new DeviceOperation(
+                (at, tag) -> at.write(source, offset, tag),
+                OperationType.WRITE,
+                kind,
+                source.byteSize(),
+                completion));
+    }
+
+    /// Gives bytes back to the file system or the disk.
+    void discard(long offset, long length, Completion completion) {
+        others.add(new DeviceOperation(
+                (at, tag) -> at.discard(offset, length, tag), OperationType.DISCARD, null, 0, completion));
     }
 
     /// Transfers that the device had no room for, those that somebody waits for left out.
@@ -133,7 +224,7 @@ final class LogIo {
         start();
         ended += waitNanos > 0 && ended == 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
         checkHung();
-        return ended + (logHealth.isFailed() ? rejectQueued() : 0);
+        return ended + (state == TierState.FAILED ? rejectQueued() : 0);
     }
 
     /// Moves the time on that operations have to end in: by what the process was awake.
@@ -191,7 +282,7 @@ final class LogIo {
         next.sinceNanos = awakeNanos;
         pendingByTag[tag] = next;
         oldestFirst.add(next);
-        othersInFlight += next.type == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        othersInFlight += next.type == OperationType.LOAD ? 0 : 1;
         if (!next.submitter.submit(device, tag)) {
             throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
                     .formatted(freeTags.length - freeCount, freeTags.length));
@@ -203,7 +294,7 @@ final class LogIo {
         pendingByTag[(int) tag] = null;
         freeTags[freeCount++] = (int) tag;
         deviceOperation.over = true;
-        othersInFlight -= deviceOperation.type == DeviceOperation.OperationType.LOAD ? 0 : 1;
+        othersInFlight -= deviceOperation.type == OperationType.LOAD ? 0 : 1;
         checkOutcome(deviceOperation, outcome);
         deviceOperation.completion.complete(outcome);
     }
@@ -216,7 +307,7 @@ final class LogIo {
                     written.merge(deviceOperation.writeKind, deviceOperation.bytes, Long::sum);
                 }
             }
-            case NO_SPACE -> logHealth.stopWriting("no space on the device, " + outcome.cause());
+            case NO_SPACE -> stopWriting("no space on the device, " + outcome.cause());
             case UNSUPPORTED -> {}
             case FAILED -> onFailure(deviceOperation, outcome);
         }
@@ -225,11 +316,11 @@ final class LogIo {
     private void onFailure(DeviceOperation deviceOperation, IoOutcome outcome) {
         failures++;
         failuresInARow++;
-        if (deviceOperation.type == DeviceOperation.OperationType.SYNC) {
-            logHealth.stopWriting("a sync failed, " + outcome.cause());
+        if (deviceOperation.type == OperationType.SYNC) {
+            stopWriting("a sync failed, " + outcome.cause());
         }
         if (failuresInARow >= limits.failures()) {
-            logHealth.markFailed(
+            markFailed(
                     "%d operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
         }
     }
@@ -241,7 +332,7 @@ final class LogIo {
             oldestFirst.remove();
         }
         if (oldest != null && awakeNanos - oldest.sinceNanos > limits.hangNanos()) {
-            logHealth.markFailed("an operation has not ended after %d ms".formatted(limits.hangNanos() / 1_000_000));
+            markFailed("an operation has not ended after %d ms".formatted(limits.hangNanos() / 1_000_000));
         }
     }
 
@@ -268,11 +359,11 @@ final class LogIo {
         }
         coveredBySync = syncWaiters;
         syncWaiters = new ArrayList<>();
-        if (logHealth.isWritingHalted()) {
+        if (isWritingHalted()) {
             notifyCovered(false);
         } else {
             syncInFlight = true;
-            add(DeviceOperation.sync(this::onSynced));
+            others.add(new DeviceOperation(BlockDevice::sync, OperationType.SYNC, null, 0, this::onSynced));
         }
     }
 
@@ -289,34 +380,17 @@ final class LogIo {
 
     /// Writes metadata; tries again when that fails.
     void write(WriteKind kind, MemorySegment source, long offset, WriteCallback callback) {
-        add(DeviceOperation.write(kind, source, offset, new RetryingWrite(this, kind, source, offset, callback)));
+        write(kind, source, offset, ATTEMPTS - 1, callback);
     }
 
-    private static final class RetryingWrite implements DeviceOperation.Completion {
-        private final LogIo io;
-        private final WriteKind kind;
-        private final MemorySegment source;
-        private final long offset;
-        private final WriteCallback callback;
-        private int left = ATTEMPTS - 1;
-
-        RetryingWrite(LogIo io, WriteKind kind, MemorySegment source, long offset, WriteCallback callback) {
-            this.io = io;
-            this.kind = kind;
-            this.source = source;
-            this.offset = offset;
-            this.callback = callback;
-        }
-
-        @Override
-        public void complete(IoOutcome outcome) {
-            if (outcome.kind() == IoOutcome.Kind.FAILED && left > 0 && !io.logHealth.isWritingHalted()) {
-                left--;
-                io.add(DeviceOperation.write(kind, source, offset, this));
+    private void write(WriteKind kind, MemorySegment source, long offset, int retries, WriteCallback callback) {
+        writeOnce(kind, source, offset, outcome -> {
+            if (outcome.kind() == IoOutcome.Kind.FAILED && retries > 0 && !isWritingHalted()) {
+                write(kind, source, offset, retries - 1, callback);
             } else {
                 callback.onWritten(outcome.isDone());
             }
-        }
+        });
     }
 
     /// Single pages for heads and footers on their way. Who finds none tries again in a later tick.
@@ -342,6 +416,48 @@ final class LogIo {
         void release(MemorySegment page) {
             free.push(page);
             assert free.size() <= PAGES : "a page was given back twice";
+        }
+    }
+
+    /// What its failure means, and who goes first.
+    private enum OperationType {
+        /// A read that somebody waits for.
+        LOAD,
+        /// A read that the log needs itself.
+        READ,
+        WRITE,
+        SYNC,
+        DISCARD
+    }
+
+    /// One operation of the device, from being asked for to its end, and what follows it.
+    private static final class DeviceOperation {
+
+        /// Hands it to the device, which may be full.
+        final Submitter submitter;
+        final OperationType type;
+        /// What a write is for, null for anything else.
+        final @Nullable WriteKind writeKind;
+        /// Of a load or a write.
+        final long bytes;
+        final Completion completion;
+        /// When the device took it.
+        long sinceNanos;
+        boolean over;
+
+        private DeviceOperation(
+                Submitter submitter, OperationType type, @Nullable WriteKind writeKind, long bytes, Completion completion) {
+            this.submitter = submitter;
+            this.type = type;
+            this.writeKind = writeKind;
+            this.bytes = bytes;
+            this.completion = completion;
+        }
+
+        /// Hands an operation to a device.
+        @FunctionalInterface
+        private interface Submitter {
+            boolean submit(BlockDevice device, long tag);
         }
     }
 }

@@ -36,7 +36,7 @@ final class LogMount {
         for (int copy = 0; copy < copies.length; copy++) {
             int which = copy;
             long offset = config.geometry().superblockOffset(copy);
-            io.add(DeviceOperation.read(buffers.get(copy), offset, outcome -> read(which, outcome)));
+            io.read(buffers.get(copy), offset, outcome -> read(which, outcome));
         }
     }
 
@@ -72,7 +72,7 @@ final class LogMount {
             format();
         } else {
             formatError = why;
-            io.logHealth().markRefused(why.message());
+            io.markRefused(why.message());
         }
     }
 
@@ -95,12 +95,12 @@ final class LogMount {
         private void look(int buffer, int slot, long offset) {
             MemorySegment page =
                     buffers.get(buffer).asSlice((long) slot * DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES);
-            io.add(DeviceOperation.read(page, offset, outcome -> {
+            io.read(page, offset, outcome -> {
                 foundLog |= outcome.isDone() && LogHeader.LogDetector.isLogPage(page, config.geometry());
                 if (--left == 0) {
                     decide();
                 }
-            }));
+            });
         }
 
         private void decide() {
@@ -175,7 +175,7 @@ final class LogMount {
                         }
                     });
                 } else {
-                    io.logHealth().stopWriting("the superblock cannot be written");
+                    io.stopWriting("the superblock cannot be written");
                 }
             });
         }

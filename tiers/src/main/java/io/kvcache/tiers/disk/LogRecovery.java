@@ -1,27 +1,38 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
+
 import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.util.ArrayDeque;
+import java.util.BitSet;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Queue;
 import java.util.Set;
 
-/// Tells the index what the regions hold, newest region first and in it the last entry first, a bounded
+/// Tells the store what the regions hold, newest region first and in it the last entry first, a bounded
 /// number at a time. While one region is told, the next ones are read.
 final class LogRecovery {
 
     /// Regions read ahead: enough for a disk to be busy while entries are told, few enough for little memory.
     static final int MAX_READERS = 4;
 
+    private static final Logger LOG = System.getLogger(DiskLog.class.getName());
+
     private final RegionTable regionTable;
-    private final LogListener index;
+    private final String name;
+    private final TierListener store;
     private final TrailerWriter trailerWriter;
     private final RegionEraser regionEraser;
     private final NamespaceTable namespaces;
     private final Queue<Region> pendingRegions;
+    private final BitSet tombstonedNamespaces = new BitSet();
     private final Set<Long> epochs = new HashSet<>();
     private final Queue<RegionEntryReader> reading = new ArrayDeque<>();
     private final Queue<RegionEntryReader> idleReaders;
@@ -35,18 +46,21 @@ final class LogRecovery {
     private boolean discarding;
     private boolean ended;
 
+    /// @param name of the tier, for the log
     /// @param newestFirst regions that hold something
     /// @param lanes to read with
     LogRecovery(
+            String name,
             RegionTable regionTable,
-            LogListener index,
+            TierListener store,
             TrailerWriter trailerWriter,
             RegionEraser regionEraser,
             NamespaceTable namespaces,
             List<Region> newestFirst,
             List<RegionEntryReader> lanes) {
+        this.name = name;
         this.regionTable = regionTable;
-        this.index = index;
+        this.store = store;
         this.trailerWriter = trailerWriter;
         this.regionEraser = regionEraser;
         this.namespaces = namespaces;
@@ -59,34 +73,11 @@ final class LogRecovery {
         return ended;
     }
 
-    /// Entries told.
-    long entries() {
-        return entries;
-    }
-
-    /// Tombstones told.
-    long tombstones() {
-        return tombstones;
-    }
-
-    /// Entries not told, because they cannot be right.
-    long invalidEntries() {
-        return invalidEntries;
-    }
-
-    /// Entries that were durable and are not found.
-    long lostEntries() {
-        return lostEntries;
-    }
-
-    /// Regions that must be there and are not found: each is the [RegionPredecessor] of another.
-    int missingRegions() {
-        return missingRegions;
-    }
-
-    /// Regions that are not told of because of that.
-    int discardedRegions() {
-        return discardedRegions;
+    /// What was found. Missing regions must be there, as each is the [RegionPredecessor] of another; for their sake
+    /// others are discarded.
+    DiskLogStats.Recovered stats() {
+        return new DiskLogStats.Recovered(
+                entries, tombstones, invalidEntries, lostEntries, missingRegions, discardedRegions);
     }
 
     /// Tells what has been read by now.
@@ -117,9 +108,24 @@ final class LogRecovery {
         }
         if (front == null && !ended) {
             ended = true;
-            index.onRecoveryEnded();
+            warnOfLosses();
+            store.onRecoveryEnded();
         }
         return atMost - left;
+    }
+
+    private void warnOfLosses() {
+        if (lostEntries > 0 || missingRegions > 0) {
+            LOG.log(
+                    Level.WARNING,
+                    "{0} lacks {1} entries and {2} whole regions that were durable: metadata in the file is damaged. {3} regions were"
+                            + " forgotten, as what they hold may have been deleted or replaced by what is lost."
+                            + " Check the disk (dmesg, SMART)",
+                    name,
+                    lostEntries,
+                    missingRegions,
+                    discardedRegions);
+        }
     }
 
     /// Where tombstones or newer objects are lost, everything before them may be what they ended. The store may
@@ -171,10 +177,18 @@ final class LogRecovery {
             invalidEntries++;
         } else if (entry.isTombstone()) {
             tombstones++;
-            index.onTombstone(entry);
+            if (entry.isNamespaceTombstone()) {
+                tombstonedNamespaces.set(entry.namespace());
+            } else {
+                store.onTombstone(entry.keyHi(), entry.keyLo());
+            }
         } else {
             entries++;
-            index.onRecovered(entry, from.region().addressOf(entry.page()));
+            TierBlock block =
+                    tombstonedNamespaces.get(entry.namespace()) ? null : namespaces.toTierBlock(entry);
+            if (block != null) {
+                store.onRecovered(block, from.region().addressOf(entry.page()));
+            }
         }
     }
 

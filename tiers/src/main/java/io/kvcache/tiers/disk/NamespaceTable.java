@@ -2,23 +2,35 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Queue;
+import org.jspecify.annotations.Nullable;
 
-/// Gives numbers to namespaces. A number may be used once both copies of the superblock know it.
+/// Gives numbers to namespaces, and translates between them and those of the store. A number may be used once both
+/// copies of the superblock know it.
 final class NamespaceTable {
 
-    private final SuperblockWriter superblockWriter;
-    private final LogHealth logHealth;
-    private final LogListener sink;
-    private final Queue<Namespace> waiting = new ArrayDeque<>();
+    private static final int UNKNOWN = -1;
 
-    NamespaceTable(SuperblockWriter superblockWriter, LogHealth logHealth, LogListener sink) {
+    /// The store did not take the namespace.
+    private static final int REFUSED = -2;
+
+    private final SuperblockWriter superblockWriter;
+    private final LogIo io;
+    private final TierListener store;
+    private final Queue<Namespace> waiting = new ArrayDeque<>();
+    private int[] logIds = new int[0];
+    private int[] storeIds = new int[0];
+
+    NamespaceTable(SuperblockWriter superblockWriter, LogIo io, TierListener store) {
         this.superblockWriter = superblockWriter;
-        this.logHealth = logHealth;
-        this.sink = sink;
+        this.io = io;
+        this.store = store;
     }
 
     /// Those that have a number, by it.
@@ -28,16 +40,37 @@ final class NamespaceTable {
 
     /// How many numbers may be used.
     int size() {
-        return superblockWriter.current().namespaces().size();
+        return all().size();
     }
 
     /// The number of a namespace, or -1.
     int idOf(Namespace namespace) {
-        return superblockWriter.current().namespaces().indexOf(namespace);
+        return all().indexOf(namespace);
     }
 
+    /// The log's number of a namespace of the store's, or -1 when it is not known yet: then [#register] it.
+    int toLogId(int storeId) {
+        return storeId < logIds.length ? logIds[storeId] : UNKNOWN;
+    }
+
+    /// Has a namespace of the store's get a number.
+    ///
+    /// @return RETRY once that is on its way, REJECTED when it never gets one
+    SubmitResult register(int storeId) {
+        Namespace namespace = store.namespace(storeId);
+        int number = idOf(namespace);
+        if (number >= 0) {
+            map(storeId, number);
+            return SubmitResult.RETRY;
+        }
+        return register(namespace) == SubmitResult.ACCEPTED ? SubmitResult.RETRY : SubmitResult.REJECTED;
+    }
+
+    /// Gives a namespace a number that survives a crash.
+    ///
+    /// @return ACCEPTED, REJECTED, or RETRY when the table has no room for it
     SubmitResult register(Namespace namespace) {
-        if (!logHealth.canWrite()) {
+        if (!io.canWrite()) {
             return SubmitResult.REJECTED;
         }
         if (idOf(namespace) < 0 && superblockWriter.current().withNamespace(namespace) == null) {
@@ -50,20 +83,75 @@ final class NamespaceTable {
     }
 
     void pump() {
-        if (superblockWriter.isBusy() || waiting.isEmpty() || !logHealth.canWrite()) {
+        if (superblockWriter.isBusy() || waiting.isEmpty() || !io.canWrite()) {
             return;
         }
         Namespace next = waiting.remove();
         int number = idOf(next);
         Superblock more = superblockWriter.current().withNamespace(next);
         if (number >= 0) {
-            sink.onNamespaceRegistered(next, number);
+            onRegistered(next, number);
         } else if (more != null) {
-            superblockWriter.replace(more, () -> sink.onNamespaceRegistered(next, size() - 1));
+            superblockWriter.replace(more, () -> onRegistered(next, size() - 1));
+        }
+    }
+
+    private void onRegistered(Namespace namespace, int number) {
+        int id = store.namespaceId(namespace);
+        if (id >= 0) {
+            map(id, number);
         }
     }
 
     boolean isIdle() {
         return !superblockWriter.isBusy() && waiting.isEmpty();
+    }
+
+    /// What the store calls an entry, or null when it does not take the namespace, which it is asked to register.
+    @Nullable
+    TierBlock toTierBlock(DiskEntry entry) {
+        int id = toStoreId(entry.namespace());
+        return id < 0
+                ? null
+                : new TierBlock(
+                        entry.keyHi(),
+                        entry.keyLo(),
+                        entry.parentHi(),
+                        entry.parentLo(),
+                        id,
+                        entry.isObject(),
+                        entry.depth(),
+                        entry.bytes(),
+                        entry.checksum(),
+                        entry.engineHash());
+    }
+
+    private int toStoreId(int number) {
+        int known = number < storeIds.length ? storeIds[number] : UNKNOWN;
+        if (known != UNKNOWN) {
+            return known;
+        }
+        int id = store.namespaceId(all().get(number));
+        if (id < 0) {
+            storeIds = with(storeIds, number, REFUSED);
+            return REFUSED;
+        }
+        map(id, number);
+        return id;
+    }
+
+    private void map(int storeId, int logId) {
+        logIds = with(logIds, storeId, logId);
+        storeIds = with(storeIds, logId, storeId);
+    }
+
+    private static int[] with(int[] array, int index, int value) {
+        int[] larger = array;
+        if (index >= array.length) {
+            larger = Arrays.copyOf(array, Math.max(index + 1, 2 * array.length));
+            Arrays.fill(larger, array.length, larger.length, UNKNOWN);
+        }
+        larger[index] = value;
+        return larger;
     }
 }

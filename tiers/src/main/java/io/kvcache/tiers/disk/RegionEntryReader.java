@@ -57,7 +57,7 @@ final class RegionEntryReader {
         predecessor = RegionPredecessor.UNKNOWN;
         durableExtent = DurableExtent.EMPTY;
         foundExtent = DurableExtent.EMPTY;
-        io.add(DeviceOperation.read(page, regionTable.footerOffset(region), this::onFooterRead));
+        io.read(page, regionTable.footerOffset(region), this::onFooterRead);
     }
 
     Region region() {
@@ -124,7 +124,7 @@ final class RegionEntryReader {
         } else {
             MemorySegment rows = table.asSlice(0, footer.tableBytes());
             long offset = regionTable.offset(region, footer.tablePage());
-            io.add(DeviceOperation.read(rows, offset, read -> onTableRead(footer, rows, read)));
+            io.read(rows, offset, read -> onTableRead(footer, rows, read));
         }
     }
 
@@ -138,7 +138,7 @@ final class RegionEntryReader {
     }
 
     private void readHead() {
-        io.add(DeviceOperation.read(page, regionTable.offset(region, nextHead), this::onHeadRead));
+        io.read(page, regionTable.offset(region, nextHead), this::onHeadRead);
     }
 
     private void onHeadRead(IoOutcome outcome) {
@@ -230,7 +230,7 @@ final class RegionEntryReader {
             MemorySegment span = buffer.asSlice(0, Math.min(left, SPAN_BYTES));
             long offset = regionTable.offset(region, nextPage);
             nextPage += (int) (span.byteSize() / DiskGeometry.PAGE_BYTES);
-            io.add(DeviceOperation.read(span, offset, outcome -> onRead(span, outcome)));
+            io.read(span, offset, outcome -> onRead(span, outcome));
         }
 
         /// Tombstones have no bytes that could be torn.

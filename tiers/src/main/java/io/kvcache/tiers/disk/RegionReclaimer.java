@@ -1,6 +1,8 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import io.kvcache.tiers.disk.LogIo.PagePool;
@@ -14,7 +16,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 
-/// Makes room: while few regions are free it takes the oldest, offers its entries to the index, writes those
+/// Makes room: while few regions are free it takes the oldest, offers its entries to the store, writes those
 /// that are kept again, and when that is durable has the region become free. What replaced an entry that is
 /// not kept must be durable by then too: until it is, the entry in this region is the one that was promised.
 ///
@@ -42,9 +44,9 @@ final class RegionReclaimer {
     private final RegionTable regionTable;
     private final RegionEntryReader entries;
     private final BatchWriter writer;
-    private final FlushWaiters flushWaiters;
     private final RegionEraser regionEraser;
-    private final LogListener index;
+    private final TierListener store;
+    private final NamespaceTable namespaces;
     private final MemorySegment buffer;
     private final ReclaimConfig rules;
     private final Queue<DiskEntry> kept = new ArrayDeque<>();
@@ -69,18 +71,18 @@ final class RegionReclaimer {
             RegionTable regionTable,
             RegionEntryReader entries,
             BatchWriter writer,
-            FlushWaiters flushWaiters,
             RegionEraser regionEraser,
-            LogListener index,
+            TierListener store,
+            NamespaceTable namespaces,
             MemorySegment buffer,
             ReclaimConfig rules) {
         this.io = io;
         this.regionTable = regionTable;
         this.entries = entries;
         this.writer = writer;
-        this.flushWaiters = flushWaiters;
         this.regionEraser = regionEraser;
-        this.index = index;
+        this.store = store;
+        this.namespaces = namespaces;
         this.buffer = buffer;
         this.rules = rules;
     }
@@ -90,7 +92,7 @@ final class RegionReclaimer {
     }
 
     void pump() {
-        if (io.logHealth().isWritingHalted()) {
+        if (io.isWritingHalted()) {
             return;
         }
         switch (phase) {
@@ -122,7 +124,7 @@ final class RegionReclaimer {
         int pages = Math.min(share, writer.rewritePages());
         RegionCandidates offer =
                 new RegionCandidates(entries, regionPages, new RegionCandidates.Budget(pages, largest));
-        index.onReclaim(offer);
+        store.onReclaim(offer);
         for (DiskEntry entry : offer.kept()) {
             kept.add(entry);
             unwritten.put(EntryKey.of(entry), entry);
@@ -149,7 +151,7 @@ final class RegionReclaimer {
         }
         if (kept.isEmpty()) {
             phase = Phase.SAVING;
-            flushWaiters.written(durable -> phase = durable ? Phase.SAVED : Phase.SAVING);
+            writer.flushWritten(durable -> phase = durable ? Phase.SAVED : Phase.SAVING);
             return;
         }
         long at = 0;
@@ -165,25 +167,30 @@ final class RegionReclaimer {
     private void read(DiskEntry entry, MemorySegment target) {
         Region region = entries.region();
         BufferList bufferList = new BufferList(List.of(target), entry.bytes());
-        io.add(DeviceOperation.read(target, regionTable.offset(region, entry.page()), outcome -> {
+        io.read(target, regionTable.offset(region, entry.page()), outcome -> {
             boolean current = unwritten.remove(EntryKey.of(entry), entry);
             if (current && outcome.isDone() && bufferList.checksum() == entry.checksum()) {
                 writer.rewrite(entry, bufferList, address -> onRewritten(entry, address));
             } else {
                 onRewritten(entry, LogAddress.NONE);
             }
-        }));
+        });
     }
 
     private void onRewritten(DiskEntry entry, long to) {
         outstanding--;
         long from = entries.region().addressOf(entry.page());
-        if (to != LogAddress.NONE) {
-            entriesKept++;
-            index.onMoved(entry.withPage(LogAddress.page(to)), from, to);
-        } else if (!io.logHealth().isWritingHalted()) {
-            entriesLost++;
-            index.onLost(entry, from);
+        boolean written = to != LogAddress.NONE;
+        if (!written && io.isWritingHalted()) {
+            return;
+        }
+        entriesKept += written ? 1 : 0;
+        entriesLost += written ? 0 : 1;
+        TierBlock block = namespaces.toTierBlock(entry);
+        if (block != null && written) {
+            store.onMoved(block, from, to);
+        } else if (block != null) {
+            store.onLost(block, from);
         }
     }
 
@@ -212,7 +219,7 @@ final class RegionReclaimer {
     /// nothing that is buried was ever kept and so written again behind its tombstone, because only what counts
     /// is kept.
     ///
-    /// **Threads.** For use within [LogListener#onReclaim].
+    /// **Threads.** For use within [TierListener#onReclaim].
     static final class RegionCandidates implements ReclaimCandidates {
 
         /// A head and a page of trailer at worst.
@@ -344,7 +351,7 @@ final class RegionReclaimer {
         }
 
         void pump() {
-            int count = io.logHealth().isWritingHalted() ? 0 : waiting.size();
+            int count = io.isWritingHalted() ? 0 : waiting.size();
             for (int i = 0; i < count; i++) {
                 Region region = waiting.remove();
                 MemorySegment page = region.readers() == 0 ? pages.acquire() : null;
@@ -376,10 +383,10 @@ final class RegionReclaimer {
                 finish(region, Region.State.BAD);
             } else if (discard) {
                 long bytes = regionTable.geometry().regionBytes() - DiskGeometry.PAGE_BYTES;
-                io.add(DeviceOperation.discard(regionTable.offset(region, 0), bytes, outcome -> {
+                io.discard(regionTable.offset(region, 0), bytes, outcome -> {
                     discardsRefused += outcome.isDone() ? 0 : 1;
                     finish(region, Region.State.FREE);
-                }));
+                });
             } else {
                 finish(region, Region.State.FREE);
             }

@@ -83,7 +83,7 @@ final class RegionScan {
         }
 
         void start() {
-            io.add(DeviceOperation.read(page, regionTable.footerOffset(region), this::onFooterRead));
+            io.read(page, regionTable.footerOffset(region), this::onFooterRead);
         }
 
         private void onFooterRead(IoOutcome outcome) {
@@ -102,7 +102,7 @@ final class RegionScan {
             } else {
                 marked = outcome.isDone() && MetadataCrc.isBlank(page);
             }
-            io.add(DeviceOperation.read(page, regionTable.offset(region, 0), this::onHeadRead));
+            io.read(page, regionTable.offset(region, 0), this::onHeadRead);
         }
 
         private void onHeadRead(IoOutcome outcome) {

@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.IoOutcome;
 import java.lang.foreign.MemorySegment;
@@ -21,23 +22,23 @@ final class VerifyingReader {
 
     private final LogIo io;
     private final RegionTable regionTable;
-    private final LogListener sink;
+    private final TierListener store;
     private final int limit;
     private final ChecksumPool checksumPool;
     private final Map<TierRead.Outcome, Long> counts = new EnumMap<>(TierRead.Outcome.class);
     private int inFlight;
     private long stale;
 
-    VerifyingReader(LogIo io, RegionTable regionTable, LogListener sink, int limit, ChecksumPool checksumPool) {
+    VerifyingReader(LogIo io, RegionTable regionTable, TierListener store, int limit, ChecksumPool checksumPool) {
         this.io = io;
         this.regionTable = regionTable;
-        this.sink = sink;
+        this.store = store;
         this.limit = limit;
         this.checksumPool = checksumPool;
     }
 
     SubmitResult read(long address, BufferList target, int checksum, long tag) {
-        if (!io.logHealth().canRead()) {
+        if (!io.canRead()) {
             return SubmitResult.REJECTED;
         }
         Region region = regionTable.regionAt(address);
@@ -92,7 +93,7 @@ final class VerifyingReader {
             left = target.spans().size();
             long offset = regionTable.offset(region, LogAddress.page(address));
             for (MemorySegment span : target.spans()) {
-                io.add(DeviceOperation.load(span, offset, this::onComplete));
+                io.load(span, offset, this::onComplete);
                 offset += span.byteSize();
             }
         }
@@ -116,7 +117,7 @@ final class VerifyingReader {
         private void finish(TierRead.Outcome outcome) {
             inFlight--;
             counts.merge(outcome, 1L, Long::sum);
-            sink.onRead(tag, outcome);
+            store.onRead(tag, outcome);
         }
     }
 

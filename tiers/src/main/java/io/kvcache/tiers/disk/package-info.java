@@ -1,8 +1,8 @@
 /// How blocks lie on a disk: a log of regions, and what it takes to find everything again after a crash.
 ///
-/// [io.kvcache.tiers.disk.DiskLog] is the log over one device, driven tick by tick.
-/// [io.kvcache.tiers.disk.LogListener] is the index over it, which the log tells what lies where. The format is in
-/// DiskGeometry, Superblock, WriteBatchHeader, RegionTrailer, RegionFooter and [io.kvcache.tiers.disk.DiskEntry].
+/// [io.kvcache.tiers.disk.DiskLog] is the log over one device, driven tick by tick: a
+/// [io.kvcache.core.tier.Tier], which tells the store what lies where. The format is in
+/// DiskGeometry, Superblock, WriteBatchHeader, RegionTrailer and DiskEntry.
 /// [io.kvcache.tiers.disk.LogHeader] and [io.kvcache.tiers.disk.LogAudit] look at a log that is not open.
 ///
 /// May import core's identity and store packages, `io.kvcache.tiers.device` and the JDK only.

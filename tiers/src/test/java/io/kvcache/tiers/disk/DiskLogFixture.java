@@ -1,14 +1,16 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
-import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;
@@ -26,7 +28,7 @@ import java.util.function.Supplier;
 /// follow from those.
 ///
 /// **Threads.** One.
-public final class DiskLogFixture implements AutoCloseable, LogListener {
+public final class DiskLogFixture implements AutoCloseable, TierListener {
 
     /// What objects are in.
     public static final Namespace OBJECTS = Namespace.objects("objects", "");
@@ -51,7 +53,8 @@ public final class DiskLogFixture implements AutoCloseable, LogListener {
     /// Opens a log, and waits until all is told and the namespace is there, or until the log has refused.
     public DiskLogFixture(BlockDevice device, DiskLogConfig config) {
         memory = new HarnessMemory(arena);
-        log = new DiskLog(device, config, this, memory::forLog);
+        log = new DiskLog(
+                "disk", new DiskLog.Resources(device, () -> {}, (_, bytes) -> memory.forLog(bytes)), config, this);
         settle();
         if (log.state() == TierState.SERVING) {
             log.register(OBJECTS);
@@ -85,7 +88,7 @@ public final class DiskLogFixture implements AutoCloseable, LogListener {
 
     /// Waits until nothing is left to do.
     public void settle() {
-        log.tick(System.nanoTime());
+        log.tick(System.nanoTime(), 0);
         for (int i = 0; !log.isIdle(); i++) {
             tick();
             require(i < MAX_TICKS, "not idle");
@@ -153,8 +156,8 @@ public final class DiskLogFixture implements AutoCloseable, LogListener {
             MemorySegment slot = memory.acquire();
             slots.put(each.getKey(), slot);
             long address = each.getValue().address;
-            submitUntilAccepted(
-                    () -> log.read(address, entry.bytes(), entry.checksum(), pieces(slot, entry), each.getKey()));
+            TierBlock block = HarnessMemory.block(entry);
+            submitUntilAccepted(() -> log.read(new TierRead(block, address, pieces(slot, entry), each.getKey())));
         }
         settle();
         return good;
@@ -167,15 +170,26 @@ public final class DiskLogFixture implements AutoCloseable, LogListener {
     }
 
     @Override
-    public void onRecovered(DiskEntry entry, long address) {
-        if (!buried.contains(entry.keyHi())) {
-            known.putIfAbsent(entry.keyHi(), new Known(entry, address));
+    public Namespace namespace(int namespaceId) {
+        return OBJECTS;
+    }
+
+    @Override
+    public int namespaceId(Namespace namespace) {
+        return 0;
+    }
+
+    @Override
+    public void onRecovered(TierBlock block, long address) {
+        if (!buried.contains(block.keyHi())) {
+            DiskEntry entry = DiskEntry.of(block, log.namespaceId(OBJECTS)).withPage(LogAddress.page(address));
+            known.putIfAbsent(block.keyHi(), new Known(entry, address));
         }
     }
 
     @Override
-    public void onTombstone(DiskEntry tombstone) {
-        buried.add(tombstone.keyHi());
+    public void onTombstone(long keyHi, long keyLo) {
+        buried.add(keyHi);
     }
 
     @Override
@@ -195,20 +209,17 @@ public final class DiskLogFixture implements AutoCloseable, LogListener {
     }
 
     @Override
-    public void onMoved(DiskEntry entry, long from, long to) {
+    public void onMoved(TierBlock block, long from, long to) {
         throw new AssertionError("nothing is kept");
     }
 
     @Override
-    public void onLost(DiskEntry entry, long address) {
+    public void onLost(TierBlock block, long address) {
         throw new AssertionError("nothing is kept");
     }
 
     @Override
-    public void onNamespaceRegistered(Namespace namespace, int number) {}
-
-    @Override
-    public void onAppended(long tag, long address) {
+    public void onWritten(long tag, long address) {
         if (tag > 0) {
             giveBack(tag);
             DiskEntry entry = Objects.requireNonNull(appending.remove(tag)).entry;

@@ -1,16 +1,19 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.tier.ReclaimCandidates;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
-import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -34,7 +37,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A store around a [DiskLog] that knows what must be true: an index, blocks whose bytes follow from their
 /// keys, a virtual clock of a millisecond a tick, and a record of what was promised.
-final class DiskLogHarness implements LogListener {
+final class DiskLogHarness implements TierListener {
 
     static final Namespace NAMESPACE = Namespace.of("model", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
 
@@ -126,12 +129,13 @@ final class DiskLogHarness implements LogListener {
         flushing.clear();
         flushes.clear();
         versions.crash();
-        log = new DiskLog(device, config, this, this::memory);
+        log = new DiskLog(
+                "disk", new DiskLog.Resources(device, () -> {}, (_, bytes) -> memory(bytes)), config, this);
     }
 
-    private MemorySegment memory(long bytes) {
-        MemorySegment span = memory.forLog(bytes);
-        register.accept(span);
+    private HostMemory memory(long bytes) {
+        HostMemory span = memory.forLog(bytes);
+        register.accept(span.segment());
         return span;
     }
 
@@ -164,7 +168,7 @@ final class DiskLogHarness implements LogListener {
                 return;
             }
         }
-        throw new AssertionError("the log does not become idle: " + log().state() + " " + log().stats());
+        throw new AssertionError("the log does not become idle: " + log().state() + " " + log().logStats());
     }
 
     /// Appends a new block.
@@ -197,7 +201,7 @@ final class DiskLogHarness implements LogListener {
             }
             tick();
         }
-        throw new AssertionError("the log takes nothing: " + log().state() + " " + log().stats());
+        throw new AssertionError("the log takes nothing: " + log().state() + " " + log().logStats());
     }
 
     /// Appends a block once more that was appended before, told apart by its depth.
@@ -256,7 +260,7 @@ final class DiskLogHarness implements LogListener {
     }
 
     @Override
-    public void onAppended(long tag, long address) {
+    public void onWritten(long tag, long address) {
         boolean written = address != LogAddress.NONE;
         appended += written ? 1 : 0;
         versions.ended(tag, written);
@@ -281,7 +285,8 @@ final class DiskLogHarness implements LogListener {
         long tag = nextTag++;
         DiskEntry entry = at.entry;
         var pieces = HarnessMemory.split(slot, entry.pages());
-        SubmitResult logSubmitResult = log().read(at.address, entry.bytes(), entry.checksum(), pieces, tag);
+        TierBlock block = HarnessMemory.block(entry);
+        SubmitResult logSubmitResult = log().read(new TierRead(block, at.address, pieces, tag));
         if (logSubmitResult == SubmitResult.ACCEPTED) {
             readings.put(tag, new Reading(key, entry, slot));
         } else {
@@ -326,12 +331,19 @@ final class DiskLogHarness implements LogListener {
     }
 
     @Override
-    public void onNamespaceRegistered(Namespace namespace, int number) {
-        check(namespace.equals(log().namespaces().get(number)), () -> namespace + " is not number " + number);
+    public Namespace namespace(int namespaceId) {
+        return NAMESPACE;
+    }
+
+    /// Every namespace is one, as all keys are of one.
+    @Override
+    public int namespaceId(Namespace namespace) {
+        return 0;
     }
 
     @Override
-    public void onRecovered(DiskEntry entry, long address) {
+    public void onRecovered(TierBlock block, long address) {
+        DiskEntry entry = entry(block, address);
         check(entry.keyLo() == ~entry.keyHi(), () -> "an entry that was never written: " + entry);
         reportedEntries.add(entry);
         if (!versions.isTombstoned(entry.keyHi())) {
@@ -342,9 +354,14 @@ final class DiskLogHarness implements LogListener {
         check(!strict || epoch >= highest, () -> entry + " is of life " + epoch + ", there was " + highest);
     }
 
+    private DiskEntry entry(TierBlock block, long address) {
+        return DiskEntry.of(block, log().namespaceId(NAMESPACE)).withPage(LogAddress.page(address));
+    }
+
     @Override
-    public void onTombstone(DiskEntry tombstone) {
-        versions.addTombstone(tombstone);
+    public void onTombstone(long keyHi, long keyLo) {
+        check(keyLo == ~keyHi, () -> "a tombstone that was never written: " + keyHi);
+        versions.addTombstone(keyHi);
     }
 
     @Override
@@ -383,7 +400,8 @@ final class DiskLogHarness implements LogListener {
     }
 
     @Override
-    public void onMoved(DiskEntry entry, long from, long to) {
+    public void onMoved(TierBlock block, long from, long to) {
+        DiskEntry entry = entry(block, to);
         Known old = known.get(entry.keyHi());
         if (old != null && old.address == from) {
             known.put(entry.keyHi(), new Known(entry, to));
@@ -393,10 +411,10 @@ final class DiskLogHarness implements LogListener {
     }
 
     @Override
-    public void onLost(DiskEntry entry, long address) {
-        Known old = known.get(entry.keyHi());
+    public void onLost(TierBlock block, long address) {
+        Known old = known.get(block.keyHi());
         if (old != null && old.address == address) {
-            forget(entry.keyHi());
+            forget(block.keyHi());
         }
     }
 

@@ -1,5 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.tier.TierBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -15,7 +17,7 @@ final class HarnessMemory {
     private static final int SLOT_BYTES = 512 << 10;
 
     private final Arena arena;
-    private final Map<Long, MemorySegment> forLogs = new HashMap<>();
+    private final Map<Long, HostMemory> forLogs = new HashMap<>();
     private final Deque<MemorySegment> slots = new ArrayDeque<>();
 
     HarnessMemory(Arena arena) {
@@ -23,8 +25,20 @@ final class HarnessMemory {
     }
 
     /// The same for every log that asks for so much.
-    MemorySegment forLog(long bytes) {
-        return forLogs.computeIfAbsent(bytes, _ -> arena.allocate(bytes, DiskGeometry.PAGE_BYTES));
+    HostMemory forLog(long bytes) {
+        return forLogs.computeIfAbsent(bytes, _ -> new ArenaSlice(arena.allocate(bytes, DiskGeometry.PAGE_BYTES)));
+    }
+
+    /// Memory that ends with its arena.
+    private record ArenaSlice(MemorySegment segment) implements HostMemory {
+
+        @Override
+        public String describe() {
+            return "arena";
+        }
+
+        @Override
+        public void close() {}
     }
 
     MemorySegment acquire() {
@@ -36,6 +50,21 @@ final class HarnessMemory {
         // Enough for a block that is written or read after its end was told to be noticed.
         slot.asSlice(0, DiskGeometry.PAGE_BYTES).fill(POISON);
         slots.push(slot);
+    }
+
+    /// What a store knows of an entry; its namespace is number 0 there.
+    static TierBlock block(DiskEntry entry) {
+        return new TierBlock(
+                entry.keyHi(),
+                entry.keyLo(),
+                entry.parentHi(),
+                entry.parentLo(),
+                0,
+                entry.isObject(),
+                entry.depth(),
+                entry.bytes(),
+                entry.checksum(),
+                entry.engineHash());
     }
 
     /// One piece, or two for every third number of pages.

@@ -24,8 +24,8 @@ public final class InMemoryDiskTier implements DurableTierUnderTest {
     private final MemorySegment storage = arena.allocate(BYTES, DiskGeometry.PAGE_BYTES);
 
     static Tier open(BlockDevice device, TierListener listener) {
-        DiskTier.Resources resources = new DiskTier.Resources(device, device, ArenaMemory.source());
-        return new DiskTier("disk", resources, CONFIG, listener);
+        DiskLog.Resources resources = new DiskLog.Resources(device, device, ArenaMemory.source());
+        return new DiskLog("disk", resources, CONFIG, listener);
     }
 
     /// Changes a byte wherever the bytes are found; they begin at whole pages.

@@ -27,7 +27,11 @@ final class KeyVersions {
 
     void addTombstone(DiskEntry tombstone) {
         allBuried |= tombstone.isNamespaceTombstone();
-        buried.add(tombstone.keyHi());
+        addTombstone(tombstone.keyHi());
+    }
+
+    void addTombstone(long key) {
+        buried.add(key);
     }
 
     boolean isTombstoned(long key) {

@@ -73,7 +73,7 @@ final class LogFailureTest {
         rig.settle();
         assertThat(rig.flushes).containsExactly(true);
         assertThat(rig.durable).containsExactly(1L, 2L, 3L, 6L, 7L, 8L);
-        assertThat(rig.log().stats().appendsFailed()).isEqualTo(2);
+        assertThat(rig.log().logStats().appendsFailed()).isEqualTo(2);
         device.completeAll();
         rig.openAndSettle(device, CONFIG);
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 6L, 7L, 8L);
@@ -119,7 +119,7 @@ final class LogFailureTest {
         assertThat(rig.log().state()).isEqualTo(TierState.READ_ONLY);
         assertThat(rig.log().cause()).contains("no space");
         assertThat(rig.flushes).containsExactly(false);
-        assertThat(rig.log().stats().appendsFailed()).isEqualTo(20);
+        assertThat(rig.log().logStats().appendsFailed()).isEqualTo(20);
         assertThat(rig.read(1)).isEqualTo(SubmitResult.ACCEPTED);
         rig.settle();
         assertThat(rig.outcomes).containsEntry(TierRead.Outcome.SUCCESS, 1);
@@ -134,7 +134,7 @@ final class LogFailureTest {
         }
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
-        assertThat(rig.log().stats().reads().ioErrors()).isEqualTo(3);
+        assertThat(rig.log().logStats().reads().ioErrors()).isEqualTo(3);
         rig.read(1);
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(TierState.FAILED);
@@ -152,7 +152,7 @@ final class LogFailureTest {
             rig.settle();
         }
         assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
-        assertThat(rig.log().stats().failures()).isEqualTo(20);
+        assertThat(rig.log().logStats().failures()).isEqualTo(20);
     }
 
     @Test
@@ -205,7 +205,7 @@ final class LogFailureTest {
         }
         assertThat(rig.log().state()).isEqualTo(TierState.READ_ONLY);
         assertThat(rig.log().cause()).contains("trailer of region 0");
-        assertThat(rig.log().stats().failures()).isEqualTo(3);
+        assertThat(rig.log().logStats().failures()).isEqualTo(3);
         device.completeAll();
         rig.read(1);
         rig.settle();
@@ -222,7 +222,7 @@ final class LogFailureTest {
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(TierState.STOPPED);
         assertThat(rig.known.keySet()).containsExactly(1L, 2L, 3L, 4L, 5L);
-        assertThat(rig.log().stats().appendsFailed()).isEqualTo(2);
+        assertThat(rig.log().logStats().appendsFailed()).isEqualTo(2);
         assertThat(rig.append(1)).isZero();
         assertThat(rig.read(1)).isEqualTo(SubmitResult.REJECTED);
     }

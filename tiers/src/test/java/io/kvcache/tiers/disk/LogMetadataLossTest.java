@@ -100,14 +100,14 @@ final class LogMetadataLossTest {
 
         reopen();
         assertThat(rig.known).isEmpty();
-        assertThat(rig.log().stats().recovered().lost()).isEqualTo(19);
-        assertThat(rig.log().stats().recovered().discardedRegions()).isOne();
+        assertThat(rig.log().logStats().recovered().lost()).isEqualTo(19);
+        assertThat(rig.log().logStats().recovered().discardedRegions()).isOne();
         long later = rig.appendAndWait(BLOCK_BYTES);
         flush();
         assertThat(audit().isIntact()).isTrue();
         reopen();
         assertThat(rig.known).containsOnlyKeys(later);
-        assertThat(rig.log().stats().recovered().lost()).isZero();
+        assertThat(rig.log().logStats().recovered().lost()).isZero();
     }
 
     @Test
@@ -126,7 +126,7 @@ final class LogMetadataLossTest {
         zero(1, last - 1, 1);
         zero(1, 0, 120);
         reopen();
-        assertThat(rig.log().stats().recovered().discardedRegions()).isEqualTo(2);
+        assertThat(rig.log().logStats().recovered().discardedRegions()).isEqualTo(2);
         assertThat(rig.known.keySet()).isNotEmpty().allMatch(key -> key > 90);
         reopen();
         assertThat(rig.known.keySet()).isNotEmpty().allMatch(key -> key > 90);
@@ -148,11 +148,11 @@ final class LogMetadataLossTest {
         assertThat(report.isIntact()).isFalse();
 
         reopen();
-        assertThat(rig.log().stats().recovered().missingRegions()).isOne();
-        assertThat(rig.log().stats().recovered().discardedRegions()).isOne();
+        assertThat(rig.log().logStats().recovered().missingRegions()).isOne();
+        assertThat(rig.log().logStats().recovered().discardedRegions()).isOne();
         assertThat(rig.known.keySet()).isNotEmpty().allMatch(key -> key > 90);
         reopen();
-        assertThat(rig.log().stats().recovered().missingRegions()).isZero();
+        assertThat(rig.log().logStats().recovered().missingRegions()).isZero();
         assertThat(rig.known.keySet()).isNotEmpty().allMatch(key -> key > 90);
         assertThat(audit().isIntact()).isTrue();
     }
@@ -167,8 +167,8 @@ final class LogMetadataLossTest {
         assertThat(audit().missingRegions()).isOne();
         assertThat(audit().isIntact()).isFalse();
         reopen();
-        assertThat(rig.log().stats().recovered().missingRegions()).isOne();
-        assertThat(rig.log().stats().recovered().discardedRegions()).isZero();
+        assertThat(rig.log().logStats().recovered().missingRegions()).isOne();
+        assertThat(rig.log().logStats().recovered().discardedRegions()).isZero();
         assertThat(rig.known).containsKey(1L);
     }
 
@@ -188,8 +188,8 @@ final class LogMetadataLossTest {
         assertThat(audit().lost()).isEqualTo(2);
         reopen();
         assertThat(rig.known).containsOnlyKeys(1L, 2L, 3L);
-        assertThat(rig.log().stats().recovered().lost()).isEqualTo(2);
-        assertThat(rig.log().stats().recovered().discardedRegions()).isZero();
+        assertThat(rig.log().logStats().recovered().lost()).isEqualTo(2);
+        assertThat(rig.log().logStats().recovered().discardedRegions()).isZero();
     }
 
     @Test

@@ -224,6 +224,6 @@ final class LogMountTest {
         rig.open(device(), REFUSE);
         rig.settle();
         assertThat(rig.known).isEmpty();
-        assertThat(rig.log().stats().recovered().invalid()).isEqualTo(10);
+        assertThat(rig.log().logStats().recovered().invalid()).isEqualTo(10);
     }
 }

@@ -86,7 +86,7 @@ final class LogOnFilesTest {
         rig.settle();
         assertThat(rig.flushes).containsOnly(true);
         assertThat(rig.outcomes.keySet()).containsOnly(TierRead.Outcome.SUCCESS);
-        assertThat(rig.log().stats().reclaimed().regions()).isPositive();
-        assertThat(rig.log().stats().failures()).isZero();
+        assertThat(rig.log().logStats().reclaimed().regions()).isPositive();
+        assertThat(rig.log().logStats().failures()).isZero();
     }
 }

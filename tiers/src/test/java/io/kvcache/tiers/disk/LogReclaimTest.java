@@ -71,7 +71,7 @@ final class LogReclaimTest {
         for (int i = 0; i < 100; i++) {
             rig.tick();
         }
-        assertThat(rig.log().stats().regions().closing()).isOne();
+        assertThat(rig.log().logStats().regions().closing()).isOne();
         assertThat(written).contains(footer - 2L * DiskGeometry.PAGE_BYTES).doesNotContain(footer);
         device.setPicker((operation, offset) -> {
             written.add(offset);
@@ -87,7 +87,7 @@ final class LogReclaimTest {
         rig.settle();
         assertThat(rig.known.firstKey()).isGreaterThan(650);
         assertThat(rig.known).hasSize((int) (1001 - rig.known.firstKey()));
-        assertThat(rig.log().stats().reclaimed().dropped()).isEqualTo(rig.known.firstKey() - 1);
+        assertThat(rig.log().logStats().reclaimed().dropped()).isEqualTo(rig.known.firstKey() - 1);
         requireAllGood();
     }
 
@@ -96,7 +96,7 @@ final class LogReclaimTest {
         rig.keep = entry -> entry.keyHi() % 10 == 0;
         append(1000);
         rig.settle();
-        DiskLogStats stats = rig.log().stats();
+        DiskLogStats stats = rig.log().logStats();
         assertThat(stats.reclaimed().kept()).isGreaterThan(100);
         assertThat(rig.known.keySet()).contains(10L, 20L, 30L);
         requireAllGood();
@@ -105,7 +105,7 @@ final class LogReclaimTest {
             stale += rig.read(gone.entry().keyHi(), gone) == SubmitResult.GONE ? 1 : 0;
         }
         assertThat(stale).isEqualTo(rig.staleBlocks.size());
-        assertThat(rig.log().stats().reads().stale()).isEqualTo(stale);
+        assertThat(rig.log().logStats().reads().stale()).isEqualTo(stale);
     }
 
     @Test
@@ -127,10 +127,10 @@ final class LogReclaimTest {
         rig.keep = _ -> true;
         append(2000);
         rig.settle();
-        DiskLogStats.Reclaimed reclaimed = rig.log().stats().reclaimed();
+        DiskLogStats.Reclaimed reclaimed = rig.log().logStats().reclaimed();
         assertThat(reclaimed.kept()).isPositive();
         assertThat(reclaimed.dropped()).isGreaterThan(reclaimed.kept());
-        assertThat(rig.log().stats().writeAmplification()).isBetween(1.5, 2.5);
+        assertThat(rig.log().logStats().writeAmplification()).isBetween(1.5, 2.5);
         requireAllGood();
     }
 
@@ -146,7 +146,7 @@ final class LogReclaimTest {
         rig.keep = _ -> true;
         append(2000);
         rig.settle();
-        DiskLogStats.Reclaimed reclaimed = rig.log().stats().reclaimed();
+        DiskLogStats.Reclaimed reclaimed = rig.log().logStats().reclaimed();
         return (double) reclaimed.kept() / (reclaimed.kept() + reclaimed.dropped());
     }
 
@@ -169,7 +169,7 @@ final class LogReclaimTest {
         append(500);
         rig.settle();
         assertThat(rig.known).doesNotContainKey(rotten).containsKeys(2L, 3L);
-        assertThat(rig.log().stats().reclaimed().lost()).isEqualTo(1);
+        assertThat(rig.log().logStats().reclaimed().lost()).isEqualTo(1);
     }
 
     @Test
@@ -185,11 +185,11 @@ final class LogReclaimTest {
             rig.tick();
         }
         assertThat(rig.known).doesNotContainKey(1L);
-        assertThat(rig.log().stats().regions().freeing()).isEqualTo(1);
+        assertThat(rig.log().logStats().regions().freeing()).isEqualTo(1);
         device.completeAll();
         rig.settle();
         assertThat(rig.outcomes.get(TierRead.Outcome.SUCCESS)).isEqualTo(1);
-        assertThat(rig.log().stats().regions().freeing()).isZero();
+        assertThat(rig.log().logStats().regions().freeing()).isZero();
     }
 
     @Test
@@ -202,7 +202,7 @@ final class LogReclaimTest {
         append(600);
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
-        assertThat(rig.log().stats().regions().bad()).isEqualTo(1);
+        assertThat(rig.log().logStats().regions().bad()).isEqualTo(1);
         assertThat(rig.known.values()).noneMatch(each -> LogAddress.region(each.address()) == 0);
     }
 

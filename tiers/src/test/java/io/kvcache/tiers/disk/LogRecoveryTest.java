@@ -160,7 +160,7 @@ final class LogRecoveryTest {
         reopen();
         append(400, 10_000);
         TreeSet<Long> before = new TreeSet<>(rig.known.keySet());
-        assertThat(rig.log().stats().regions().free()).isPositive();
+        assertThat(rig.log().logStats().regions().free()).isPositive();
         reopen();
         reopen();
         assertThat(rig.known.keySet()).isEqualTo(before);
@@ -171,7 +171,7 @@ final class LogRecoveryTest {
         footer(2).fill((byte) 0x55);
         reopen();
         assertThat(RegionFooter.read(footer(2), GEOMETRY.regionPages())).matches(RegionFooter::isFree);
-        assertThat(rig.log().stats().regions().free()).isEqualTo(GEOMETRY.regions());
+        assertThat(rig.log().logStats().regions().free()).isEqualTo(GEOMETRY.regions());
     }
 
     @Test

@@ -118,7 +118,7 @@ final class LogSimulation implements AutoCloseable {
                         rig.known.keySet(),
                         rig.outcomes,
                         MetadataCrc.of(storage),
-                        rig.log().stats());
+                        rig.log().logStats());
     }
 
     /// A log on a sound device takes as much as it is given, and keeps what it promises, whatever happened
@@ -240,7 +240,7 @@ final class LogSimulation implements AutoCloseable {
         if (!rig.log().hasStats()) {
             return;
         }
-        DiskLogStats stats = rig.log().stats();
+        DiskLogStats stats = rig.log().logStats();
         requireCounts(stats);
         count("kept", stats.reclaimed().kept() > 0);
         count("dropped", stats.reclaimed().dropped() > 0);

@@ -65,7 +65,7 @@ final class LogTombstoneTest {
         assertThat(rig.flushes).containsExactly(true);
         reopen();
         assertThat(rig.known.keySet()).containsExactly(1L, 3L);
-        assertThat(rig.log().stats().recovered()).isEqualTo(new DiskLogStats.Recovered(3, 1, 0, 0, 0, 0));
+        assertThat(rig.log().logStats().recovered()).isEqualTo(new DiskLogStats.Recovered(3, 1, 0, 0, 0, 0));
     }
 
     @Test
@@ -117,7 +117,7 @@ final class LogTombstoneTest {
     }
 
     private long headBytes() {
-        return rig.log().stats().writtenBytes().getOrDefault(WriteKind.HEAD, 0L);
+        return rig.log().logStats().writtenBytes().getOrDefault(WriteKind.HEAD, 0L);
     }
 
     @Test
@@ -129,9 +129,9 @@ final class LogTombstoneTest {
             bury(1);
         }
         rig.settle();
-        assertThat(rig.log().stats().regions().closed()).isPositive();
+        assertThat(rig.log().logStats().regions().closed()).isPositive();
         reopen();
-        assertThat(rig.log().stats().recovered().tombstones()).isEqualTo(rows + 100);
+        assertThat(rig.log().logStats().recovered().tombstones()).isEqualTo(rows + 100);
         assertThat(rig.known).isEmpty();
     }
 
@@ -151,14 +151,14 @@ final class LogTombstoneTest {
         for (int i = 0; i < 1000; i++) {
             rig.tick();
         }
-        assertThat(rig.log().stats().regions().reclaiming()).isEqualTo(1);
+        assertThat(rig.log().logStats().regions().reclaiming()).isEqualTo(1);
         bury(1);
         for (int i = 0; i < 5; i++) {
             rig.tick();
         }
         device.completeAll();
         rig.settle();
-        assertThat(rig.log().stats().reclaimed().lost()).isEqualTo(lost);
+        assertThat(rig.log().logStats().reclaimed().lost()).isEqualTo(lost);
         reopen();
         assertThat(rig.known).doesNotContainKey(1L);
     }
@@ -173,7 +173,7 @@ final class LogTombstoneTest {
                 (operation, offset) -> operation == Operation.WRITE && offset == footer ? Fate.FAILED : Fate.DONE);
         append(1000);
         rig.settle();
-        assertThat(rig.log().stats().regions().bad()).isEqualTo(1);
+        assertThat(rig.log().logStats().regions().bad()).isEqualTo(1);
         long firstLeft = rig.known.firstKey();
         rig.open(device, CONFIG);
         rig.settle();

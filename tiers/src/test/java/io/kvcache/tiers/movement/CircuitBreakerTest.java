@@ -16,7 +16,7 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskTier;
+import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.simulation.FaultRates;
@@ -65,7 +65,7 @@ final class CircuitBreakerTest {
         public Tier open(TierListener listener) {
             HostMemorySource memory = ArenaMemory.source();
             DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(DISK_BYTES), 1);
-            return new DiskTier(name(), new DiskTier.Resources(device, () -> {}, memory), config, listener);
+            return new DiskLog(name(), new DiskLog.Resources(device, () -> {}, memory), config, listener);
         }
 
         @Override
