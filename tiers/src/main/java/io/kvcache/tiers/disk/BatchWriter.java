@@ -116,8 +116,8 @@ final class BatchWriter {
         return flushes.isEmpty();
     }
 
-    /// Flushes do not wait for each other's turn: what reclaiming waits for makes the room that a caller's flush may
-    /// wait for.
+    /// Flushes do not wait for each other's turn: what reclaiming waits for makes the room that a caller's flush
+    /// may wait for.
     void pumpFlushes() {
         List<FlushWaiter> ready = new ArrayList<>();
         for (FlushWaiter each : flushes) {

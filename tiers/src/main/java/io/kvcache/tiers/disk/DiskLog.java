@@ -61,8 +61,8 @@ import org.jspecify.annotations.Nullable;
 /// on after a failed sync would promise what it does not know. Too many failures in a row, or one operation
 /// that hangs, end everything ([TierState#FAILED]). A log comes back by being opened again.
 ///
-/// **Ownership.** The log closes what it stands on ([Resources]) with itself. Memory of a write or a read is the log's
-/// from ACCEPTED until its outcome is told.
+/// **Ownership.** The log closes what it stands on ([Resources]) with itself. Memory of a write or a read is the
+/// log's from ACCEPTED until its outcome is told.
 ///
 /// **Threads.** One, the owner of the device; state, cause and statistics may be read by any.
 public final class DiskLog implements Tier {
@@ -245,8 +245,8 @@ public final class DiskLog implements Tier {
     /// {@inheritDoc}
     ///
     /// Nothing changes until the next opening: what was deleted can be read as long as its region is not reclaimed,
-    /// and the store does not keep it then. A tombstone takes a row of its region's table and no room for bytes, and
-    /// lasts until its region is reclaimed. [#flush] makes it durable.
+    /// and the store does not keep it then. A tombstone takes a row of its region's table and no room for bytes,
+    /// and lasts until its region is reclaimed. [#flush] makes it durable.
     @Override
     public SubmitResult tombstone(Tombstone tombstone, long tag) {
         if (mountedLog == null) {

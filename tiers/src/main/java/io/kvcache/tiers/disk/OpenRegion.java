@@ -154,10 +154,10 @@ final class OpenRegion {
         }
     }
 
-    /// Writes the trailers of regions that are full: once all their groups have ended the table, and when a sync has
-    /// made groups and table durable the footer. So a footer that says CLOSED vouches for all of them, and where one is
-    /// not found it was damaged. The footer before it, which says FREE, is not touched while the first head may still be
-    /// lost. Trailers are written in the order of lives, so one vouches for that before it
+    /// Writes the trailers of regions that are full: once all their groups have ended the table, and when a sync
+    /// has made groups and table durable the footer. So a footer that says CLOSED vouches for all of them, and
+    /// where one is not found it was damaged. The footer before it, which says FREE, is not touched while the first
+    /// head may still be lost. Trailers are written in the order of lives, so one vouches for that before it
     /// ([RegionTrailer.RegionPredecessor]).
     static final class TrailerWriter {
 
