@@ -82,7 +82,10 @@ public final class SparseTierImage implements AutoCloseable {
         DiskGeometry geometry = DiskGeometry.of(device.size());
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
         DiskLog log = new DiskLog(
-                "sparse tier", new DiskLog.Resources(device, () -> {}, memory), DiskLogConfig.of(geometry, SEED), index);
+                "sparse tier",
+                new DiskLog.Resources(device, () -> {}, memory),
+                DiskLogConfig.of(geometry, SEED),
+                index);
         settle(log);
         List<MemorySegment> block = List.of(arena.allocate(blockBytes, DiskGeometry.PAGE_BYTES));
         SplittableRandom random = new SplittableRandom(SEED);

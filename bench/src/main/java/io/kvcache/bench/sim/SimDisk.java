@@ -8,9 +8,9 @@ import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.disk.DiskGeometry;
+import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
-import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.movement.TierOpener;
@@ -71,8 +71,7 @@ final class SimDisk implements TierOpener {
         DiskLog.Resources resources = device.open(storage, () -> {});
         offers = 0;
         ReclaimObserver watch = new ReclaimObserver(listener, () -> offers++);
-        return new DiskLog(
-                name, resources, config.withDeviceId(context.random().nextLong()), watch);
+        return new DiskLog(name, resources, config.withDeviceId(context.random().nextLong()), watch);
     }
 
     /// A disk that is none any more, because it was written to where it should not have been, is

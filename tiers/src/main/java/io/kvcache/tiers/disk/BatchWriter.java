@@ -1,11 +1,11 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import io.kvcache.tiers.disk.LogIo.PagePool;
 import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
-import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter.DurableExtent;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.lang.foreign.MemorySegment;
@@ -138,7 +138,8 @@ final class BatchWriter {
         if (flush.batches == FlushWaiter.UNKNOWN && begunAppends >= flush.appends) {
             flush.batches = begunBatches;
         }
-        long endedBatches = inFlight.isEmpty() ? begunBatches : inFlight.getFirst().number();
+        long endedBatches =
+                inFlight.isEmpty() ? begunBatches : inFlight.getFirst().number();
         return flush.batches != FlushWaiter.UNKNOWN && endedBatches >= flush.batches;
     }
 
@@ -342,10 +343,7 @@ final class BatchWriter {
                             .mapToInt(each -> each.bufferList().spans().size())
                             .sum();
             io.writeOnce(
-                    WriteKind.HEAD,
-                    head,
-                    regionTable.offset(into.region(), batchHeader.page()),
-                    this::onWriteComplete);
+                    WriteKind.HEAD, head, regionTable.offset(into.region(), batchHeader.page()), this::onWriteComplete);
             for (int i = 0; i < appends.size(); i++) {
                 PendingAppend append = appends.get(i);
                 long offset = regionTable.offset(

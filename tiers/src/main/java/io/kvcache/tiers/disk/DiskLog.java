@@ -11,6 +11,7 @@ import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.core.tier.Tombstone;
+import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.disk.LogIo.PagePool;
@@ -18,16 +19,15 @@ import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
 import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
 import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
-import java.util.concurrent.TimeUnit;
-import io.kvcache.tiers.device.BlockDevice;
+import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks and objects on one device: written one after another into regions, read by place, reclaimed a
@@ -237,9 +237,7 @@ public final class DiskLog implements Tier {
         }
         NamespaceTable namespaces = mountedLog.namespaces;
         int number = namespaces.toLogId(block.namespaceId());
-        return number < 0
-                ? namespaces.register(block.namespaceId())
-                : append(DiskEntry.of(block, number), pages, tag);
+        return number < 0 ? namespaces.register(block.namespaceId()) : append(DiskEntry.of(block, number), pages, tag);
     }
 
     /// {@inheritDoc}
@@ -556,9 +554,7 @@ public final class DiskLog implements Tier {
         }
 
         DiskLogStats.Recovered recovered() {
-            return recovery == null
-                    ? new DiskLogStats.Recovered(0, 0, 0, 0, 0, 0)
-                    : recovery.stats();
+            return recovery == null ? new DiskLogStats.Recovered(0, 0, 0, 0, 0, 0) : recovery.stats();
         }
 
         DiskLogStats.RegionCounts regionCounts() {

@@ -1,9 +1,5 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
-import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
-import io.kvcache.tiers.disk.LogIo.PagePool;
-import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.TierRead;
@@ -12,6 +8,10 @@ import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
 import io.kvcache.tiers.disk.AuditReport.RegionReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
+import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
+import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.LogIo.PagePool;
+import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;

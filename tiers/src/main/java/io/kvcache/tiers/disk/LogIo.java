@@ -178,11 +178,7 @@ final class LogIo {
     /// Writes once; see [#write] for metadata.
     void writeOnce(WriteKind kind, MemorySegment source, long offset, Completion completion) {
         others.add(new DeviceOperation(
-                (at, tag) -> at.write(source, offset, tag),
-                OperationType.WRITE,
-                kind,
-                source.byteSize(),
-                completion));
+                (at, tag) -> at.write(source, offset, tag), OperationType.WRITE, kind, source.byteSize(), completion));
     }
 
     /// Gives bytes back to the file system or the disk.
@@ -320,8 +316,7 @@ final class LogIo {
             stopWriting("a sync failed, " + outcome.cause());
         }
         if (failuresInARow >= limits.failures()) {
-            markFailed(
-                    "%d operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
+            markFailed("%d operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
         }
     }
 
@@ -446,7 +441,11 @@ final class LogIo {
         boolean over;
 
         private DeviceOperation(
-                Submitter submitter, OperationType type, @Nullable WriteKind writeKind, long bytes, Completion completion) {
+                Submitter submitter,
+                OperationType type,
+                @Nullable WriteKind writeKind,
+                long bytes,
+                Completion completion) {
             this.submitter = submitter;
             this.type = type;
             this.writeKind = writeKind;

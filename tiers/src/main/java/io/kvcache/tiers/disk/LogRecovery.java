@@ -1,16 +1,15 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
-
-import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
-import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
+import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.ArrayDeque;
-import java.util.BitSet;
 import java.util.ArrayList;
+import java.util.BitSet;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Queue;
@@ -184,8 +183,7 @@ final class LogRecovery {
             }
         } else {
             entries++;
-            TierBlock block =
-                    tombstonedNamespaces.get(entry.namespace()) ? null : namespaces.toTierBlock(entry);
+            TierBlock block = tombstonedNamespaces.get(entry.namespace()) ? null : namespaces.toTierBlock(entry);
             if (block != null) {
                 store.onRecovered(block, from.region().addressOf(entry.page()));
             }

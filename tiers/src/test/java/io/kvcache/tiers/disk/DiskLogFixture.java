@@ -1,16 +1,16 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.tier.ReclaimCandidates;
-import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierListener;
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.HashMap;

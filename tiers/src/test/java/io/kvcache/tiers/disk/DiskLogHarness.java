@@ -1,19 +1,19 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.memory.HostMemory;
-import io.kvcache.core.tier.ReclaimCandidates;
-import io.kvcache.core.tier.TierBlock;
-import io.kvcache.core.tier.TierListener;
-import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
+import io.kvcache.core.tier.TierBlock;
+import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.disk.RegionReclaimer.RegionCandidates;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -129,8 +129,7 @@ final class DiskLogHarness implements TierListener {
         flushing.clear();
         flushes.clear();
         versions.crash();
-        log = new DiskLog(
-                "disk", new DiskLog.Resources(device, () -> {}, (_, bytes) -> memory(bytes)), config, this);
+        log = new DiskLog("disk", new DiskLog.Resources(device, () -> {}, (_, bytes) -> memory(bytes)), config, this);
     }
 
     private HostMemory memory(long bytes) {
