@@ -5,7 +5,7 @@ import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.log.LogRateLimiter;
-import io.kvcache.server.net.ClientAddress;
+import io.kvcache.server.net.Connection.ClientAddress;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;

@@ -3,7 +3,7 @@ package io.kvcache.server.block;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.quota.FairSharePool;
-import io.kvcache.server.quota.NamespaceQuotas;
+import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import io.kvcache.tiers.TieredKvCache;
 import java.util.Comparator;
 import java.util.List;

@@ -1,6 +1,7 @@
 package io.kvcache.server.net;
 
 import io.kvcache.server.net.Connection.CloseReason;
+import io.kvcache.server.net.Listener.TlsHandshakeHandler;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.SessionHandler.ZeroCopyRecvAllocator;
 import io.netty.bootstrap.ServerBootstrap;
@@ -12,12 +13,16 @@ import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
 import io.netty.channel.WriteBufferWaterMark;
 import io.netty.handler.codec.DecoderException;
+import io.netty.handler.ipfilter.IpFilterRuleType;
+import io.netty.handler.ipfilter.IpSubnetFilterRule;
 import io.netty.handler.ssl.SslContext;
 import io.netty.handler.ssl.SslHandshakeCompletionEvent;
 import java.io.IOException;
 import java.net.InetSocketAddress;
+import java.net.SocketAddress;
 import java.util.Collection;
 import java.util.EnumMap;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
@@ -145,7 +150,8 @@ public final class Listener implements AutoCloseable {
         }
     }
 
-    /// Stands behind TLS: a client that does not speak it, or gives up half way, ends with a reason that is counted.
+    /// Stands behind TLS: a client that does not speak it, or gives up half way, ends with a reason that is
+    /// counted.
     static final class TlsHandshakeHandler extends ChannelInboundHandlerAdapter {
 
         private final Connection connection;
@@ -171,6 +177,88 @@ public final class Listener implements AutoCloseable {
             } else {
                 context.fireExceptionCaught(failure);
             }
+        }
+    }
+
+    /// Puts the first handlers on a new channel; TLS stands before them.
+    public static final class ChannelSetup {
+
+        private ChannelSetup() {}
+
+        /// As [#setUp], unless the client is in no network that may connect.
+        static void setUp(
+                Channel channel,
+                Listener.ListenerSpec listenerSpec,
+                Map<ProtocolKind, Protocol> protocols,
+                ConnectionRegistry connectionRegistry,
+                ConnectionRegistry.ListenerSlots listenerSlots) {
+            if (listenerSpec.allowList().allows(channel.remoteAddress())) {
+                install(channel, listenerSpec.tls(), protocols, connectionRegistry, listenerSlots);
+            } else {
+                connectionRegistry.countRejected(CloseReason.FOREIGN_NETWORK);
+                channel.close();
+            }
+        }
+
+        /// Takes the channel in and waits for its first bytes, or closes it when the server goes down.
+        public static void setUp(
+                Channel channel, Map<ProtocolKind, Protocol> protocols, ConnectionRegistry connectionRegistry) {
+            setUp(channel, protocols, connectionRegistry, connectionRegistry.addListener(false));
+        }
+
+        /// The same at a listener that there is.
+        public static void setUp(
+                Channel channel,
+                Map<ProtocolKind, Protocol> protocols,
+                ConnectionRegistry connectionRegistry,
+                ConnectionRegistry.ListenerSlots listenerSlots) {
+            install(channel, null, protocols, connectionRegistry, listenerSlots);
+        }
+
+        /// As [#setUp], behind TLS unless that is null.
+        private static void install(
+                Channel channel,
+                @Nullable Supplier<SslContext> tls,
+                Map<ProtocolKind, Protocol> protocols,
+                ConnectionRegistry connectionRegistry,
+                ConnectionRegistry.ListenerSlots listenerSlots) {
+            Connection connection = connectionRegistry.accept(channel, listenerSlots);
+            if (connection == null) {
+                channel.close();
+                return;
+            }
+            if (tls != null) {
+                // Before all else, so that a handshake that fails has given its reason when the end is counted.
+                channel.pipeline()
+                        .addLast(tls.get().newHandler(channel.alloc()))
+                        .addLast(new TlsHandshakeHandler(connection));
+            }
+            channel.pipeline()
+                    .addLast(new Connection.Head(connectionRegistry, connection))
+                    .addLast(new ProtocolDetector(protocols, connection));
+        }
+    }
+
+    /// The networks that clients may be in.
+    public static final class CidrAllowList {
+
+        /// Any.
+        public static final CidrAllowList ALL = new CidrAllowList(List.of());
+
+        private final List<IpSubnetFilterRule> rules;
+
+        /// @param cidrs as `10.0.0.0/8`; empty for any
+        public CidrAllowList(List<String> cidrs) {
+            rules = cidrs.stream()
+                    .map(each -> each.split("/", 2))
+                    .map(parts -> new IpSubnetFilterRule(parts[0], Integer.parseInt(parts[1]), IpFilterRuleType.ACCEPT))
+                    .toList();
+        }
+
+        /// Whether a client may connect. One whose address is not known may not, unless all may.
+        boolean allows(SocketAddress client) {
+            return rules.isEmpty()
+                    || (client instanceof InetSocketAddress inet && rules.stream().anyMatch(rule -> rule.matches(inet)));
         }
     }
 }

@@ -7,7 +7,7 @@ import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.Listener;
-import io.kvcache.server.quota.NamespaceQuotas;
+import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import io.kvcache.server.tls.ReloadableTls;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;

@@ -8,7 +8,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.block.TenantNamespaceRegistry.NamespaceOwnerResolver;
 import io.kvcache.server.keyspace.TestKeyspace;
-import io.kvcache.server.quota.NamespaceQuotas;
+import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 

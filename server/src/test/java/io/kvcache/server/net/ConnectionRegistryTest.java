@@ -1,5 +1,7 @@
 package io.kvcache.server.net;
 
+import io.kvcache.server.net.Listener.ChannelSetup;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualClock;

@@ -1,5 +1,9 @@
 package io.kvcache.server.net;
 
+import io.kvcache.server.net.Listener.CidrAllowList;
+
+import io.kvcache.server.net.Listener.ChannelSetup;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualClock;

@@ -1,5 +1,7 @@
 package io.kvcache.server.quota;
 
+import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
