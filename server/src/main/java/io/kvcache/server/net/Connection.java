@@ -11,8 +11,8 @@ import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOutboundBuffer;
 import java.io.IOException;
-import java.lang.System.Logger.Level;
 import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.net.Inet6Address;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -531,7 +531,8 @@ public final class Connection {
             InetAddress address = from instanceof InetSocketAddress inet ? inet.getAddress() : null;
             return switch (address) {
                 case null -> "";
-                case Inet6Address six -> HexFormat.ofDelimiter(":").formatHex(six.getAddress(), 0, PREFIX_BYTES) + "/64";
+                case Inet6Address six ->
+                    HexFormat.ofDelimiter(":").formatHex(six.getAddress(), 0, PREFIX_BYTES) + "/64";
                 default -> address.getHostAddress();
             };
         }

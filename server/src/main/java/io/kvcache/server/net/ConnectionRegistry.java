@@ -1,8 +1,7 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.Connection.ClientAddress;
-
 import io.kvcache.core.time.Clock;
+import io.kvcache.server.net.Connection.ClientAddress;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.channel.Channel;

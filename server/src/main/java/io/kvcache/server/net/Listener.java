@@ -258,7 +258,8 @@ public final class Listener implements AutoCloseable {
         /// Whether a client may connect. One whose address is not known may not, unless all may.
         boolean allows(SocketAddress client) {
             return rules.isEmpty()
-                    || (client instanceof InetSocketAddress inet && rules.stream().anyMatch(rule -> rule.matches(inet)));
+                    || (client instanceof InetSocketAddress inet
+                            && rules.stream().anyMatch(rule -> rule.matches(inet)));
         }
     }
 }

@@ -83,8 +83,9 @@ public final class FairSharePool {
                 return null;
             }
             String tenant = namespace.tenant();
-            long bytes =
-                    namespace.parts().isEmpty() ? 0 : namespace.parts().getFirst().bytes();
+            long bytes = namespace.parts().isEmpty()
+                    ? 0
+                    : namespace.parts().getFirst().bytes();
             boolean another = bytes > 0 && !knownSizes.contains(bytes);
             if (another && !sizeShares.tryAcquire(tenant)) {
                 return tryRegister(tenant, sizeShares, "sizes of blocks") + "; use a size that there is";

@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
@@ -235,7 +235,8 @@ final class CommandTable {
         }
 
         List<CommandSpec> commands() {
-            return List.of(CommandSpec.of("COMMAND", -1, "loading stale", CommandSpec.ArgumentPositions.NONE, this::run));
+            return List.of(
+                    CommandSpec.of("COMMAND", -1, "loading stale", CommandSpec.ArgumentPositions.NONE, this::run));
         }
 
         private void run(RespSession session, RespRequest request, RespEncoder out) throws CommandException {

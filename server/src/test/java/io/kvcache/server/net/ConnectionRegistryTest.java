@@ -1,12 +1,11 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.Listener.ChannelSetup;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
+import io.kvcache.server.net.Listener.ChannelSetup;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;

@@ -1,10 +1,9 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.Listener.ChannelSetup;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.time.Clock;
+import io.kvcache.server.net.Listener.ChannelSetup;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.UnpooledByteBufAllocator;

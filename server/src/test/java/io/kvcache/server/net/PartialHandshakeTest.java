@@ -1,13 +1,11 @@
 package io.kvcache.server.net;
 
-import io.kvcache.server.net.Listener.CidrAllowList;
-
-import io.kvcache.server.net.Listener.ChannelSetup;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.ManualClock;
 import io.kvcache.server.net.Connection.CloseReason;
+import io.kvcache.server.net.Listener.ChannelSetup;
+import io.kvcache.server.net.Listener.CidrAllowList;
 import io.netty.buffer.Unpooled;
 import io.netty.channel.embedded.EmbeddedChannel;
 import io.netty.handler.ssl.SslContext;

@@ -1,10 +1,9 @@
 package io.kvcache.server.quota;
 
-import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import org.junit.jupiter.api.Test;
 
 final class FairSharePoolTest {
