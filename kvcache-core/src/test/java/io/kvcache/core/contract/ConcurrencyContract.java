@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 public abstract class ConcurrencyContract extends KvCacheContract {
 
     private static final int THREADS = 4;
-    private static final int OPERATIONS = 1500;
+    private static final int OPERATIONS = Repetitions.usualOrFull(500, 1500);
 
     protected ConcurrencyContract(CacheUnderTest.Factory factory) {
         super(factory);
