@@ -95,7 +95,7 @@ final class PublicApiTest {
             "io.kvcache.tiers.DiskOptions",
             "io.kvcache.tiers.HintStats",
             "io.kvcache.tiers.memory.MemoryOptions",
-            "io.kvcache.tiers.memory.StagingLimits",
+            "io.kvcache.tiers.memory.SharedMemorySource$StagingLimits",
             "io.kvcache.tiers.movement.TierTransferStats",
             "io.kvcache.transport.link.Connector",
             "io.kvcache.transport.peer.PeerConnector",
