@@ -279,6 +279,6 @@ final class ShutdownUnderLoadTest {
         assertThat(folder.resolve("errors"))
                 .content()
                 .containsPattern(
-                        "level=error logger=\\S+ServeCommand msg=\"KVCache: not all values .* [12]\\d{5} bytes");
+                        "level=error logger=\\S+ServeCommand msg=\"KVCache: shutdown: [12]\\d{5} bytes");
     }
 }
