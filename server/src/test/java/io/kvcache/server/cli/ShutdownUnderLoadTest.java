@@ -278,7 +278,6 @@ final class ShutdownUnderLoadTest {
         }
         assertThat(folder.resolve("errors"))
                 .content()
-                .containsPattern(
-                        "level=error logger=\\S+ServeCommand msg=\"KVCache: shutdown: [12]\\d{5} bytes");
+                .containsPattern("level=error logger=\\S+ServeCommand msg=\"KVCache: shutdown: [12]\\d{5} bytes");
     }
 }
