@@ -161,6 +161,7 @@ final class FsckTextReport {
         return bytes == 0 ? "0 B" : new ByteSizeText(bytes).toString();
     }
 
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
     private void print(String format, Object... values) {
         out.println(String.format(Locale.ROOT, format, values).stripTrailing());
     }
