@@ -8,15 +8,15 @@ import java.util.concurrent.Executor;
 /// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`. Every index counts blocks of the
 /// chain, not of the table.
 ///
-/// While the table is open its blocks stay where they are and as they are. Closing it gives them all free; a
-/// segment must not be used afterwards (a checked store makes it throw).
+/// While the table is open its blocks neither move nor change. Closing it releases them all; a segment must not be
+/// used afterwards (a checked store makes it throw).
 ///
 /// **Ownership.** The caller that acquired the table closes it; a second close does nothing.
 ///
 /// **Threads.** Any; the table may be closed by another thread than the one that acquired it.
 public interface BlockTable extends AutoCloseable {
 
-    /// A table without blocks, as a miss answers it.
+    /// Returns an empty table, as for a miss.
     ///
     /// @param firstBlock its first block and its end
     static BlockTable empty(int firstBlock) {
@@ -85,17 +85,15 @@ public interface BlockTable extends AutoCloseable {
     /// @throws IllegalStateException when the table is closed
     long handle(int index);
 
-    /// Whether all that the table's segments have shown until now are its blocks: to be asked **after**
-    /// they were used, and before the table is closed.
+    /// Returns whether everything read through the segments so far was this table's data. Call it **after** reading
+    /// and before closing.
     ///
-    /// Always true, but for a table whose segments lie in another process's memory: that keeps the blocks
-    /// where they are for as long as it hears of this process, so a process that was stopped for longer than that
-    /// may have read something else, and gets false.
+    /// False is possible only for a table over another process's memory. That process keeps the blocks in place while
+    /// it hears from this one. If this process was stopped for longer, it may have read other data.
     boolean isValid();
 
-    /// Blocks behind [#endBlock] that a slower tier has and that were left there: computing them
-    /// takes less time than bringing them, or they would come too late. 0 of a store that does not
-    /// know what computing takes.
+    /// Number of blocks behind [#endBlock] that were left in a slower tier, because computing them takes less time
+    /// than loading them or they would arrive too late. 0 if the store has no estimate of the cost of computing.
     int blocksToRecompute();
 
     /// Copies block `index` of the chain.
@@ -106,7 +104,7 @@ public interface BlockTable extends AutoCloseable {
         MemorySegment.copy(block, 0, target, 0, block.byteSize());
     }
 
-    /// Gives the blocks free and cancels what was still arriving for this table alone.
+    /// Releases the blocks and cancels loads that only this table waits for.
     @Override
     void close();
 }

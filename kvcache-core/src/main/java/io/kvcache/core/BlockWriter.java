@@ -2,7 +2,7 @@ package io.kvcache.core;
 
 import java.lang.foreign.MemorySegment;
 
-/// Room for one block: fill it, then [#seal()]; or [#close()] without sealing, which abandons it.
+/// Room for one block: fill it, then [#seal()]. [#close()] without sealing abandons it.
 ///
 /// No reader sees the block before it is sealed, and no writer may change it afterwards.
 ///
@@ -11,8 +11,7 @@ import java.lang.foreign.MemorySegment;
 /// **Threads.** One at a time.
 public interface BlockWriter extends AutoCloseable {
 
-    /// Whether there is anything to write. Only after [PutOutcome#RESERVED] may the other methods but close be
-    /// called.
+    /// Returns whether there is anything to write. Unless it is [PutOutcome#RESERVED], only [#close()] may be called.
     PutOutcome outcome();
 
     /// The room, of exactly the block's size. Its contents are undefined.
@@ -32,8 +31,8 @@ public interface BlockWriter extends AutoCloseable {
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     SealOutcome seal();
 
-    /// Makes the block findable under a checksum that the caller has computed from what lies in the room, as
-    /// a receiver of a block over the network does while it comes in. A wrong one makes the block unreadable.
+    /// Makes the block findable under a checksum that the caller computed over the written bytes, for example while
+    /// receiving them. A wrong checksum makes the block unreadable.
     ///
     /// @param checksum [io.kvcache.core.memory.ChunkedCrc] over the block's bytes
     /// @throws IllegalStateException when nothing is reserved, or after seal or close

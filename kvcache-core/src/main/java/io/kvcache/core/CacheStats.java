@@ -9,7 +9,7 @@ import java.util.List;
 /// @param puts what became of requests for room
 /// @param removals what left, by cause
 /// @param openTables tables and views that are open
-/// @param droppedAccesses uses that the policy did not hear of, because too many came at once
+/// @param droppedAccesses uses not reported to the policy, because too many came at once
 /// @param namespaces by namespace, in order of registration
 public record CacheStats(
         Memory host,
@@ -40,8 +40,8 @@ public record CacheStats(
 
     /// Counts by [PutOutcome], each put once, and of writers that gave up.
     ///
-    /// @param busy of a served store, as its client hears of it: with those that were foreign
-    /// @param noRoom puts whose caller was answered [PutOutcome#NO_ROOM]
+    /// @param busy from a remote client, this includes foreign ones
+    /// @param noRoom puts that ended with [PutOutcome#NO_ROOM]
     /// @param attemptsWithoutRoom times that room was sought and not found: a put that waits seeks it again and
     /// again, and may find it in the end
     public record Puts(

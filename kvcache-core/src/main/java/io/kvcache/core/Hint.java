@@ -87,8 +87,8 @@ public sealed interface Hint {
     /// The policy multiplies a block's score by its weight, rounded to a power of two and at least one eighth.
     /// Among blocks of equal reuse the more important stay. A weight never raises a score, so no caller gains what
     /// others lose. It also counts where blocks are written to disk by value, and in a GPU tier ranked by the
-    /// policy. A block loses its weight when it returns to host memory. Weights have no effect there while the
-    /// policy orders by last use alone.
+    /// policy. A block loses its weight when it returns to host memory. In host memory weights have no effect while
+    /// the policy follows LRU.
     ///
     /// @param from the block of the first weight
     /// @param weights 0 to 1, for this block and those behind it
@@ -113,8 +113,8 @@ public sealed interface Hint {
     ///
     /// Nothing is removed at that moment. Blocks in host memory or on disk are evicted next from then on, and
     /// blocks that wait to be written are not written. A use makes a block ordinary again. Blocks with
-    /// continuations of other requests stay as they are, and so do the blocks before them: a growing chain has the
-    /// time of its latest hint. Up to 65,536 blocks of each memory share can wait for their time, and fewer than
+    /// continuations of other requests stay as they are, and so do the blocks before them: of a growing chain the
+    /// latest hint applies. Up to 65,536 blocks of each memory share can wait for their time, and fewer than
     /// eight count as eight; hints beyond that are rejected.
     ///
     /// @param delay from now, at most 30 days; a longer delay counts as 30 days. A new hint with the same last

@@ -13,16 +13,16 @@ public interface LocalKvCache extends KvCache {
 
     /// Reserves room for an object that readers fetch after another one.
     ///
-    /// @param after key of the object that readers fetch first; it is not evicted earlier while both are resident.
+    /// @param predecessor key of the object that readers fetch first; it is not evicted earlier while both are resident.
     ///     Null for the first of a sequence. A wrong key costs hits, never correctness
     /// @return as [#putObject(Namespace, byte[], long, Duration)]
-    ObjectWriter putObject(Namespace namespace, byte[] key, byte @Nullable [] after, long bytes, Duration timeout);
+    ObjectWriter putObject(Namespace namespace, byte[] key, byte @Nullable [] predecessor, long bytes, Duration timeout);
 
-    /// Records that readers fetch `after` before `key`, so `after` must not be evicted first.
+    /// Records that readers fetch `predecessor` before `key`, so that it is not evicted first.
     ///
-    /// @param after null when `key` is the first of its sequence
+    /// @param predecessor null when `key` is the first of its sequence
     /// @return whether both objects are resident and now linked
-    boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] after);
+    boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] predecessor);
 
     /// Starts to load an object that is likely to be requested soon from disk into host memory.
     ///
@@ -31,7 +31,7 @@ public interface LocalKvCache extends KvCache {
     /// @return whether it is being loaded now
     boolean prefetchObject(Namespace namespace, byte[] key);
 
-    /// Pins a resident object without using it: no policy values it more for that. Null when it is not resident.
+    /// Pins a resident object without counting as a use. Returns null when it is not resident.
     @Nullable
     ObjectView holdObject(Namespace namespace, byte[] key);
 

@@ -5,8 +5,8 @@ import java.util.List;
 
 /// The objects of one namespace by the digests of their keys.
 ///
-/// A store does not know the key of an object before it is asked for: the key lies behind the value. Who has to
-/// count or forget objects that it never heard of, as after a restart, does so here.
+/// A store does not know the key of an object before a request for it: the key lies behind the value. Use the catalog
+/// to count or drop objects whose keys you do not know, for example after a restart.
 ///
 /// **Threads.** Any.
 public interface ObjectCatalog {
@@ -17,11 +17,11 @@ public interface ObjectCatalog {
     /// @param bytes of value and key together
     record Entry(BlockKey digest, long bytes) {}
 
-    /// Those that are known while it looks, in any tier. Looks at every record of the store, some thousands a turn
-    /// of its lock.
+    /// Lists the objects known during the scan, in any tier. It reads every record of the store, a few thousand for
+    /// each acquisition of the store's lock.
     List<Entry> list();
 
-    /// Whether an object is here, in any tier. Pins and touches nothing.
+    /// Returns whether an object is here, in any tier. Does not count as a use.
     boolean contains(BlockKey digest);
 
     /// Forgets an object.
@@ -29,6 +29,6 @@ public interface ObjectCatalog {
     /// @return whether it was here
     boolean drop(BlockKey digest);
 
-    /// As [#drop], because the owner's quota is full: it counts, and events tell of it, as that.
+    /// As [#drop], because the owner's quota is full: statistics and events report it as an eviction by quota.
     boolean dropForQuota(BlockKey digest);
 }

@@ -12,7 +12,7 @@ public interface ObjectView extends AutoCloseable {
     /// Size of the object.
     long bytes();
 
-    /// Shows where a range of the object lies, in order and read-only.
+    /// Visits the memory of a range of the object, in order and read-only.
     ///
     /// @throws IllegalStateException when the view is closed
     /// @throws IndexOutOfBoundsException when the range does not lie in the object
@@ -40,7 +40,7 @@ public interface ObjectView extends AutoCloseable {
     /// @throws IllegalStateException when the view is closed
     long handle();
 
-    /// Whether all that the view has shown until now is its object: as [BlockTable#isValid].
+    /// Returns whether everything read so far was this object: as [BlockTable#isValid].
     boolean isValid();
 
     /// Copies `bytes` from `offset` of the object to the start of `target`.

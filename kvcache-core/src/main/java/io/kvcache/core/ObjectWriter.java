@@ -3,7 +3,7 @@ package io.kvcache.core;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Room for one object, in pieces: fill them in order, then [#seal()]; or [#close()] without sealing.
+/// Room for one object, in pieces: fill them in order, then [#seal()]. [#close()] without sealing abandons it.
 ///
 /// **Ownership.** The pieces belong to the writer until seal or close, whichever is first.
 ///
@@ -24,11 +24,11 @@ public interface ObjectWriter extends AutoCloseable {
     /// @param source native or heap memory of exactly the object's size
     void copyFrom(MemorySegment source);
 
-    /// The next `bytes` of the object are in their place and stay as they are: adds them to the checksum while the
-    /// caches still have them. May be left out for all or for the rest; [#seal()] adds what is missing.
+    /// Declares that the next `bytes` of the object have been written and will not change, and adds them to the
+    /// checksum while the processor's caches still hold them. Optional: [#seal()] adds the rest.
     ///
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
-    /// @throws IndexOutOfBoundsException when the object has no so many bytes left
+    /// @throws IndexOutOfBoundsException when fewer bytes of the object are left
     void advance(long bytes);
 
     /// Completes the checksum, if one is kept, and makes the object findable in place of an older one.
@@ -36,8 +36,8 @@ public interface ObjectWriter extends AutoCloseable {
     /// @throws IllegalStateException when nothing is reserved, or after seal or close
     SealOutcome seal();
 
-    /// Makes the object findable under a checksum that the caller has computed from what lies in the room. A wrong
-    /// one makes the object unreadable.
+    /// Makes the object findable under a checksum that the caller computed over the written bytes. A wrong checksum
+    /// makes the object unreadable.
     ///
     /// @param checksum [io.kvcache.core.memory.ChunkedCrc] over the object's bytes and then those of its key
     /// @throws IllegalStateException when nothing is reserved, or after seal or close

@@ -1,6 +1,6 @@
 package io.kvcache.core;
 
-/// What became of a request for room.
+/// The outcome of a request for room.
 public enum PutOutcome {
     /// There is room: fill it, then seal.
     RESERVED,
@@ -10,12 +10,10 @@ public enum PutOutcome {
     BUSY,
     /// The block before it is neither here nor being written: this one could never be found.
     NO_PARENT,
-    /// Another namespace has something under the key: nothing to write, now or later, until that is gone. Keys
-    /// of tokens and of engines never meet those of another namespace, so the caller has named a block by a key
-    /// that is not its own, or another one has.
+    /// Another namespace has a block under the key: nothing to write until that block is gone. Keys made from tokens
+    /// and by engines never collide across namespaces, so one of the two callers used a key that is not its own.
     FOREIGN,
-    /// There is no room to be had: everything is pinned or being written, or the store is elsewhere and cannot be
-    /// reached.
+    /// No room: everything is pinned or being written, or a remote store cannot be reached.
     NO_ROOM;
 
     /// Whether the block after this one may be put: this one is here, or will be.

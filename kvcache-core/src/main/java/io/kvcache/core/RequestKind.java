@@ -1,15 +1,15 @@
 package io.kvcache.core;
 
-/// What kind of request blocks are of. The names are for people: how blocks of a kind are reused is
-/// learned from them, so a kind may stand for whatever a server can tell apart.
+/// The kind of request that blocks belong to. The policy learns the reuse of each kind from its traffic, so a kind may
+/// stand for any distinction that a server can make. The names are suggestions.
 public enum RequestKind {
-    /// Nothing is said, or none of the others.
+    /// Unknown, or none of the others.
     OTHER(0),
     /// People who read and think between turns.
     CHAT(1),
-    /// Loops that come back as soon as a tool has answered.
+    /// Agent loops that return as soon as a tool has answered.
     AGENT(2),
-    /// Prompts by the thousand that share their beginnings and come once.
+    /// Large batches of one-off prompts with shared prefixes.
     BATCH(3);
 
     private final int code;
@@ -18,7 +18,7 @@ public enum RequestKind {
         this.code = code;
     }
 
-    /// What stands for it in frames, from 0.
+    /// Returns the code on the wire, from 0.
     public int code() {
         return code;
     }

@@ -2,10 +2,10 @@ package io.kvcache.core;
 
 import java.lang.foreign.MemorySegment;
 
-/// Is shown where the bytes of an object lie, piece by piece in order.
+/// Visits the pieces of an object in order.
 ///
-/// A place in a larger memory instead of a segment of its own, so that nothing has to be made for each piece: an
-/// object of 256 MiB has 256.
+/// A piece is a range of a larger memory, not a segment of its own, so that no object is allocated for each of the 256
+/// pieces of an object of 256 MiB.
 @FunctionalInterface
 public interface SegmentVisitor {
 

@@ -5,10 +5,10 @@ import java.util.function.IntPredicate;
 
 /// Chooses the next victim among the resident records of one slot class in one tier.
 ///
-/// The life of a record, as the policy hears it: `admit` or `bring` → any number of `touch` →
-/// `evict` returns it, or `evicted` or `forget` says that it went. Records form trees and only
-/// leaves may go: a victim has no resident child. When a victim's departure makes its parent a
-/// leaf, the store says so by `exposed(parent)`.
+/// The life of a record, as reported to the policy: [#admit] or [#onPrefetched], then any number of [#touch], until
+/// [#evict] returns it, or [#onEvicted] or [#forget] reports that it left. Records form trees, and only leaves are
+/// evicted: a victim has no resident child. When a victim's departure makes its parent a leaf, the store calls
+/// [#onBecameLeaf] for the parent.
 ///
 /// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older than
 /// its head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on eviction)
