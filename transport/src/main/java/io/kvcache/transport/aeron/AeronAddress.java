@@ -40,27 +40,28 @@ public record AeronAddress(
 
     private static final int MAX_MTU_BYTES = 65_504;
 
-    /// Of a connection: one there, one back.
+    /// Streams of a connection: one in each direction.
     private static final int STREAMS = 2;
 
     private static final int TERMS = 3;
 
-    /// Behind the terms of a stream, rounded up to a page.
+    /// Bytes of the metadata behind the terms of a stream, rounded up to a page.
     private static final int LOG_META_BYTES = 4096;
 
     private static final int MAX_PORT = 65_535;
 
-    /// With the usual folder for a server's driver, one a user, where IPC names none.
+    /// Returns the parsed address. An IPC address without a folder gets the default one of this user for the
+    /// server's driver.
     ///
-    /// @throws IllegalArgumentException when it is no such address
+    /// @throws IllegalArgumentException when the text is not an address of Aeron
     public static AeronAddress parse(String text) {
         return parse(text, defaultDirectory());
     }
 
-    /// With a folder for a server's driver where IPC names none.
+    /// Returns the parsed address. An IPC address without a folder gets the given one for the server's driver.
     ///
     /// @param usual that folder, or null for none
-    /// @throws IllegalArgumentException when it is no such address
+    /// @throws IllegalArgumentException when the text is not an address of Aeron
     public static AeronAddress parse(String text, @Nullable Path usual) {
         int question = text.indexOf('?');
         String media = question < 0 ? text : text.substring(0, question);

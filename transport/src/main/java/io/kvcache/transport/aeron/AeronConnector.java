@@ -43,7 +43,7 @@ public final class AeronConnector implements Connector {
     private @Nullable AeronDriver current;
 
     /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
-    /// @throws IllegalArgumentException when it is no address of Aeron
+    /// @throws IllegalArgumentException when the text is not an address of Aeron
     public AeronConnector(String address) {
         this.address = AeronAddress.parse(address);
         this.address.requireAgrona();

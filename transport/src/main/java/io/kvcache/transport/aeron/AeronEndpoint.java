@@ -120,9 +120,9 @@ public final class AeronEndpoint implements AutoCloseable {
     /// Begins to serve.
     ///
     /// @param address see above; port 0 for any free one
-    /// @throws IllegalArgumentException when it is no address of Aeron
+    /// @throws IllegalArgumentException when the text is not an address of Aeron
     /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
-    /// @throws IOException when there is no media driver and none can be started, or the port is taken
+    /// @throws IOException when no media driver runs and none can be started, or the port is taken
     public static AeronEndpoint open(KvCache cache, String address, EndpointOptions options) throws IOException {
         return open(cache, AeronAddress.parse(address), options);
     }
@@ -130,7 +130,7 @@ public final class AeronEndpoint implements AutoCloseable {
     /// Begins to serve.
     ///
     /// @throws IllegalStateException when this JVM was started without the flag that Agrona needs
-    /// @throws IOException when there is no media driver and none can be started, or the port is taken
+    /// @throws IOException when no media driver runs and none can be started, or the port is taken
     public static AeronEndpoint open(KvCache cache, AeronAddress address, EndpointOptions options) throws IOException {
         address.requireAgrona();
         AeronDriver media = AeronDriver.forServer(address);

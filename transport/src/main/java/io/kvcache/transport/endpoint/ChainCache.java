@@ -17,21 +17,22 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
-/// The chains that a client has told over one connection, so that it need not tell them again. They
-/// take no more of the heap than a connection may, and all connections may: for one more, those
-/// spoken of least recently are given up.
+/// The chains that a client has sent over one connection, so that it need not send them again.
 ///
-/// CHAIN has no reply. So of one that there is no room for, or that was given up, the slot remembers why, which
-/// answers requests about it, and about chains that extend it.
+/// Their heap bytes are limited for each connection and for all connections together. To make room for a new
+/// chain, the cache evicts the chains that were used least recently.
 ///
-/// **Threads.** The connection's, which alone fills slots; any may have one [given up][#evictLeastRecentlyUsed]. It
-/// never holds its lock while it takes from what is shared.
+/// CHAIN has no reply. If a chain does not fit or was evicted, its slot keeps the reason. The server answers
+/// requests about that chain, and about chains that extend it, with this reason.
+///
+/// **Threads.** Only the connection's thread fills slots. Any thread may [evict][#evictLeastRecentlyUsed] a chain.
+/// The cache never holds its own lock while it reserves bytes of the shared budget.
 final class ChainCache {
 
     /// Slots of a connection.
     static final int SLOT_COUNT = 16;
 
-    /// What a block takes at most: a digest, and what a chain that grows keeps free.
+    /// Most bytes that a block takes: its digest, and the spare capacity of a chain that grows.
     static final int BLOCK_BYTES = 48;
 
     private static final Slot EMPTY = new Slot(null, 0, null);
@@ -47,13 +48,13 @@ final class ChainCache {
     /// One slot.
     ///
     /// @param bytes that its chain takes
-    /// @param requestException why it has none, if one was told
+    /// @param requestException why the slot has no chain although the client sent one, else null
     private record Slot(
             @Nullable BlockChain chain,
             long bytes,
             @Nullable RequestException requestException) {}
 
-    /// A chain that is spoken of.
+    /// The chain that a request names.
     ///
     /// @param cachedChain what its slot has
     /// @param bytes of the heap that this keeps
@@ -116,7 +117,7 @@ final class ChainCache {
         return slots.get(slot);
     }
 
-    /// Gives back what the slot had; what it gets has been taken.
+    /// Fills the slot and releases the bytes of its previous chain. The caller has reserved those of the new one.
     private synchronized void set(int slot, Slot now) {
         long had = slots.set(slot, now).bytes;
         budget.release(had);
@@ -128,7 +129,7 @@ final class ChainCache {
         set(slot, new Slot(null, 0, why));
     }
 
-    /// Takes room for a chain, or says why there is none.
+    /// Reserves room for a chain. Returns null, or the reason for which it does not fit.
     private @Nullable RequestException tryReserve(long blocks, long bytes) {
         if (blocks > limits.chainBlocks()) {
             return RequestException.forChain(
@@ -157,8 +158,7 @@ final class ChainCache {
         return reservedBytes;
     }
 
-    /// Gives up the chain that was spoken of least recently; answers whether there was one. Any
-    /// thread.
+    /// Evicts the chain that was used least recently. Returns whether the cache had one. Any thread may call it.
     synchronized boolean evictLeastRecentlyUsed() {
         int oldest = -1;
         for (int slot = 0; slot < SLOT_COUNT; slot++) {

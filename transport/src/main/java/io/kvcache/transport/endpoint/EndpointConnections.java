@@ -178,7 +178,7 @@ public final class EndpointConnections {
                     LockSupport.unpark(next);
                     long left = end - System.nanoTime();
                     if (left > 0 && next.getState() == Thread.State.NEW) {
-                        Thread.sleep(POLL_INTERVAL); // Whoever starts it is about to.
+                        Thread.sleep(POLL_INTERVAL); // Another thread is about to start it.
                         continue;
                     }
                     if (left <= 0 || !next.join(Duration.ofNanos(left))) {

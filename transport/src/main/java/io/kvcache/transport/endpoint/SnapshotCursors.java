@@ -10,11 +10,13 @@ import java.util.Map;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// The snapshots that clients are reading in pieces, one of a session at a time: few over all sessions, and
-/// none that would take too much of the heap.
+/// The snapshots that clients are reading in pieces.
 ///
-/// Each keeps its place until its last piece was read, its session ends or takes another, or the client has not
-/// read on for as long as it may stall.
+/// A session reads one at a time. The number over all sessions and the entries of each are limited, for the sake
+/// of the heap.
+///
+/// A snapshot is kept until the client reads its last piece, the session ends or takes another, or the client has
+/// not read on within the stall timeout.
 ///
 /// **Threads.** Any.
 final class SnapshotCursors {
@@ -38,9 +40,9 @@ final class SnapshotCursors {
         this.nanoClock = nanoClock;
     }
 
-    /// Takes one of a store and keeps it; the one that the session had gives way.
+    /// Takes a snapshot of a store and keeps it. It replaces the session's previous one.
     ///
-    /// @throws RequestException when there is no place or no room for it
+    /// @throws RequestException when clients are reading too many snapshots, or this one would be too large
     NumberedSnapshot open(ClientSession session, KvCache cache) throws RequestException {
         long entries = cache.stats().records().live();
         if (entries > limits.snapshotEntries()) {
@@ -94,7 +96,7 @@ final class SnapshotCursors {
         return found.snapshot;
     }
 
-    /// All of it was read.
+    /// Releases a snapshot of which the client has read the last piece.
     synchronized void finish(ClientSession session, long number) {
         SnapshotCursor found = cursors.get(session);
         if (found != null && found.number == number) {
@@ -102,7 +104,7 @@ final class SnapshotCursors {
         }
     }
 
-    /// Lets go of what clients do not read on.
+    /// Releases the snapshots of ended sessions and of clients that have stalled.
     synchronized void expireIdle(long nowNanos) {
         cursors.entrySet()
                 .removeIf(each -> each.getKey().isClosed() || nowNanos - each.getValue().usedNanos > idleNanos);

@@ -8,9 +8,9 @@ public enum DisconnectReason {
     BROKEN,
     /// The peer does not speak the protocol.
     MALFORMED,
-    /// The peer did not take or send bytes that it should have for too long.
+    /// The peer stalled: it took or sent no bytes for too long although some were due.
     STALLED,
-    /// The peer did not say who it is in time, or was not heard of for as long as leases last.
+    /// The peer did not authenticate in time, or sent nothing for the duration of a lease.
     SILENT,
     /// Wrong secret, unknown tenant, or a session that is not the peer's.
     UNAUTHORIZED,

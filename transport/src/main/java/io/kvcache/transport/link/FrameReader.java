@@ -36,9 +36,9 @@ public final class FrameReader {
         input = ByteBuffer.allocateDirect(bufferBytes);
     }
 
-    /// The same; where there is no memory for it the handler hears that the connection is over.
+    /// Returns a new reader. If its buffer does not fit into memory, tells the handler that the connection is over.
     ///
-    /// @throws OutOfMemoryError then
+    /// @throws OutOfMemoryError if its buffer does not fit
     public static FrameReader open(FrameHandler handler, int bufferBytes) {
         try {
             return new FrameReader(handler, bufferBytes);

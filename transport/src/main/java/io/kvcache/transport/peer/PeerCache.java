@@ -17,30 +17,30 @@ interface PeerCache extends AutoCloseable {
 
     /// Makes a namespace usable.
     ///
-    /// @throws IllegalArgumentException when it is refused
-    /// @throws java.io.UncheckedIOException when there is no answer
+    /// @throws IllegalArgumentException when the peer rejects it
+    /// @throws java.io.UncheckedIOException when the peer does not answer
     void register(Namespace namespace);
 
-    /// What it has, within a time; an empty table when it does not answer.
+    /// Acquires the blocks that the peer has, within a timeout. Returns an empty table when it does not answer.
     BlockTable acquire(BlockChain chain, int from, long timeoutNanos);
 
     /// Stores blocks that it has room for now.
     PutSummary putAll(BlockChain chain, List<MemorySegment> blocks);
 
-    /// Forgets blocks of a chain.
+    /// Drops the blocks of a chain from an index on.
     ///
-    /// @throws java.io.UncheckedIOException when there is no answer
+    /// @throws java.io.UncheckedIOException when the peer does not answer
     void drop(BlockChain chain, int from);
 
-    /// Forgets all blocks of a namespace.
+    /// Drops all blocks of a namespace.
     ///
-    /// @throws java.io.UncheckedIOException when there is no answer
+    /// @throws java.io.UncheckedIOException when the peer does not answer
     void drop(Namespace namespace);
 
-    /// Whether it can be reached, as far as is known.
+    /// Returns whether the client believes the peer to be connected.
     boolean isConnected();
 
-    /// Questions so far that were not answered.
+    /// Returns the number of calls so far that the peer did not answer.
     long failureCount();
 
     @Override

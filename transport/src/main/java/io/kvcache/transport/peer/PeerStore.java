@@ -129,8 +129,9 @@ final class PeerStore implements AutoCloseable {
 
     private record FetchRequest(InFlightFetches.Fetch fetch, BlockChain chain, BlockGroup group, int at) {}
 
-    /// Answers the block after the last that is here; -1 when the peer failed, or what it had could not be
-    /// kept, so that it is no miss.
+    /// Fetches blocks of a group from a peer and returns the index after the last one that is local now.
+    ///
+    /// Returns -1 when the peer failed, or had blocks of which the store could keep none. Neither is a miss.
     private int fetchFrom(Peer peer, PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
         long start = clock.nanos();
         long failedBefore = cache.failureCount();

@@ -51,18 +51,18 @@ final class DataConnectionPool {
         void run(DataConnection line, long timeoutNanos) throws RpcException;
     }
 
-    /// Lends a connection for one use. Until one is free, until it is open and until it has answered is no longer
-    /// than a request may take, all together.
+    /// Lends a connection for one use. The request timeout covers the waits for a free connection, for its opening
+    /// and for the answer together.
     void withConnection(ConnectionTask task) throws RpcException {
         withConnection(deadlineNanos(), task);
     }
 
-    /// When a request must be answered that begins now.
+    /// Returns the deadline of a request that begins now, by `System.nanoTime()`.
     long deadlineNanos() {
         return System.nanoTime() + options.requestTimeoutNanos();
     }
 
-    /// Lends a connection for a use that is over at a moment.
+    /// Lends a connection for one use with a deadline.
     void withConnection(long untilNanos, ConnectionTask task) throws RpcException {
         acquirePermit(untilNanos);
         try {
@@ -76,7 +76,7 @@ final class DataConnectionPool {
         }
     }
 
-    /// Asks over a connection, and returns what the answer says, which is one frame without payload.
+    /// Sends a request and returns the parsed reply, which is one frame without payload.
     <T> T call(long untilNanos, MessageType type, BodyWriter body, ControlConnection.ReplyParser<T> parser)
             throws RpcException {
         return call(untilNanos, type, body, Payload.NONE, parser);

@@ -64,7 +64,7 @@ final class ReceiveBuffers {
         }
     }
 
-    /// A slot, or null when there is no room.
+    /// Returns a slot, or null when the slots in use leave too few bytes.
     @Nullable
     synchronized PooledBuffer allocate(long bytes) {
         long size = roundToPages(bytes);
@@ -82,7 +82,7 @@ final class ReceiveBuffers {
         return buffer;
     }
 
-    /// Slots of this size that can be had now.
+    /// Returns how many slots of this size the pool can still lend.
     synchronized long availableBuffers(long bytes) {
         return (maxBytes - usedBytes) / roundToPages(bytes);
     }

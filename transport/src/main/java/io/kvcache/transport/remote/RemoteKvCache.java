@@ -113,11 +113,11 @@ public final class RemoteKvCache implements KvCache {
         return builder(address, others).connect();
     }
 
-    /// How to connect; see [RemoteKvCacheBuilder].
+    /// Returns a builder of a connection; see [RemoteKvCacheBuilder].
     ///
     /// @param address as above
-    /// @param others more of them, if any
-    /// @throws IllegalArgumentException when one is no address, or one is there twice
+    /// @param others further addresses, if any
+    /// @throws IllegalArgumentException when one is not an address, or one is given twice
     public static RemoteKvCacheBuilder builder(String address, String... others) {
         List<String> all = Stream.concat(Stream.of(address), Stream.of(others)).toList();
         if (all.stream().distinct().count() < all.size()) {

@@ -76,9 +76,9 @@ public final class RemoteKvCacheBuilder {
         }
     }
 
-    /// The same by a context, which may have a certificate of the client's too.
+    /// Trusts the servers that a context trusts. The context may also have a certificate of the client.
     ///
-    /// @throws IllegalArgumentException when there is no address `tls:host:port`
+    /// @throws IllegalArgumentException when none of the addresses is of the form `tls:host:port`
     public RemoteKvCacheBuilder trust(SSLContext context) {
         if (addresses.stream().noneMatch(RemoteAddress::isEncrypted)) {
             throw new IllegalArgumentException("trust is set and nothing goes by TLS; allowed: with tls:host:port");

@@ -79,7 +79,8 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         }
     }
 
-    /// Reserves room for a block. If the server or the memory here is missing, there is no room.
+    /// Reserves room for a block. The outcome is [PutOutcome#NO_ROOM] too when the server is unreachable or this
+    /// client lacks memory.
     static RemoteSlotWriter reserveBlock(RpcClient client, BlockChain chain, int index, int part, long timeoutNanos) {
         long bytes = chain.namespace().parts().get(part).bytes();
         Contents contents = new Contents("a block of this namespace", bytes, NO_TRAILER);
@@ -96,7 +97,8 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
                         late));
     }
 
-    /// Reserves room for an object. If the server or the memory here is missing, there is no room.
+    /// Reserves room for an object. The outcome is [PutOutcome#NO_ROOM] too when the server is unreachable or this
+    /// client lacks memory.
     static RemoteSlotWriter reserveObject(
             RpcClient client, Namespace namespace, byte[] key, long bytes, long timeoutNanos) {
         long patience = client.options().totalTimeoutNanos(timeoutNanos);
@@ -113,7 +115,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         });
     }
 
-    /// A question whose late answers are disposed of.
+    /// A reserve request. If its reply comes after the timeout, a handler abandons the reservation.
     @FunctionalInterface
     private interface ReserveCall {
         RpcClient.SessionCall<ReserveReply> withLateReply(Consumer<ReserveReply> late);
@@ -145,8 +147,8 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         });
     }
 
-    /// Memory that the server can read, if there is room; else memory that is sent from; null when neither has
-    /// room.
+    /// Returns staging memory, which the server can read, or else a buffer to send from. Returns null when neither
+    /// has room.
     private static @Nullable PutBuffer allocateBuffer(RpcClient client, RemoteSession session, long bytes) {
         PutBuffer staged = session.staging().allocate(bytes);
         return staged == null ? client.buffers().allocate(bytes) : staged;
@@ -257,8 +259,8 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         }
     }
 
-    /// Waits until the server has heard that the room is not needed: what comes next may go over another
-    /// connection and overtake it. If there is no answer nothing is lost, the session will end.
+    /// Waits until the server knows that the room is not needed. The next request may use another connection and
+    /// would otherwise overtake that message. Without an answer nothing is lost, as the session will end.
     private void awaitAbandoned(RemoteSession session) {
         if (session.isClosed()) {
             return;

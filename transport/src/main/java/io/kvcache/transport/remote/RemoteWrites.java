@@ -437,13 +437,13 @@ final class RemoteWrites {
         }
     }
 
-    /// Bytes of a caller where they can be sent from: where they lie when that is native memory, else in a slot
-    /// that they are copied to.
+    /// A caller's bytes in memory that can be sent from: in place when they are in native memory, else in a slot
+    /// for a copy.
     ///
     /// @param buffer null when none is needed
     record SendBuffer(MemorySegment segment, ReceiveBuffers.@Nullable PooledBuffer buffer) implements AutoCloseable {
 
-        /// For bytes like these, or null when there is no memory for a copy.
+        /// Returns a buffer for these bytes, or null when the pool has no slot for a copy.
         static @Nullable SendBuffer of(MemorySegment source, RpcClient client) {
             if (source.isNative()) {
                 return new SendBuffer(source, null);
@@ -456,7 +456,7 @@ final class RemoteWrites {
             return new SendBuffer(buffer.segment(source.byteSize()), buffer);
         }
 
-        /// Brings them there, and sums them.
+        /// Copies the bytes if a copy is needed, and returns their checksum.
         ChunkedCrc copyAndChecksum(MemorySegment source) {
             ChunkedCrc crc = new ChunkedCrc();
             if (buffer == null) {

@@ -156,7 +156,9 @@ final class SessionPool implements AutoCloseable {
         return keeper;
     }
 
-    /// The session, if there is one now.
+    /// Returns the open session.
+    ///
+    /// @throws RpcException when the client is not connected
     RemoteSession currentSession() throws RpcException {
         RemoteSession session = current;
         if (session == null || session.isClosed()) {
@@ -165,7 +167,7 @@ final class SessionPool implements AutoCloseable {
         return session;
     }
 
-    /// Asks the session that there is now, which goes on at least until that has ended.
+    /// Makes a call over the current session, and keeps that session open until the call has ended.
     <T> T call(RpcClient.SessionCall<T> call) throws RpcException {
         RemoteSession session = currentSession();
         while (!session.users().enter()) {
@@ -178,9 +180,9 @@ final class SessionPool implements AutoCloseable {
         }
     }
 
-    /// Registers here and there; while there is no connection, there later.
+    /// Registers a namespace with this client and the server. While disconnected, the server follows later.
     ///
-    /// @throws IllegalArgumentException when it is refused
+    /// @throws IllegalArgumentException when the server rejects it
     void register(Namespace namespace) {
         try {
             call(session -> {

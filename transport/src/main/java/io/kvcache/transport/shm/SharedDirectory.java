@@ -31,12 +31,12 @@ final class SharedDirectory {
     private static final Path SELF =
             Path.of("/proc", Long.toString(ProcessHandle.current().pid()));
 
-    /// What the server calls memory that a client writes into.
+    /// The server's names for the files that a client writes into.
     private static final Pattern STAGING_FILE_NAME = Pattern.compile("stage-[0-9]+-[0-9]+");
 
     private final Path folder;
 
-    /// @throws IOException when there is no such folder here
+    /// @throws IOException when the folder does not exist on this host, or is not a private one of this user
     SharedDirectory(SharedMemoryFiles files) throws IOException {
         folder = path(files.directory());
         boolean isPrivate = Files.isDirectory(folder, LinkOption.NOFOLLOW_LINKS)
@@ -62,17 +62,18 @@ final class SharedDirectory {
 
     /// Maps the beginning of a file, read-only.
     ///
-    /// @throws IOException when it is no regular file of this folder, or too short
+    /// @throws IOException when it is not a regular file of this folder, or too short
     MemorySegment map(String name, long bytes, Arena arena) throws IOException {
         try (FileChannel channel = open(name, bytes, Set.of(StandardOpenOption.READ))) {
             return channel.map(FileChannel.MapMode.READ_ONLY, 0, bytes, arena);
         }
     }
 
-    /// Maps a file that the server made for this process to write into. One that it made for something else has
-    /// another name, and one that it made for another session another head.
+    /// Maps a file that the server made for this process to write into.
     ///
-    /// @throws IOException when it is no such file
+    /// The server's other files have other names, and those for other sessions another header.
+    ///
+    /// @throws IOException when it is not such a file
     MemorySegment mapStaging(StagingDescriptor place, Arena arena) throws IOException {
         if (!STAGING_FILE_NAME.matcher(place.file()).matches()) {
             throw new IOException(

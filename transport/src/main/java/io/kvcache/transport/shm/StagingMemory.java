@@ -71,14 +71,15 @@ public final class StagingMemory {
             return memory.asSlice(offset, Math.min(bytes, size));
         }
 
-        /// Gives it back. What the server copies of it from now on may be something else, which then has not
-        /// the checksum that was told.
+        /// Releases the memory. If the server copies from it later, the bytes may have changed, and then their
+        /// checksum differs from the one that the client sent.
         public void free() {
             StagingMemory.this.free(this);
         }
     }
 
-    /// Some of it, or null when there is no room for that much in one piece.
+    /// Returns memory of that size in one piece. Returns null when no free part is large enough, or the mapping is
+    /// closed.
     public @Nullable Allocation allocate(long bytes) {
         long size = Pages.roundUp(bytes);
         if (bytes > memory.byteSize() || !mapping.retain()) {
@@ -123,7 +124,7 @@ public final class StagingMemory {
     /// Not safe for several threads.
     static final class FirstFitAllocator {
 
-        /// There is no such part.
+        /// No free part is large enough.
         static final long NONE = -1;
 
         /// Sizes by offset; no two of them touch.

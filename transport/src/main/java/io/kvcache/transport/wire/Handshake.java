@@ -163,7 +163,7 @@ public final class Handshake {
     /// @param session that was begun or joined
     /// @param ticket 16 bytes to join it by
     /// @param leaseMillis how long leases last without being renewed
-    /// @param proof the server's own, 32 bytes; zeros where there is no secret
+    /// @param proof the server's own, 32 bytes; zeros if the server has no secret
     public record Welcome(long session, Secret ticket, int leaseMillis, Secret proof) {
 
         public OutboundFrame frame(long request) {

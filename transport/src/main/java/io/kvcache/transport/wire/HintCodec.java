@@ -162,7 +162,7 @@ public final class HintCodec {
 
     /// What was said.
     ///
-    /// @param hint null for a kind that is not known here; there are no keys then
+    /// @param hint null for a kind that this version does not know; then the keys are empty
     public record DecodedObjectHint(@Nullable ObjectHint hint, List<byte[]> keys) {}
 
     /// Reads a hint about objects, behind the number of their namespace.
