@@ -116,7 +116,8 @@ final class DynamicAgingPolicy implements EvictionPolicy {
         return coldest == NONE ? Long.MAX_VALUE : lastUse[coldest];
     }
 
-    /// A guess moves out of the way as well, but of its use whoever reads it tells.
+    /// Raises the score of a record that could not be claimed, after a few free refusals. A pinned record counts as
+    /// used. A prefetched one that was not used yet does not: its reader reports the use.
     private void onClaimRefused(int record) {
         if (++refusals <= FREE_REFUSALS) {
             return;

@@ -3,9 +3,9 @@ package io.kvcache.bench.baseline;
 /// A bounded memory of keys that are no longer resident: fingerprint to a positive count.
 ///
 /// An open-addressed table with linear probing and backward-shift deletion, so that no tombstones
-/// pile up. Every `put` takes the next seat of a ring; whoever sat there and has not moved since is
-/// forgotten. So the table holds at most as many keys as there are seats, and forgets in the order
-/// of the last `put`.
+/// pile up. Every `put` takes the next seat of a ring. The table forgets the key that held this seat,
+/// unless a later `put` gave that key another seat. So it holds at most one key for each seat, and
+/// forgets keys in the order of their last `put`.
 public final class GhostCounts {
 
     /// Above this the table would need more than 2^30 places, the most that an array of a power of two can

@@ -26,7 +26,7 @@ public final class S3Fifo implements EvictionPolicy {
     private static final byte USES = 3;
     private static final byte MAIN = 4;
     private static final byte LINKED = 8;
-    /// Somebody has guessed that the record will be used, and it was not used since it came.
+    /// The record was prefetched and has not been used yet.
     private static final byte PREFETCHED = 16;
 
     /// The small queue's share of the resident records is one in this many.
@@ -160,7 +160,8 @@ public final class S3Fifo implements EvictionPolicy {
         smallSize += isMain(record) ? 0 : 1;
     }
 
-    /// A pinned record counts as used. Of a guess whoever reads it tells.
+    /// Requeues a record that could not be claimed. A pinned record counts as used. A prefetched one does not: its
+    /// reader reports the use.
     private void onClaimRefused(int record) {
         unlink(record);
         relink(record);

@@ -18,7 +18,7 @@ public final class Sieve implements EvictionPolicy {
 
     private static final byte VISITED = 1;
     private static final byte LINKED = 2;
-    /// Somebody has guessed that the record will be used, and it was not used since it came.
+    /// The record was prefetched and has not been used yet.
     private static final byte PREFETCHED = 4;
 
     /// Claims that one call lets be refused before it gives up.

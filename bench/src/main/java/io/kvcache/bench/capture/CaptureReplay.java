@@ -67,9 +67,9 @@ public final class CaptureReplay {
         }
     }
 
-    /// Bytes of host memory that the server had, as the first line says.
+    /// Returns the bytes of host memory that the server had, from the first line.
     ///
-    /// @throws IOException when the file is no capture
+    /// @throws IOException when the file is not a capture
     public static long hostBytes(Path file) throws IOException {
         try (BufferedReader lines = Files.newBufferedReader(file)) {
             return first(file, lines.readLine()).get("host_bytes").longValue(0);
@@ -79,7 +79,7 @@ public final class CaptureReplay {
     /// Replays a whole file.
     ///
     /// @param hostBytes as the server's `memory.host_bytes`
-    /// @throws IOException that names file and line when it is no capture, or a line of it is broken
+    /// @throws IOException that names file and line when the file is not a capture, or a line is malformed
     public static Result run(Path file, long hostBytes, EvictionPolicyFactory policy) throws IOException {
         try (TieredKvCache cache = TieredKvCache.builder()
                         .hostBytes(hostBytes)

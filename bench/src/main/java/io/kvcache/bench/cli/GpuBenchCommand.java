@@ -23,8 +23,8 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.json.JsonMapper;
 
-/// `kvcache bench gpu`: blocks, pages and kernels on the first GPU, beside bare copies of as many bytes;
-/// where there is no GPU, the same over host memory, which shows that it works and nothing else.
+/// `kvcache bench gpu`: blocks, pages and kernels on the first GPU, beside bare copies of as many bytes.
+/// Without a GPU it runs the same over host memory, which shows only that the code works.
 @Command(
         name = "gpu",
         description = "Compare how blocks get to the first GPU and back with bare copies of the same bytes.",
@@ -36,16 +36,16 @@ final class GpuBenchCommand implements Callable<Integer> {
     private static final long QUICK_BYTES = 64L << 20;
     private static final int FULL_ROUNDS = 15;
 
-    /// What a CPU that stands in for a GPU does within a minute or two, every kernel included.
+    /// A CPU that stands in for a GPU moves this many bytes within a minute or two, every kernel included.
     private static final long STAND_IN_BYTES = 4L << 20;
 
     private static final int STAND_IN_ROUNDS = 3;
     private static final long BLOCK_BYTES = 2 << 20;
 
-    /// Two spans of so many bytes are taken, of no more than half of what is free.
+    /// The benchmark allocates two spans, each of at most this fraction of the free memory: half of it together.
     private static final int FREE_DIVISOR = 4;
 
-    /// Sizes are compared over fewer bytes, as they are many.
+    /// The comparison of sizes moves fewer bytes for each size, as it has many sizes.
     private static final int SIZES_DIVISOR = 8;
 
     private static final String STAND_IN_LIMIT =
@@ -162,9 +162,9 @@ final class GpuBenchCommand implements Callable<Integer> {
                 double least,
                 boolean ok) {}
 
-        /// The device, and how much is moved on it.
+        /// Prints the device, and how many bytes it moves.
         ///
-        /// @param limit why it is no more than that; empty when it is as much as is ever moved
+        /// @param limit why this device moves fewer bytes than others; empty when it moves the full amount
         void printHead(BenchDevice device, String limit) {
             String name = info.name() + ", " + info.driver();
             pages.printRow(name + (device.isGpu() ? "" : ": the figures mean nothing"));

@@ -135,7 +135,7 @@ final class PlanningOptions {
             return TraceSource.parse(name);
         }
 
-        /// Reads it; a line that is no request is an error.
+        /// Loads the trace. A malformed line is an error.
         ///
         /// @param errors told once of what the trace lacks
         static Trace loadTrace(TraceSource source, PrintWriter errors) throws IOException {
@@ -296,10 +296,10 @@ final class PlanningOptions {
                                 + " path (KVCACHE_CLASSPATH adds to it). docs/embedding.md shows one.")
         private List<String> classes = new ArrayList<>();
 
-        /// Policies by name, then those by class.
+        /// Returns the policies given by name, then those given by class.
         ///
-        /// @param defaults names when neither option is given; all that there are when empty
-        /// @throws IllegalArgumentException when there is no such policy
+        /// @param defaults names when neither option is given; empty for all policies
+        /// @throws IllegalArgumentException when a policy does not exist
         List<SimulatedCache> replays(List<String> defaults) {
             List<SimulatedCache> all = new ArrayList<>();
             if (!names.isEmpty() || classes.isEmpty()) {

@@ -56,7 +56,7 @@ final class StoreReplayRunner {
             long leaked,
             double seconds) {}
 
-    /// @throws IllegalArgumentException when the size is no block, or a policy is not one of the store's
+    /// @throws IllegalArgumentException when a block cannot have the size, or a policy is not one of the store's
     static void check(ByteSizeText size, List<String> policies) {
         if (size.bytes() > BlockShape.MAX_BYTES) {
             throw new IllegalArgumentException(

@@ -13,11 +13,11 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 
-/// A process of this program's classes that says by lines what it is about to do, until it is killed.
+/// A process of this program's classes that writes a line before each step, until it is killed.
 ///
-/// It writes them to a file: of what is in a pipe when a process dies, [Process] may lose the end.
+/// It writes them to a file: when a process dies, [Process] may lose the last bytes of a pipe.
 ///
-/// **Ownership.** Closing it kills it, if nobody has.
+/// **Ownership.** Closing it kills the process if it still runs.
 final class CrashProcess implements AutoCloseable {
 
     private static final long POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(50);

@@ -105,8 +105,8 @@ public final class StepCrashProcess {
         System.out.flush();
     }
 
-    /// One step of a process that is killed sooner or later. Which steps it takes follows from a seed, so whoever knows
-    /// the seed knows what may be found afterwards.
+    /// One step of a process that is killed sooner or later. The seed determines the steps, so the checker computes
+    /// from the seed which blocks and objects the disk may hold afterwards.
     ///
     /// @param number from 0
     /// @param target chain or object

@@ -24,10 +24,10 @@ public record DiskBenchDirs(Map<StorageMedium, Path> folders, List<String> remar
 
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
 
-    /// Looks for fio, and for room.
+    /// Checks that fio is installed and that the folders have room.
     ///
     /// @param disk a folder
-    /// @throws IOException that names the folder and what it lacks, or says that there is no fio
+    /// @throws IOException that names the folder and what it lacks, or says how to install fio
     public static DiskBenchDirs find(Path disk) throws IOException {
         if (!FioRunner.isInstalled()) {
             throw new MissingToolException(FioRunner.INSTALL_HINT);
@@ -35,7 +35,7 @@ public record DiskBenchDirs(Map<StorageMedium, Path> folders, List<String> remar
         return find(disk, SHARED_MEMORY);
     }
 
-    /// Without the folders that nobody needs.
+    /// Returns only the folders on the needed media.
     public DiskBenchDirs retainOnly(Set<StorageMedium> needed) {
         Map<StorageMedium, Path> kept = new EnumMap<>(folders);
         kept.keySet().retainAll(needed);

@@ -150,15 +150,15 @@ public final class DiskBenchFixture implements AutoCloseable {
         }
     }
 
-    /// A file that trials go to, in a folder of its own, all of it written once.
+    /// A file that trials read and write, in a folder of its own. All of it was written once.
     ///
-    /// **Ownership.** Whoever made it closes it; it is removed then, or when the JVM ends without that.
+    /// **Ownership.** Its creator closes it, which deletes it. Otherwise it is deleted when the JVM ends.
     ///
-    /// @param folder its own
+    /// @param folder that contains only this file
     /// @param bytes of the file
     record TestFile(Path folder, long bytes) implements AutoCloseable {
 
-        /// What is left to others.
+        /// Free bytes that the benchmark leaves to other processes.
         private static final long MIN_FREE_BYTES = 1L << 30;
 
         /// Whether the folder has room for a file and some more.

@@ -32,20 +32,20 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
                 repeat > 1 ? ", again" : "");
     }
 
-    /// Where the file lies that traffic goes to.
+    /// The medium of the file that is read and written.
     public enum StorageMedium {
-        /// In tmpfs: no disk swings there, so that what the software costs shows.
+        /// In tmpfs, which lacks the variance of a disk, so that the cost of the software shows.
         MEMORY,
         /// On a file system with a disk.
         DISK
     }
 
-    /// Who moves the bytes.
+    /// The engine that moves the bytes.
     public enum IoEngine {
-        /// Our block device, on the best path there is.
+        /// Our block device, on the best path available.
         DEVICE,
-        /// The same, each piece into memory of its own out of as much as [#STORE] has for blocks: what is in no cache
-        /// costs more to fill than a few buffers that always are.
+        /// The same, but each piece has its own memory, out of as many bytes as [#STORE] has for blocks. Memory
+        /// outside the processor's caches costs more to fill than a few buffers that stay there.
         DEVICE_INTO_SLOTS,
         /// Our block device in a thread to which the kernel denies io_uring.
         DEVICE_WITHOUT_URING,
@@ -92,10 +92,10 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
         }
     }
 
-    /// What one trial moved, and at what price.
+    /// The bytes that one trial moved, and their cost.
     ///
     /// @param cpuSeconds user and system time of the threads that moved them
-    /// @param inFlight requests on their way, on average over the time; 0 where nobody counted
+    /// @param inFlight requests in flight, averaged over the time; 0 when the engine does not count them
     /// @param path how the bytes travelled, in the words of the device; empty for fio
     public record TransferResult(long bytes, double seconds, double cpuSeconds, double inFlight, String path) {
 

@@ -33,8 +33,8 @@ import java.util.List;
 import java.util.Queue;
 import java.util.SplittableRandom;
 
-/// A file that looks like a full disk tier of any size to whoever opens it, and takes only the space of its
-/// trailers: 64 bytes a block. Its blocks cannot be read.
+/// A file that opens as a full disk tier of any size, but takes only the space of its trailers: 64 bytes a block.
+/// Its blocks cannot be read.
 ///
 /// **Ownership.** Closing it deletes the file.
 public final class SparseTierImage implements AutoCloseable {
@@ -235,7 +235,8 @@ public final class SparseTierImage implements AutoCloseable {
             return isMetadata(offset) ? below().write(source, offset, tag) : discardWrite(tag);
         }
 
-        /// The log waits for a sync after each region; nobody needs these.
+        /// Completes a sync without doing it. The log waits for one after each region, but the image need not
+        /// survive a crash.
         @Override
         public boolean sync(long tag) {
             return discardWrite(tag);

@@ -5,13 +5,13 @@ import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.host.FakeDeviceDriver;
 
-/// The first GPU, or a device in plain Java where there is none.
+/// The first GPU, or a device in plain Java on a machine without one.
 ///
-/// @param driver to be closed by whoever opened this
-/// @param reason there is no GPU; empty when there is one
+/// @param driver the caller of [#open] closes it
+/// @param reason why the device is not a GPU; empty when it is one
 public record BenchDevice(DeviceDriver driver, Kind kind, String reason) {
 
-    /// As the stand-in for NVIDIA's driver that tests build calls its device.
+    /// Device name of the stand-in for NVIDIA's driver that the tests build.
     private static final String STAND_IN = "CPU stand-in";
 
     /// What runs.
@@ -24,9 +24,9 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String reason) {
         FAKE
     }
 
-    /// Opens it.
+    /// Opens the first GPU, or the device in plain Java.
     ///
-    /// @param pretendedBytes memory of the device where there is no driver
+    /// @param pretendedBytes memory of the device in plain Java, used when the driver cannot be opened
     public static BenchDevice open(long pretendedBytes) {
         try {
             DeviceDriver driver = CudaDriver.open(0);

@@ -58,7 +58,8 @@ final class GpuFixture implements AutoCloseable {
         }
     }
 
-    /// Where that is forbidden, copies go without, and who asks is told.
+    /// Registers host memory with the device. If the driver refuses, copies use unpinned memory, and [#isPinned]
+    /// returns false.
     private void pinHostMemory(MemorySegment memory) {
         try {
             driver.register(memory);

@@ -11,7 +11,7 @@ import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 
-/// The metadata of a store, room for a million records and as many slots, with nobody around it.
+/// A store with room for a million records and as many slots, used directly, without a cache around it.
 final class ResidentStore implements AutoCloseable {
 
     final HostStore store = new HostStore(

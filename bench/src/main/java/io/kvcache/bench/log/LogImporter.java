@@ -46,7 +46,7 @@ public final class LogImporter {
     private long loggedTokens;
 
     /// @param blockTokens tokens of a block, above 0
-    /// @param salt random bytes that nobody keeps
+    /// @param salt random bytes, which the caller must not keep
     /// @param handling what to do about lines that cannot be used
     /// @param report told of each line that is skipped, for people
     public LogImporter(
@@ -146,11 +146,11 @@ public final class LogImporter {
         return new ImportResult(new Trace(name, blockTokens, shifted), skipped, ofLogged);
     }
 
-    /// What stands for blocks of tokens in a trace: the first 63 bits of a SHA-256 over a salt, what
-    /// stands for the block before and the block's tokens.
+    /// Computes the ids of blocks in a trace: the first 63 bits of a SHA-256 over a salt, the id of the
+    /// block before and the block's tokens.
     ///
-    /// So a block's id stands for everything before it too, and who does not have the salt cannot try
-    /// out whether a text that he knows is in the trace.
+    /// So an id identifies the whole prefix up to its block. A reader of the trace without the salt
+    /// cannot test whether the trace contains a known text.
     private static final class BlockIdHasher {
 
         private final MessageDigest salted;

@@ -210,7 +210,7 @@ public record LoggedRequest(
             return text.toString();
         }
 
-        /// Nobody's words get into an error.
+        /// Returns at most 24 characters of a value for an error, so that errors do not quote whole prompts.
         private static String abbreviate(JsonNode node) {
             String text = node.toString();
             return text.isEmpty() ? "missing" : text.length() <= 24 ? text : text.substring(0, 24) + "…";
@@ -233,7 +233,7 @@ public record LoggedRequest(
         /// One message of a chat.
         record LoggedMessage(Role role, String content) {}
 
-        /// Who says it. What tools answer is the user's to a model.
+        /// The speaker of a message. Answers of tools count as the user's, since the model reads them.
         enum Role {
             SYSTEM,
             USER,

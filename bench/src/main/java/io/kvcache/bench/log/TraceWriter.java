@@ -24,8 +24,8 @@ public final class TraceWriter {
 
     private TraceWriter() {}
 
-    /// Replaces a file, which its owner alone may read: ids are hashes, but who came back when is
-    /// nobody's business.
+    /// Replaces a file. Only its owner may read it: ids are hashes, but the times at which a user came
+    /// back are private.
     ///
     /// @param trace with blocks of 512 or 16 tokens
     /// @throws IOException when it cannot be written
