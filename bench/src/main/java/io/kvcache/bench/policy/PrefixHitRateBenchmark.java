@@ -29,8 +29,8 @@ import org.openjdk.jmh.annotations.Warmup;
 /// Question: what share of a trace's blocks does each policy find, and what does it cost per block?
 ///
 /// One operation is one replay of the whole trace, metadata only. JMH adds its counters `hits` and `accesses`
-/// up over all iterations, so their quotient is the ratio; who runs it by the command below is told that,
-/// beside Belady's.
+/// up over all iterations, so their quotient is the ratio. The first command below prints that quotient beside
+/// Belady's.
 ///
 /// Budget: 400 ns a block for importance.
 ///

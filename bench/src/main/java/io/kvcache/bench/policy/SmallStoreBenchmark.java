@@ -20,8 +20,8 @@ import org.openjdk.jmh.annotations.State;
 import org.openjdk.jmh.annotations.Warmup;
 
 /// Question: what does a use cost for each block that it touches where the policy's turns weigh most: with
-/// 2,000 blocks, and with twenty tenants of 2,000 blocks each, who have an instance each and one clock
-/// together?
+/// 2,000 blocks, and with twenty tenants of 2,000 blocks each, which have one instance each and share one
+/// clock?
 ///
 /// A use is of a chain of sixteen drawn at random from all of them, a tenth of the chains get nine tenths
 /// of the uses, and after each eight chains of that tenant are evicted and admitted anew, so that ranks are

@@ -42,7 +42,7 @@ public final class ReplayComparison {
         return run(replay, blocks, ReplayListener.NONE);
     }
 
-    /// The same, with somebody who is told of every request.
+    /// The same, with a listener that is called for every request.
     public Outcome run(SimulatedCache replay, int blocks, ReplayListener watcher) {
         Bounds known = bounds.computeIfAbsent(blocks, this::boundsAt);
         long start = System.nanoTime();

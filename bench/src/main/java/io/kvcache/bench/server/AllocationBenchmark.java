@@ -19,9 +19,9 @@ import javax.management.remote.JMXConnector;
 import javax.management.remote.JMXConnectorFactory;
 import javax.management.remote.JMXServiceURL;
 
-/// What a GET leaves on the server's heap, whatever the size of its value.
+/// Measures the heap bytes that the server allocates for a GET, whatever the size of its value.
 ///
-/// All threads of the server are counted, less what they allocate while nobody asks for anything.
+/// Counts the allocations of all threads of the server, minus those of the idle server in the same time.
 final class AllocationBenchmark implements ServerBenchmark {
 
     private static final long HOST_BYTES = 2L << 30;
@@ -73,7 +73,7 @@ final class AllocationBenchmark implements ServerBenchmark {
         return perGet.toResult(metricSpec, "-", THRESHOLD);
     }
 
-    /// Bytes a second while nobody asks for anything.
+    /// Returns the bytes a second that the idle server allocates.
     private static double idle(AllocationMeter meter, Duration time) throws InterruptedException {
         long before = meter.allocatedBytes();
         Thread.sleep(time);
@@ -97,9 +97,9 @@ final class AllocationBenchmark implements ServerBenchmark {
             long getTotalThreadAllocatedBytes();
         }
 
-        /// Has a JVM start its management agent.
+        /// Attaches to a JVM and starts its management agent.
         ///
-        /// @throws IOException when there is no such JVM of this user, or it does not let itself be looked at
+        /// @throws IOException when this user has no such JVM, or the JVM refuses the attachment
         @SuppressWarnings("BanJNDI") // the other end is a process that we have started ourselves
         static AllocationMeter attach(long processId) throws IOException {
             String address = agent(Long.toString(processId));

@@ -104,7 +104,7 @@ final class EvictionPressureBenchmark implements ServerBenchmark {
         }
     }
 
-    /// Gets keys that nobody else writes, and sets those that are not there.
+    /// Gets keys that no other client writes, and sets the missing ones.
     private static final class HotReader implements BenchClient {
 
         private final ValueClient client;

@@ -37,7 +37,9 @@ final class RawSocket implements AutoCloseable {
         }
     }
 
-    /// Connects as soon as somebody listens.
+    /// Connects as soon as a server listens at the port.
+    ///
+    /// @throws IOException when none does within the timeout
     static RawSocket awaitListening(int port) throws IOException, InterruptedException {
         long end = System.nanoTime() + CONNECT_TIMEOUT.toNanos();
         while (true) {

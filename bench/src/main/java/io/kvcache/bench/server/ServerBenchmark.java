@@ -37,20 +37,20 @@ public interface ServerBenchmark {
     /// @throws IOException when a server or a client fails, or a peer is not installed
     List<BenchResult> run(BenchmarkOptions benchmarkOptions) throws IOException, InterruptedException;
 
-    /// How thoroughly to measure, and who is told of it.
+    /// The number and length of the measurements, and the receiver of progress messages.
     ///
-    /// @param count times that each load is put on each server, in turn, so that what else the machine
-    ///     does meets all
+    /// @param count rounds; each round puts each load on each server, so that other work of the machine
+    ///     affects all of them alike
     /// @param time of a load
-    /// @param maxHostBytes for values in a part that can do with less, so that a test can run it beside
-    ///     others
-    /// @param progress told what is about to run
+    /// @param maxHostBytes limit of a server's memory for values, in the benchmarks that can do with less.
+    ///     So a test can run them beside others.
+    /// @param progress receives the name of each run before it starts
     public record BenchmarkOptions(int count, Duration time, long maxHostBytes, Consumer<String> progress) {
 
         /// More than the largest working set of a [ServerLoadSpec].
         private static final long QUICK_HOST_BYTES = 768L << 20;
 
-        /// Enough to find the middle of, with a second each.
+        /// Five rounds, enough for a median, of a second each.
         public static BenchmarkOptions full(Consumer<String> progress) {
             return new BenchmarkOptions(5, Duration.ofSeconds(1), Long.MAX_VALUE, progress);
         }
@@ -60,7 +60,7 @@ public interface ServerBenchmark {
             return new BenchmarkOptions(1, Duration.ofMillis(200), QUICK_HOST_BYTES, progress);
         }
 
-        /// What a part gives a server for values, who wants so much.
+        /// Returns the memory for values that a benchmark gives a server: the wanted bytes, up to the limit.
         long limitHostBytes(long wanted) {
             return Math.min(wanted, maxHostBytes);
         }

@@ -11,7 +11,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 
-/// A server in a process of its own, at a port that nobody else uses.
+/// A server in a process of its own, at a port that was free just before its start.
 public final class ServerProcess implements AutoCloseable {
 
     private static final Path REDIS = Path.of("/usr/bin/redis-server");

@@ -155,17 +155,18 @@ final class DurabilityOracle {
         simKeySpace.keysOf(space).forEach(droppedBlocks::onDropped);
     }
 
-    /// What no disk has told of yet, of a key and below it, counts no longer.
+    /// Stops expecting a key and all keys below it that no disk has reported yet.
     void discardUnreported(BlockKey block) {
         expectedKeys.removeIf(key -> simKeySpace.anyInPath(key, block::equals));
     }
 
-    /// What was found may have been given up before all was told, and nobody has heard of it.
+    /// Stops expecting all keys that no disk has reported yet. The store may have dropped recovered blocks before
+    /// recovery ended, without an event.
     void releaseUnreported() {
         expectedKeys.clear();
     }
 
-    /// The store is no more, and opened anew.
+    /// Carries the expectations over to a new store, as the previous one was closed or has crashed.
     void onRestart() {
         droppedBlocks.onRestart();
         expectedKeys.removeIf(this::evictedDuringRecovery);
@@ -181,9 +182,9 @@ final class DurabilityOracle {
         return simKeySpace.anyInPath(key, evictedDuringRecovery::contains);
     }
 
-    /// The disks have told what they have.
+    /// Compares the recovered blocks with the expected ones, once all disks have reported their blocks.
     ///
-    /// @param binding whether all of it must be there
+    /// @param binding whether every expected block must be there
     void verifyRecovered(HostStore store, boolean binding) {
         Map<BlockKey, Boolean> known = knownKeys(store);
         for (BlockKey key : expectedKeys) {
@@ -264,7 +265,8 @@ final class DurabilityOracle {
             }
         }
 
-        /// Whoever puts a block again has it in host memory before any disk does.
+        /// Requires that a dropped block does not come back from a disk. A block that is put again is stored in
+        /// host memory before any disk.
         void onStored(BlockKey key, TierKind tier) {
             require(
                     tier != TierKind.DISK || !droppedKeys.containsKey(key),
@@ -289,7 +291,7 @@ final class DurabilityOracle {
             });
         }
 
-        /// The store is no more, and opened anew.
+        /// Keeps only the durable drops for a new store, as the previous one was closed or has crashed.
         void onRestart() {
             droppedKeys.keySet().retainAll(durable);
         }

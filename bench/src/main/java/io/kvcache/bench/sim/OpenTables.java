@@ -93,7 +93,7 @@ final class OpenTables {
         }
     }
 
-    /// The store is no more.
+    /// Forgets all tables without closing them, as their store was closed or has crashed.
     void discardAll() {
         held.clear();
     }

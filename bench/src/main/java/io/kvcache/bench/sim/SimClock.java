@@ -2,8 +2,10 @@ package io.kvcache.bench.sim;
 
 import io.kvcache.core.time.Clock;
 
-/// Virtual time. It passes when somebody waits, and a little each time that it is read, so that no loop
-/// which looks at it is endless. While it passes the world goes on.
+/// Virtual time.
+///
+/// It advances when a caller waits. It also advances a little with each read, so that every loop with a
+/// deadline ends. While a caller waits, the simulated world runs.
 final class SimClock implements Clock {
 
     static final long MILLI = 1_000_000;
@@ -18,7 +20,7 @@ final class SimClock implements Clock {
     private long now;
     private boolean inWorld;
 
-    /// @param world does what there is to do at a moment
+    /// @param world does the work that is due at the current time
     SimClock(Runnable world) {
         this.tickListener = world;
     }
@@ -29,7 +31,7 @@ final class SimClock implements Clock {
         return now;
     }
 
-    /// The present millisecond; looking at it takes no time.
+    /// Returns the current millisecond. Reading it takes no virtual time.
     long millis() {
         return now / MILLI;
     }
@@ -44,7 +46,7 @@ final class SimClock implements Clock {
         } while (now < until);
     }
 
-    /// Has the world do what there is to do now; what it does takes part in no further tick.
+    /// Lets the world do the work that is due now. If that work waits, it causes no nested tick.
     private void tick() {
         if (!inWorld) {
             inWorld = true;

@@ -127,7 +127,7 @@ final class SimDisk implements TierOpener {
         return device.rates();
     }
 
-    /// A store behind a tier, with somebody who hears when a span is about to be reclaimed.
+    /// Forwards a tier's events to its store, and runs a watcher before a span is reclaimed.
     private static final class ReclaimObserver extends ForwardingListener {
 
         private final Runnable watcher;

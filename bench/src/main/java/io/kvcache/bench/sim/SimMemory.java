@@ -17,10 +17,10 @@ import java.util.Map;
 import java.util.NavigableMap;
 import java.util.TreeMap;
 
-/// Native memory that is used again by the next store, and knows how much of it is out.
+/// Native memory that the next store uses again, with a count of the reserved bytes.
 ///
-/// Only what has to be zeroes is zeroed: slots begin with whatever the last store left there, which
-/// nobody may see.
+/// It clears only the memory that must be zero. Slots start with the bytes of the last store, and no
+/// reader may see these.
 ///
 /// **Ownership.** Closing it ends all of it.
 public final class SimMemory implements HostMemorySource, AutoCloseable {
@@ -49,17 +49,17 @@ public final class SimMemory implements HostMemorySource, AutoCloseable {
         return span;
     }
 
-    /// Bytes that are reserved and were not given back.
+    /// Returns the bytes that are reserved and not released.
     long reservedBytes() {
         return reserved.stream().mapToLong(span -> span.segment.byteSize()).sum();
     }
 
-    /// Whoever had memory is no more; disks keep theirs.
+    /// Releases the memory of a store that has crashed. The memory that stands for disks stays.
     void releaseAllButDisks() {
         releaseSpan(false);
     }
 
-    /// The run is over.
+    /// Releases all memory at the end of a run.
     void releaseAll() {
         releaseSpan(true);
     }
@@ -103,11 +103,11 @@ public final class SimMemory implements HostMemorySource, AutoCloseable {
         }
     }
 
-    /// Fills slots that were given back with bytes that nobody wrote, so that whoever still uses them is
-    /// noticed: a reader by what it reads, a disk by the checksum of what it writes.
+    /// Fills released slots with a poison byte, to detect a use after release: a reader sees wrong bytes, a
+    /// disk write fails its checksum.
     ///
-    /// What is given back is found by looking at all records again, which costs the store nothing. A slot
-    /// that has a new owner by then is left alone.
+    /// It finds released slots by a scan over all records, so the store needs no hook for it. It leaves alone a
+    /// slot that has a new owner by then.
     static final class SlotPoisoner {
 
         private static final byte POISON = (byte) 0xDD;

@@ -119,7 +119,7 @@ final class SimStore {
         memory.releaseAllButDisks();
     }
 
-    /// Closes the store, when nobody holds anything.
+    /// Closes the store. The caller must have closed all tables and writers.
     void close() {
         disks.forEach(disk -> disk.heal(disk.rates()));
         clock.sleep(SimWorkload.MAX_PIN_NANOS);
@@ -159,20 +159,20 @@ final class SimStore {
         return current().cache().diskStats().stream().allMatch(disk -> disk.state() == TierState.SERVING);
     }
 
-    /// Whether all that is in front of disks serves; it may be out for minutes.
+    /// Returns whether every tier in front of a disk serves. One may be out for minutes.
     boolean frontTiersServing() {
         return disks.stream().allMatch(SimDisk::isFrontServing);
     }
 
-    /// Whether every disk has told what it had without having been out.
+    /// Returns whether every disk has reported its blocks and has not been out since the opening.
     boolean allRecovered() {
         return !current().cache().isRecovering()
                 && current().cache().diskStats().stream()
                         .allMatch(disk -> disk.opened() == 1 && disk.state().isReadable());
     }
 
-    /// Whether a life, which may be over, has given up nothing for want of room since its opening: no region
-    /// reclaimed, no record too few.
+    /// Returns whether a store has lost no block for lack of room since its opening: it reclaimed no region and
+    /// never lacked a record. The store may be closed.
     boolean lostNothing(TickDrivenCache of) {
         return of.store().tierPort().stats().withoutRecord() == 0
                 && of.tierScheduler().stats().stream().allMatch(disk -> disk.opened() == 1)

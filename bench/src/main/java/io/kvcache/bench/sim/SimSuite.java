@@ -14,13 +14,13 @@ import org.jspecify.annotations.Nullable;
 /// run them change neither an outcome nor the counts.
 public final class SimSuite {
 
-    /// Steps of a run when nobody says how many.
+    /// Default number of steps of a run.
     public static final int DEFAULT_STEPS = 400;
 
-    /// What makes a log line of each fault.
+    /// The logger that would write a line for each fault.
     private static final Logger LOG = Logger.getLogger("io.kvcache.tiers");
 
-    /// First seeds that are drawn are below: short enough to be typed.
+    /// A first seed drawn at random is below this, short enough to be typed.
     private static final long SEED_RANGE = 1_000_000_000;
 
     /// Seeds that a thread runs over the same native memory, which keeps what any of them took of each size.

@@ -86,7 +86,7 @@ final class SimWorkload {
         coverage.count("sealed " + sealed);
     }
 
-    /// Nobody has touched its room meanwhile.
+    /// Seals or closes a writer that stayed open for a while, and checks first that its bytes are unchanged.
     private void endWriteLate(FilledBlock filledBlock) {
         SimKeySpace.content(filledBlock.chain.key(filledBlock.index)).requireEqual(filledBlock.writer.segment());
         endWrite(filledBlock);
@@ -104,7 +104,7 @@ final class SimWorkload {
         }
     }
 
-    /// The store is no more.
+    /// Forgets all writers without closing them, as their store was closed or has crashed.
     void discardAll() {
         writers.clear();
     }

@@ -21,13 +21,13 @@ import java.util.SplittableRandom;
 /// - every byte that is returned is the one that was put there, by [OpenTables] and [ObjectOracle];
 /// - all slots, records and links agree, and what is resident or on disk has its parent there, by
 ///   [TieredKvCache#validate];
-/// - nobody uses a slot that was given back, by [SimMemory.SlotPoisoner];
-/// - what a flush has promised is on disk, and after a crash found, by [DurabilityOracle];
-/// - memory is that which was reserved at the start;
+/// - no reader or disk uses a slot after its release, by [SimMemory.SlotPoisoner];
+/// - the blocks that a flush has confirmed are on disk, and are found after a crash, by [DurabilityOracle];
+/// - the store has reserved no memory since its start;
 ///
-/// and at the end, when faults have stopped, that whatever is under way ends in [#TIMEOUT_NANOS], that
-/// all disks come back, that no pin is left, and that all memory is given back. On sound disks nothing
-/// may fail at all.
+/// At the end, when faults have stopped, it checks that all work under way ends within [#TIMEOUT_NANOS],
+/// that all disks come back, that no pin is left, and that all memory is released. On disks without
+/// faults, no operation may fail at all.
 public final class Simulation {
 
     /// One seed in so many has a faster tier in front of each disk.
@@ -199,7 +199,8 @@ public final class Simulation {
         open();
     }
 
-    /// As a caller does who wants all of it kept; a disk that hangs or was refused may prevent that.
+    /// Flushes before a close, like a caller that wants to keep all blocks. A disk that hangs or was refused may
+    /// prevent that.
     private void flushBeforeClosing() {
         durabilityOracle.beginFlush(
                 store.current(), objects.floors(), store.clock().nanos());
@@ -212,7 +213,8 @@ public final class Simulation {
         coverage.countIf("flush before closing", durabilityOracle.oldestFlushNanos() == Long.MAX_VALUE);
     }
 
-    /// What no disk has told of may have been given up with nobody hearing of it.
+    /// Stops expecting the blocks that no disk has reported, if recovery had not ended and the store lacked room or
+    /// reopened a disk: it may have dropped such blocks without an event.
     private void releaseUnreported(TickDrivenCache life) {
         if (!told && !store.lostNothing(life)) {
             durabilityOracle.releaseUnreported();

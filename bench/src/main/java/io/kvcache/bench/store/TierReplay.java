@@ -35,7 +35,7 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** Opens its own store and closes it strictly: a table left open is an error.
 public final class TierReplay {
 
-    /// Longer than a disk takes for anything; whoever waits for so long reports an error.
+    /// Longer than any disk operation takes. A wait of this length ends with an error.
     private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
 
     private static final long POLL_NANOS = TimeUnit.MICROSECONDS.toNanos(50);

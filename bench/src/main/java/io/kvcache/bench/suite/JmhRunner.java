@@ -35,7 +35,7 @@ public final class JmhRunner {
 
     JmhRunner(RunLength runLength) {
         this.runLength = runLength;
-        // The lock is one for the machine and cannot be had by a second user; who measures sees to the quiet.
+        // JMH's lock is one for the machine, and a second user cannot take it. The caller keeps the machine quiet.
         System.setProperty("jmh.ignoreLock", "true");
     }
 

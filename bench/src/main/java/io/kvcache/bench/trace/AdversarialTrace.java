@@ -27,7 +27,7 @@ public final class AdversarialTrace {
     private final List<TraceRequest> made = new ArrayList<>();
     private long fresh = 1 << 20;
 
-    /// @param seed printed by whoever reports on the trace
+    /// @param seed the caller prints it with its results on the trace
     public AdversarialTrace(long seed) {
         random = new Random(seed);
     }

@@ -37,7 +37,7 @@ public final class TraceGenerator {
     private int sessions;
     private double nextStartMillis;
 
-    /// @param seed printed by whoever reports on the trace
+    /// @param seed the caller prints it with its results on the trace
     public TraceGenerator(Workload workload, long seed) {
         this.workload = workload;
         random = new Random(seed);

@@ -1,6 +1,7 @@
 package io.kvcache.bench.trace;
 
-/// The shape of generated traffic: who asks, how often they return, and how much they say.
+/// The shape of generated traffic: the kinds of sessions, the gaps between their requests, and the lengths of
+/// prompts and answers.
 ///
 /// @param systemPrompts number of different system prompts
 /// @param systemTokens their mean length in tokens
@@ -47,8 +48,8 @@ public record Workload(
         require(maxInputTokens >= 2 * systemTokens, "maxInputTokens", maxInputTokens, "twice systemTokens or more");
     }
 
-    /// Chat with people who think for two minutes, and one session in five an agent loop whose tools take two
-    /// seconds: the gaps that studies of production traces report.
+    /// Returns a mix of chats, with two minutes between a user's turns, and agent loops, one session in five, whose
+    /// tools take two seconds. Studies of production traces report these gaps.
     public static Workload mixed() {
         return new Workload(
                 50, 2000, 1.0, 0.2, new Session(4, 115_000, 300, 350), new Session(15, 1500, 900, 150), 2000, 128_000);

@@ -6,8 +6,8 @@ import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 
-/// Traffic in which some prompts are wanted hundreds of times as often as others, and nobody comes back
-/// for a talk.
+/// Traffic in which some prompts are requested hundreds of times as often as others, and no session has a second
+/// turn.
 ///
 /// - **applications**: three requests in five begin with one of 40 applications' instructions and go on
 ///   with something that is asked once; the k-th application is asked in proportion to 1 / k;
@@ -31,7 +31,7 @@ public final class ZipfTrace {
     private final ZipfSampler documentSampler = new ZipfSampler(DOCUMENTS, 1);
     private long fresh;
 
-    /// @param seed printed by whoever reports on the trace
+    /// @param seed the caller prints it with its results on the trace
     public ZipfTrace(long seed) {
         random = new Random(seed);
     }

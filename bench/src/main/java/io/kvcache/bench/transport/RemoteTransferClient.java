@@ -19,8 +19,8 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 
-/// Uses the remote cache: chains of one block, as many as take half a GiB together. What is got is called by
-/// chains that are there already, as whoever asks has them; what is put has a new one each time.
+/// Uses the remote cache with chains of one block, half a GiB of blocks together. A get reuses a chain object that
+/// was made before, as a real caller has it. Each put uses a new chain.
 final class RemoteTransferClient implements TransferClient {
 
     private static final long WORKING_SET_BYTES = 512L << 20;

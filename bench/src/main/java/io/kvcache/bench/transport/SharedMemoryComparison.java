@@ -151,7 +151,7 @@ public final class SharedMemoryComparison {
         COPY,
         /// Leased, looked at in place, and given back.
         VIEW,
-        /// The same after a millisecond in which nothing was asked, so that whoever answers sleeps.
+        /// The same after a millisecond without requests, so that the server's thread sleeps.
         VIEW_IDLE
     }
 
@@ -233,7 +233,7 @@ public final class SharedMemoryComparison {
 
         @Override
         public void close() {
-            // The memory goes with whoever has it.
+            // The garbage collector frees the memory.
         }
     }
 

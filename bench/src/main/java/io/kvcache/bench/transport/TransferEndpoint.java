@@ -9,9 +9,9 @@ import java.lang.management.ManagementFactory;
 import java.time.Duration;
 import java.util.List;
 
-/// Who moves blocks, and the process that he moves them to and from.
+/// A client that moves blocks, and the server process at the other end.
 ///
-/// @param server its caller's
+/// @param server the caller closes it
 public record TransferEndpoint(TransferClient client, PeerProcess server) {
 
     private static final OperatingSystemMXBean PROCESS =
@@ -83,16 +83,16 @@ public record TransferEndpoint(TransferClient client, PeerProcess server) {
         }
     }
 
-    /// Who moves blocks between this process and the server's.
+    /// A client that moves blocks between this process and the server's.
     interface TransferClient extends AutoCloseable {
 
-        /// Moves one block there or here.
+        /// Moves one block to the server or from it.
         ///
         /// @param number of the move, counted over all threads
         /// @return whether it was moved, whole
         boolean transfer(TransferSpec transferSpec, long number) throws IOException, InterruptedException;
 
-        /// What comes before each move and is not counted.
+        /// Runs before each move. Its time does not count.
         default void beforeTransfer() {}
 
         @Override

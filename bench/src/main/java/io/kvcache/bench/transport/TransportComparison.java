@@ -54,9 +54,9 @@ public final class TransportComparison {
         }
     }
 
-    /// What is got from and put to a Redis of this machine with as many connections, beside the remote cache.
+    /// Compares gets and puts of the remote cache with those of a Redis on this machine, with as many connections.
     ///
-    /// @throws IOException also when there is no Redis
+    /// @throws IOException also when Redis is not installed
     public List<TransportResult> runRedis() throws IOException, InterruptedException {
         try (ServerProcess redis = ServerProcess.startRedis(REDIS_BYTES);
                 RedisTransferClient client = new RedisTransferClient(redis.port(), CONNECTIONS, SIZES.getLast());

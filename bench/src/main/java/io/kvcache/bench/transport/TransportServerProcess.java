@@ -140,11 +140,11 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
         }
     }
 
-    /// Serves until its input ends; says for each line of it how many heap bytes it has allocated.
+    /// Serves until its input ends. For each line of input, prints how many heap bytes it has allocated.
     ///
     /// @param arguments perhaps a folder for memory to be shared, and `ucx:` with transports; or an address of
     ///     Aeron, and `bare:` with a driver's directory and with a channel
-    @SuppressWarnings("SystemOut") // tells its ports to who started it
+    @SuppressWarnings("SystemOut") // prints its ports for its parent process
     public static void main(String[] arguments) throws IOException {
         TieredKvCacheBuilder builder = TieredKvCache.builder().hostBytes(HOST_BYTES);
         String aeron = null;

@@ -4,41 +4,44 @@ import io.kvcache.bench.suite.Threshold;
 import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
 import io.kvcache.bench.transport.TransferSpec.TransferOperation;
 
-/// What the remote cache has to reach, beside what was measured in the same run. What has no budget is shown only.
+/// The limits that the remote cache has to meet, some as a ratio to a baseline of the same run. Figures without a
+/// limit are only shown.
 public final class TransportThresholds {
 
     private static final Threshold NONE = new Threshold.NoThreshold();
     private static final int MIB = 1 << 20;
 
-    /// Of a bare responder, blocks of 1 MiB and more with more than one in flight.
+    /// Least ratio to a bare responder for blocks of 1 MiB and more, with more than one in flight.
     private static final double BASELINE_TCP = 0.9;
 
-    /// Of bare Aeron, blocks of 1 MiB.
+    /// Least ratio to bare Aeron for blocks of 1 MiB.
     private static final double BASELINE_AERON = 0.6;
 
-    /// Blocks of 1 MiB over Aeron's IPC.
+    /// Least GB/s for blocks of 1 MiB over Aeron's IPC.
     private static final double AERON_GIGABYTES = 2;
 
-    /// Of Redis, with more than one in flight.
+    /// Least ratio to Redis for blocks of 1 MiB, with more than one in flight.
     private static final double REDIS_OF_1_MIB = 1.4;
 
     private static final double REDIS_OF_4_MIB = 1.0;
 
-    /// Of a bare copy, blocks of 1 MiB and more that are copied without a message, one at a time.
+    /// Least ratio to a bare copy for blocks of 1 MiB and more, copied one at a time without a message.
     private static final double COPY = 0.85;
 
-    /// Half of the copies of 64 KiB without a message.
+    /// Most microseconds for the median copy of 64 KiB without a message.
     private static final double SMALL_COPY_MICROS = 8;
 
-    /// Half of the views in place, while whoever answers is awake, and after a millisecond in which he was not.
+    /// Most microseconds for the median view in place: while the server's thread is awake here, and below after a
+    /// millisecond of its sleep.
     private static final double VIEW_MICROS = 25;
 
     private static final double IDLE_VIEW_MICROS = 120;
 
-    /// Of the server's process for a block that is copied without a message: none, but for what goes on anyway.
+    /// Most processor microseconds of the server for a block that is copied without a message: only its background
+    /// work.
     private static final double SERVER_MICROS = 1;
 
-    /// Half of the matches of 1,024 keys over Aeron's IPC.
+    /// Most microseconds for the median match of 1,024 keys over Aeron's IPC.
     private static final double MATCH_MICROS = 200;
 
     private TransportThresholds() {}
@@ -80,7 +83,7 @@ public final class TransportThresholds {
         return judged ? new Threshold.RatioAtLeast(COPY) : NONE;
     }
 
-    /// For microseconds that half take, over shared memory.
+    /// For the median of microseconds, over shared memory.
     static Threshold medianMicros(SharedMemoryAccess use, TransferSpec transferSpec) {
         if (transferSpec.inFlight() > 1) {
             return NONE;

@@ -87,7 +87,7 @@
     return labels.map((label) => ({...label, lineDash: chart.data.datasets[label.datasetIndex].borderDash ?? []}));
   }
 
-  // Whoever points at a name sees its line alone.
+  // While the pointer is on a name, the other lines are drawn in the colour of the grid.
   function single(chart, chosen) {
     chart.data.datasets.forEach((dataset, index) => {
       dataset.full ??= dataset.borderColor;
