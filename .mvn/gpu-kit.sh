@@ -49,10 +49,10 @@ gpu_kit() {
 gpu_kit_runner() {
     cat <<'RUN'
 #!/usr/bin/env bash
-# Tests and benchmarks on the first GPU: run.sh [RESULTS [STEP...]], a folder for what it writes, and what is to be
-# done of: demo bench sizes beside tests; all of it when nothing is said. What is to be known first is always looked
-# at. report.txt in that folder has all that the other files have, and is made anew after each step. KIT_SECONDS is
-# the longest that a step may take, 540 when nothing is said. Who stops it stops all that it began.
+# Tests and benchmarks on the first GPU: run.sh [RESULTS [STEP...]]. RESULTS is the folder for its output. Steps are
+# demo bench sizes beside tests; all of them by default. The first checks always run. report.txt in that folder
+# contains all other files, and is rewritten after each step. KIT_SECONDS limits the time of a step, 540 by default.
+# A signal that stops this script also stops all processes that it has started.
 set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 all='demo bench sizes beside tests'
@@ -168,7 +168,7 @@ java() {
     echo $! >"$work/timed"
     wait $!
     local ended=$?
-    rm -f "$work/timed" # that number is somebody else's soon
+    rm -f "$work/timed" # another process may get that number
     return "$ended"
 }
 

@@ -66,7 +66,7 @@ final class CompletionResponses {
         return root.toString();
     }
 
-    /// The last piece, which says why there are no more.
+    /// Returns the last chunk, with the reason why the answer ended.
     String lastChunk(String end) {
         ObjectNode root = responseRoot(chat ? "chat.completion.chunk" : "text_completion");
         ObjectNode choice = addChoice(root, end);

@@ -58,7 +58,7 @@ enum EngineKind {
 
     /// The engine with a model of random weights, of 25 million parameters.
     ///
-    /// @throws IOException when there is no room for the model, or no library
+    /// @throws IOException when the disk has no room for the model, or the library is missing
     public TextEngine openRandom() throws IOException {
         return switch (this) {
             case JLAMA -> JlamaTextEngine.open(Optional.empty());

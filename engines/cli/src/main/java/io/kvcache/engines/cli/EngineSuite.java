@@ -23,11 +23,11 @@ import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.function.ToDoubleFunction;
 
-/// What a store is worth to an inference engine in this JVM: Jlama, and llama.cpp where its library is.
+/// Measures what a store saves an inference engine in this JVM: Jlama, and llama.cpp if its library is present.
 ///
-/// It asks the same prompts with a store and without, in turns: 1,000 tokens that were asked before, and 48 new
-/// ones, of a Llama of random weights. Blocks are of 16 tokens, so 992 of the 1,048 come from the store. All
-/// answers have to be equal, else there are no figures.
+/// It asks a Llama of random weights the same prompts with a store and without, in turns. A prompt has 1,000 tokens
+/// of an earlier prompt and 48 new ones. Blocks have 16 tokens, so 992 of the 1,048 come from the store. If any
+/// answers differ, the suite reports no figures.
 final class EngineSuite {
 
     /// One effort takes this many times its rounds of pairs: a pair is of seconds, and its figures vary

@@ -100,9 +100,9 @@ interface TextEngine extends AutoCloseable {
             this.model = model;
         }
 
-        /// Loads the model of a directory, or makes one of random weights where there is none.
+        /// Loads the model of a directory, or makes one of random weights if no directory is given.
         ///
-        /// @throws IOException when the directory has no model, or there is no room for one
+        /// @throws IOException when the directory has no model, or the disk has no room for a random one
         public static JlamaTextEngine open(Optional<Path> directory) throws IOException {
             return directory.isPresent()
                     ? new JlamaTextEngine(null, load(directory.get()))

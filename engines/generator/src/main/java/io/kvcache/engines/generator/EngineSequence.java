@@ -7,13 +7,13 @@ import java.lang.foreign.MemorySegment;
 /// **Threads.** One at a time.
 public interface EngineSequence extends AutoCloseable {
 
-    /// Tokens whose state is here.
+    /// Returns the number of tokens whose state the sequence has.
     int tokenCount();
 
-    /// The first blocks, to copy them out, or in where there are no tokens yet.
+    /// Returns the first blocks, to copy them out, or to copy them in if the sequence has no tokens yet.
     SequenceBlockCopier blocks(int count);
 
-    /// Says that of what was copied in, the first tokens are right; the rest is forgotten.
+    /// Keeps the first tokens of the copied state, which are right, and discards the rest.
     ///
     /// @param count whole blocks
     void truncate(int count);

@@ -5,7 +5,7 @@ package io.kvcache.engines.generator;
 /// @param tokens in their order
 /// @param firstLogits what the model said of every token of the vocabulary at the end of the prompt, for
 ///     a temperature of 0; weights to be drawn by for another
-/// @param endReason why there are no more
+/// @param endReason why the generation ended
 /// @param promptTokens of the prompt
 /// @param cachedTokens of the prompt, whose keys and values came from the store
 /// @param verified whether they were computed all the same and compared; those that differed do not count

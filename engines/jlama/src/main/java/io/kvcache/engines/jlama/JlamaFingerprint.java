@@ -104,7 +104,7 @@ public record JlamaFingerprint(
         private WeightsDigest() {}
 
         /// @return 64 hexadecimal digits
-        /// @throws IOException when a file cannot be read, or there are no weights
+        /// @throws IOException when a file cannot be read, or the directory has no weights
         static String of(Path directory) throws IOException {
             List<Path> files;
             try (Stream<Path> all = Files.list(directory)) {

@@ -8,8 +8,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Turns the tokens of one answer into text, as they come.
 ///
-/// A character may be spread over several tokens of one byte each; they are kept until it is whole.
-/// (Jlama's own decoder keeps them from one answer to the next.) Bytes that are no UTF-8 become U+FFFD.
+/// A character may be spread over several tokens of one byte each. The decoder keeps them until the character is
+/// whole. (Jlama's own decoder keeps them from one answer to the next.) Bytes that are not UTF-8 become U+FFFD.
 ///
 /// **Threads.** Those that generate, one at a time: Jlama's decoder is shared below.
 public final class TextDecoder {

@@ -19,12 +19,14 @@ import java.util.List;
 import java.util.random.RandomGenerator;
 import org.jspecify.annotations.Nullable;
 
-/// A chat model whose requests skip the prefill of what the store has: there are no sessions, a chat
-/// that goes on is found by its beginning. [CachedTokenUsage] says how much it was.
+/// A chat model whose requests skip the prefill of the tokens in the store.
 ///
-/// Takes text of system, user and model, and of a request's parameters `temperature`, `maxOutputTokens`
-/// and `stopSequences`. Tools, formats, pictures and other ways of choosing a token are refused, since
-/// they would be ignored.
+/// It has no sessions: the store finds the state of a chat by its first tokens. [CachedTokenUsage] tells how many
+/// tokens came from the store.
+///
+/// The model takes text messages of system, user and model, and a request's parameters `temperature`,
+/// `maxOutputTokens` and `stopSequences`. It rejects tools, formats, pictures and other sampling parameters,
+/// since it would ignore them.
 ///
 /// **Ownership.** The generator stays the caller's.
 ///

@@ -31,7 +31,7 @@ final class LlamaContext implements AutoCloseable {
 
     /// @param model of the library
     /// @param contextTokens that the sequence may have
-    /// @throws IllegalStateException when there is no memory for it
+    /// @throws IllegalStateException when llama.cpp cannot make the context, perhaps for lack of memory
     LlamaContext(LlamaLibrary library, MemorySegment model, LlamaOptions options, int contextTokens) {
         calls = library.api();
         batch = Math.min(MAX_BATCH_TOKENS, contextTokens);
@@ -45,12 +45,12 @@ final class LlamaContext implements AutoCloseable {
         tokens = arena.allocate(JAVA_INT, batch);
     }
 
-    /// Computes tokens `[from, to)` of a sequence, of which those before are here.
+    /// Computes tokens `[from, to)` of a sequence. The context has the state of those before.
     ///
     /// A token that is computed alone goes through other kernels than one of many, and its last bits may
-    /// differ. So none is left over, unless it was the only one.
+    /// differ. So no batch leaves a single token for the next one, unless it has at most two itself.
     ///
-    /// @throws IllegalArgumentException when a token is none of the model's; llama.cpp would end the process
+    /// @throws IllegalArgumentException when the model does not have a token; llama.cpp would end the process
     void decode(int[] sequence, int from, int to) {
         for (int i = from; i < to; i++) {
             if (sequence[i] < 0 || sequence[i] >= vocabulary) {

@@ -63,7 +63,7 @@ public final class LlamaLibrary {
 
     /// Loads the library that the user names, such as `libllama.so`.
     ///
-    /// @throws IOException when it cannot be read or is no library for this machine
+    /// @throws IOException when it cannot be read or is not a library for this machine
     /// @throws UnsupportedLlamaException when it is not as this adapter knows llama.cpp
     public static LlamaLibrary open(Path file) throws IOException {
         return open(file.toAbsolutePath(), file.toString());
@@ -84,10 +84,11 @@ public final class LlamaLibrary {
         }
     }
 
-    /// Loads the library in the jar of `de.kherud:llama`, which the user has added to the class path: by a
-    /// copy in a folder that no other user can look into, and that is gone afterwards.
+    /// Loads the library in the jar of `de.kherud:llama`, which the user has added to the class path.
     ///
-    /// @throws IOException when there is no such jar, or it has no library for this machine
+    /// It loads a copy in a folder that no other user can read, and deletes that folder afterwards.
+    ///
+    /// @throws IOException when the class path lacks that jar, or the jar has no library for this machine
     /// @throws UnsupportedLlamaException when it is not as this adapter knows llama.cpp
     public static LlamaLibrary bundled() throws IOException {
         String resource = RESOURCES + platform();

@@ -136,9 +136,9 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         return layout;
     }
 
-    /// A context without tokens, until it is [given back][#returnContext].
+    /// Lends a context without tokens, until it is [given back][#returnContext].
     ///
-    /// @throws IllegalStateException when there is no memory for a further one
+    /// @throws IllegalStateException when none is idle and llama.cpp cannot make another
     LlamaContext borrowContext() {
         @Nullable LlamaContext free;
         synchronized (idle) {
@@ -147,7 +147,7 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         return free == null ? newContext() : free;
     }
 
-    /// A context of the caller's own.
+    /// Returns a new context, which the caller closes.
     LlamaContext newContext() {
         return new LlamaContext(library, model, options, contextTokens);
     }

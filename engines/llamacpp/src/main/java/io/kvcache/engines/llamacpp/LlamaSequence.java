@@ -131,7 +131,7 @@ final class LlamaSequence implements EngineSequence {
         }
 
         /// @param logits by token
-        /// @throws IllegalStateException when they are no numbers
+        /// @throws IllegalStateException when the highest logit is not finite
         int sample(MemorySegment logits) {
             int count = Math.toIntExact(logits.byteSize() / Float.BYTES);
             int likeliest = 0;
