@@ -4,23 +4,24 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import org.agrona.concurrent.IdleStrategy;
 
-/// What a thread does that waits for the other side's bytes or room: spins for a bounded time, then sleeps,
-/// for longer the longer nothing happens.
+/// How a thread waits for bytes or room from the other side: it spins for a bounded time, then sleeps. The sleeps
+/// get longer while nothing happens.
 ///
-/// With few processors the other side may need the one that spins, so it spins for microseconds only. The sleeps
-/// stay short for long enough that two sides which wait for each other do not send each other to sleep. In the end
-/// it sleeps for 10 ms at a time, so that what is idle costs little, and the first request after that may take as
-/// long to be seen by the other side's connection, over UDP by two drivers before it. With processors to spare it
-/// spins for about a millisecond and never sleeps longer than one.
+/// **Shared processors.** The other side may need the processor that spins, so the thread spins for microseconds
+/// only. Its sleeps stay short long enough that two sides that wait for each other do not both fall into long
+/// sleeps. Finally it sleeps for 10 ms at a time, so that an idle connection costs little. Then the other side's
+/// connection may notice a first request 10 ms late, and over UDP two drivers before it may each do so too.
 ///
-/// What happens earns short sleeps. A connection has all of them back at once: what it hears is a request, or an
-/// answer. A driver has some back for each thing it does, as it hears of streams that live ten times a second, and
-/// all of them would keep it from ever sleeping long.
+/// **Dedicated processors.** The thread spins for about a millisecond and never sleeps longer than one.
+///
+/// Each event earns short sleeps. A connection regains all of them at once, since its events are requests and
+/// answers. A driver regains only some for each event: it hears of live streams ten times a second, and with all
+/// short sleeps it would never reach the long ones.
 ///
 /// Not safe for several threads.
 final class AdaptiveIdleStrategy implements IdleStrategy {
 
-    /// As long as a sleep takes at the least is added by the kernel: some 50 µs.
+    /// The kernel adds its least sleep of about 50 µs.
     private static final long SHORT_SLEEP_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
     private static final long LONG_SLEEP_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
@@ -31,8 +32,8 @@ final class AdaptiveIdleStrategy implements IdleStrategy {
 
     private static final int LONG_SLEEPS = 50;
 
-    /// Of both kinds, for each thing that a driver does: half a millisecond, and then about as long as one that
-    /// slept takes to answer.
+    /// Sleeps of both kinds that a driver earns for each event: half a millisecond of short ones, then about the
+    /// time that a sleeping side takes to answer.
     private static final int DRIVERS_SLEEPS = 8;
 
     private final int spins;
@@ -48,18 +49,18 @@ final class AdaptiveIdleStrategy implements IdleStrategy {
         this.earned = earned;
     }
 
-    /// Of a connection.
+    /// Returns a strategy for a connection's thread.
     static AdaptiveIdleStrategy forConnection(boolean dedicated) {
         return new AdaptiveIdleStrategy(dedicated, SHORT_SLEEPS);
     }
 
-    /// Of a driver's threads, which all connections need when a part of a term is used up, and over UDP for
-    /// every byte, and of those that hear from it.
+    /// Returns a strategy for a thread of a driver, or of a client that listens to one. All connections need the
+    /// driver when a part of a term is used up, and over UDP for every byte.
     static AdaptiveIdleStrategy forDriver(boolean dedicated) {
         return new AdaptiveIdleStrategy(dedicated, DRIVERS_SLEEPS);
     }
 
-    /// Something happened.
+    /// Restarts spinning and regains short sleeps after an event.
     @Override
     public void reset() {
         tries = 0;
@@ -67,7 +68,7 @@ final class AdaptiveIdleStrategy implements IdleStrategy {
         longSleeps = Math.min(LONG_SLEEPS, longSleeps + earned);
     }
 
-    /// Nothing happened.
+    /// Spins or sleeps once, as nothing happened.
     @Override
     public void idle() {
         if (tries < spins) {
@@ -78,7 +79,7 @@ final class AdaptiveIdleStrategy implements IdleStrategy {
         }
     }
 
-    /// How long to sleep, and one such sleep less.
+    /// Returns the length of the next sleep and uses it up.
     long nextSleepNanos() {
         if (shortSleeps > 0) {
             shortSleeps--;

@@ -21,37 +21,37 @@ import org.agrona.concurrent.UnsafeBuffer;
 import org.agrona.concurrent.status.AtomicCounter;
 import org.jspecify.annotations.Nullable;
 
-/// A client of a media driver, and the driver if it is embedded: shared by the connections that go through
-/// it, closed by the last of them.
+/// A client of a media driver, and the driver if it is embedded. The connections through it share it, and the
+/// last one closes it.
 ///
-/// What is mapped goes with the client, so a caller must retain it before it touches a stream.
+/// The client's end unmaps its streams, so a caller must retain it before it touches a stream.
 ///
 /// **Threads.** Any.
 final class AeronDriver {
 
     private static final System.Logger LOG = System.getLogger(AeronDriver.class.getName());
 
-    /// How long a process may be dead or stopped before its streams end. A server's leases last longer.
+    /// Streams of a process end when it has been dead or stopped for this long. A server's leases last longer.
     private static final long LIVENESS_NANOS = TimeUnit.SECONDS.toNanos(5);
 
-    /// After the driver went silent.
+    /// A client gives the driver up after this time of silence.
     private static final long DRIVER_TIMEOUT_MILLIS = 4_000;
 
-    /// How late time-outs and lost peers may be noticed.
+    /// Most delay until the driver notices a timeout or a lost peer.
     private static final long TIMER_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-    /// How late an answer of the driver may be heard: while a connection is opened, never while it is used.
+    /// Most delay until a client hears an answer of the driver. It affects the opening of a connection only.
     private static final long CONDUCTOR_IDLE_NANOS = TimeUnit.MILLISECONDS.toNanos(4);
 
-    /// What an embedded driver gets to tell over UDP that streams have ended, which it says ten times a second;
-    /// without it the other side waits until it takes them for dead.
+    /// Time for an embedded driver to announce over UDP that streams have ended, ten times a second. Otherwise the
+    /// other side waits for the liveness timeout.
     private static final long LINGER_NANOS = TimeUnit.MILLISECONDS.toNanos(250);
 
-    /// The least that Aeron takes: room for 8,192 counters, and four times as much for their names. Its
-    /// own choice would take most of a container's shared memory.
+    /// Aeron's minimum: room for 8,192 counters, and four times as much for their names. Its default would take
+    /// most of a container's shared memory.
     private static final int COUNTERS_BYTES = 1 << 20;
 
-    /// Of a driver's own files: commands, counters and what was lost.
+    /// Bytes of a driver's own files: commands, counters and the loss report.
     private static final long DRIVER_BYTES = 12 << 20;
 
     private final Aeron aeron;
@@ -60,7 +60,7 @@ final class AeronDriver {
     private final boolean lingers;
     private int users = 1;
 
-    /// @param lingers whether an embedded driver has something to tell others when its streams end
+    /// @param lingers whether an embedded driver must announce the end of its streams to other drivers
     private AeronDriver(Aeron aeron, @Nullable MediaDriver driver, @Nullable DriverDirectory folder, boolean lingers) {
         this.lingers = lingers;
         this.aeron = aeron;
@@ -68,7 +68,7 @@ final class AeronDriver {
         this.folder = folder;
     }
 
-    /// For a server: embeds a driver unless the address names one.
+    /// Returns the driver for a server: an embedded one, unless the address names one.
     static AeronDriver forServer(AeronAddress address) throws IOException {
         Path external = address.driver();
         if (external != null) {
@@ -78,7 +78,8 @@ final class AeronDriver {
         return embed(address, named == null ? DriverDirectory.createTemporary() : DriverDirectory.claim(named));
     }
 
-    /// For a client: over IPC there is the server's driver, over UDP a client has its own.
+    /// Returns the driver for a client: over IPC the server's driver, over UDP an embedded one. An address may name
+    /// another one.
     static AeronDriver forClient(AeronAddress address) throws IOException {
         Path external = address.driver();
         Path folder = address.folder();
@@ -156,7 +157,7 @@ final class AeronDriver {
                 .ipcTermBufferLength(address.termBytes())
                 .publicationTermBufferLength(address.termBytes())
                 .receiveChannelEndpointSupplier(new TermLengthGuard(address.termBytes()))
-                // A sparse file is found to have no room when it is written to, and that ends the process.
+                // With a sparse file, a lack of disk space shows only at a write, and ends the process.
                 .termBufferSparseFile(false)
                 .timerIntervalNs(TIMER_NANOS)
                 .clientLivenessTimeoutNs(LIVENESS_NANOS)
@@ -179,15 +180,15 @@ final class AeronDriver {
         return aeron;
     }
 
-    /// Whether it has ended by itself: after a pause of this process, or of the driver's, that was longer than
-    /// the driver may be silent. Its streams are closed, and it opens no others.
+    /// Returns whether the client has closed itself, after a pause of this process or of the driver that was longer
+    /// than the driver timeout. Then its streams are closed, and it opens no others.
     boolean isClosed() {
         return aeron.isClosed();
     }
 
-    /// One more user.
+    /// Adds a user.
     ///
-    /// @return false when it is closed, or of no use any more
+    /// @return false when it is closed
     synchronized boolean retain() {
         if (users == 0 || aeron.isClosed()) {
             return false;
@@ -196,7 +197,7 @@ final class AeronDriver {
         return true;
     }
 
-    /// One user less; the last one closes.
+    /// Removes a user. The last one closes the client and an embedded driver.
     void release() {
         synchronized (this) {
             if (--users > 0) {
@@ -211,19 +212,19 @@ final class AeronDriver {
         CloseHelper.quietClose(folder);
     }
 
-    /// Takes no streams over UDP whose terms are much longer than usual, but for those as long as this side's own.
-    /// The sender says how long they are, up to 1 GiB, and the driver allocates three of them before any
-    /// authentication: one message took 3 GiB of shared memory.
+    /// Rejects streams over UDP with terms longer than 4 MiB, or than this side's own if these are longer.
     ///
-    /// That is a limit of each message, not of how many come: a sender that reaches the port can still use up
-    /// memory.
+    /// The sender chooses the length, up to 1 GiB, and the driver allocates three terms before any authentication.
+    /// One message took 3 GiB of shared memory.
+    ///
+    /// This limits each message, not their number: a sender that reaches the port can still use up memory.
     ///
     /// **Threads.** The driver's.
     private static final class TermLengthGuard implements ReceiveChannelEndpointSupplier {
 
         private static final System.Logger LOG = System.getLogger(TermLengthGuard.class.getName());
 
-        /// Of terms that need not be this side's own: four times as long as they are by default.
+        /// Longest term that is accepted whatever this side's own length: four times the default length.
         private static final int DEFAULT_MAX_BYTES = 4 << 20;
 
         private final int maxBytes;
@@ -257,7 +258,7 @@ final class AeronDriver {
             return false;
         }
 
-        /// What the driver lets others extend to see its messages.
+        /// The driver's extension point that sees its setup messages.
         private final class Receiver extends ReceiveChannelEndpoint {
 
             Receiver(

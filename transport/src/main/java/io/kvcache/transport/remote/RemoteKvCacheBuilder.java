@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 
-/// How a [RemoteKvCache] connects. Not for use by several threads.
+/// Builds a [RemoteKvCache]. Not safe for several threads.
 public final class RemoteKvCacheBuilder {
 
     private static final int MAX_CONNECTIONS = 64;
@@ -46,13 +46,13 @@ public final class RemoteKvCacheBuilder {
         this.addresses = routes;
     }
 
-    /// Over anything that opens connections.
+    /// Creates a builder for a cache over any connector.
     public RemoteKvCacheBuilder(Connector connector) {
         this(List.of(new RemoteAddress(connector)));
     }
 
-    /// The secret that the server asks for, at least 16 bytes of UTF-8. With one, the server must prove
-    /// that it knows it too.
+    /// Sets the secret that the server requires, at least 16 bytes of UTF-8. Then the server must prove that it
+    /// knows the secret too.
     public RemoteKvCacheBuilder secret(String value) {
         byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
         if (bytes.length < Secret.MIN_SHARED_BYTES) {
@@ -63,8 +63,8 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// The certificates that are trusted for servers at addresses `tls:host:port`: those in a file and those that
-    /// they have signed. Unless set, the authorities that the JVM knows.
+    /// Sets the trusted certificates for servers at addresses `tls:host:port`: the client trusts these certificates
+    /// and those signed by them. By default it trusts the authorities that the JVM knows.
     ///
     /// @param pem one or more certificates
     /// @throws UncheckedIOException when the file cannot be used
@@ -87,14 +87,14 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// The tenant of this client; a server with tenants lets it use namespaces of this tenant alone. None unless
-    /// set.
+    /// Sets the tenant of this client; default none. A server with tenants allows it only the namespaces of this
+    /// tenant.
     public RemoteKvCacheBuilder tenant(String value) {
         tenant = value;
         return this;
     }
 
-    /// Connections that carry blocks, 1 to 64; one more carries everything else. 2 unless set.
+    /// Sets the number of connections for blocks, 1 to 64; default 2. One more connection carries everything else.
     public RemoteKvCacheBuilder connections(int count) {
         if (count < 1 || count > MAX_CONNECTIONS) {
             throw new IllegalArgumentException("connections = " + count + "; allowed: 1 to " + MAX_CONNECTIONS);
@@ -103,23 +103,23 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// How long an answer may take, beside what a call itself may wait, 10 ms to 10 minutes; 5 seconds
-    /// unless set.
+    /// Sets the request timeout, 10 ms to 10 minutes; default 5 seconds. A call's own timeout is added to it.
     public RemoteKvCacheBuilder requestTimeout(Duration value) {
         requestTimeout = checked("requestTimeout", value);
         return this;
     }
 
-    /// How long the server keeps what this client holds when it does not hear of it, 10 ms to 10 minutes
-    /// or what the server allows; 10 seconds unless set.
+    /// Sets how long the server keeps the leases of this client without a message from it, 10 ms to 10 minutes;
+    /// default 10 seconds. The server may allow less.
     public RemoteKvCacheBuilder lease(Duration value) {
         lease = checked("lease", value);
         return this;
     }
 
-    /// How long after another server has taken over those before it in the list are asked whether they are there
-    /// again, 10 ms to 10 minutes; then twice as long each time, up to 30 seconds. Zero to stay with the present
-    /// server until it fails. One second unless set.
+    /// Sets the delay before failback, 10 ms to 10 minutes; default 1 second.
+    ///
+    /// After a failover, the client tries the servers earlier in the list again after this delay. The delay then
+    /// doubles each time, up to 30 seconds. With zero, the client stays with the current server until it fails.
     public RemoteKvCacheBuilder failbackAfter(Duration value) {
         failbackAfter = value.isZero() ? value : checked("failbackAfter", value);
         return this;
@@ -133,8 +133,8 @@ public final class RemoteKvCacheBuilder {
         return value;
     }
 
-    /// Memory for blocks and objects that arrive or are being written, 1 MiB and up; 512 MiB unless set.
-    /// It is taken as it is needed, and kept.
+    /// Sets the bytes of memory for blocks and objects that arrive or are being written, 1 MiB and up; default
+    /// 512 MiB. The cache allocates it on demand and keeps it.
     public RemoteKvCacheBuilder memoryBytes(long bytes) {
         if (bytes < 1 << 20) {
             throw new IllegalArgumentException("memoryBytes = " + bytes + "; allowed: " + (1 << 20) + " and up");
@@ -143,22 +143,26 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// Whether segments throw once their table, view or writer is closed, at some ten microseconds each.
+    /// Sets whether segments throw after their table, view or writer is closed. This costs about ten microseconds
+    /// for each.
     public RemoteKvCacheBuilder checked(boolean value) {
         checked = value;
         return this;
     }
 
-    /// Whether the memory of a server on this host is read in place; unless set, [SharedMemoryMode#REQUIRED]
-    /// for addresses `shm:host:port`, [SharedMemoryMode#OFF] for `ucx:…` and [SharedMemoryMode#AUTO] for others.
+    /// Sets whether the client reads the memory of a server on this host in place. The default is
+    /// [SharedMemoryMode#REQUIRED] for addresses `shm:host:port`, [SharedMemoryMode#OFF] for `ucx:…` and
+    /// [SharedMemoryMode#AUTO] for others.
     public RemoteKvCacheBuilder sharedMemory(SharedMemoryMode value) {
         sharedMemory = value;
         return this;
     }
 
-    /// Memory shared with a server on this host for what is put, 4 KiB and up, or 0 for none; 64 MiB unless
-    /// set. It is asked for at the first put, where the server's own memory is read in place, and the server
-    /// may give less. What finds no room there is sent.
+    /// Sets the bytes of memory shared with a server on this host for puts, 4 KiB and up, or 0 for none; default
+    /// 64 MiB.
+    ///
+    /// If the client reads the server's memory in place, it requests the staging memory at the first put. The
+    /// server may give less. The client sends a block that does not fit there.
     public RemoteKvCacheBuilder stagingBytes(long bytes) {
         if (bytes != 0 && bytes < Pages.BYTES) {
             throw new IllegalArgumentException(
@@ -168,15 +172,15 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// Whether closing throws while tables, views or writers are open.
+    /// Sets whether closing the cache throws while tables, views or writers are open.
     public RemoteKvCacheBuilder strict(boolean value) {
         strict = value;
         return this;
     }
 
-    /// Connects, to the first of the servers that lets it.
+    /// Connects to the first server that accepts this client.
     ///
-    /// @throws UncheckedIOException when none of them can be reached, or each refuses this client
+    /// @throws UncheckedIOException when no server is reachable, or each rejects this client
     public RemoteKvCache connect() {
         List<ServerList.Server> ways = addresses.stream()
                 .map(address -> address.toServer(this::trusted, options(address)))
@@ -215,10 +219,10 @@ public final class RemoteKvCacheBuilder {
                 failbackAfter);
     }
 
-    /// What an address says: how connections are opened, and how blocks are to come.
+    /// A parsed address: the way to open connections, and the way to transfer blocks.
     ///
-    /// @param choice makes what opens connections
-    /// @param sharedMemory whether the server's memory is read in place
+    /// @param choice makes the connector
+    /// @param sharedMemory whether the client reads the server's memory in place
     /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
     record RemoteAddress(
             ConnectorChoice choice,
@@ -230,27 +234,27 @@ public final class RemoteKvCacheBuilder {
         private static final String AUTO = "auto:";
         private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
 
-        /// How connections are opened.
+        /// The way to open connections.
         sealed interface ConnectorChoice {
 
-            /// As it is.
+            /// By the given connector.
             record Plain(Connector connector) implements ConnectorChoice {}
 
             /// Behind TLS.
             record Tls(String host, int port) implements ConnectorChoice {}
 
-            /// By what is fastest.
+            /// By the fastest transport that the server offers.
             record Auto(TransportSelector selector) implements ConnectorChoice {}
         }
 
-        /// Over anything that opens connections.
+        /// Creates an address from any connector.
         RemoteAddress(Connector connector) {
             this(new ConnectorChoice.Plain(connector), SharedMemoryMode.AUTO, null);
         }
 
-        /// What Aeron needs is loaded for its own addresses alone.
+        /// Returns the parsed address. Loads Aeron's classes only for addresses of Aeron.
         ///
-        /// @throws IllegalArgumentException when it is none
+        /// @throws IllegalArgumentException when the text is not an address
         static RemoteAddress of(String address) {
             if (address.startsWith(AeronConnector.SCHEME)) {
                 return new RemoteAddress(new AeronConnector(address));

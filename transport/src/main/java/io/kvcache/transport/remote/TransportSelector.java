@@ -21,12 +21,12 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Chooses between TCP and Aeron's UDP to one server that may offer both: by which bytes go there
-/// and back faster. It asks over TCP what there is, measures each way for 50 ms at most, and
-/// believes that for ten minutes or until the way that it has taken fails.
+/// Chooses the faster of TCP and Aeron's UDP to one server that may offer both.
 ///
-/// Aeron is loaded when a server offers it, and not before. Opening it takes as long as that takes,
-/// two seconds at most.
+/// It asks over TCP for the server's offers and measures the round trip of bytes over each transport, for 50 ms at
+/// most. It keeps the choice for ten minutes, or until the chosen transport fails.
+///
+/// It loads Aeron only when a server offers it. That delays the opening by two seconds at most.
 ///
 /// **Threads.** Any; one measures at a time.
 final class TransportSelector {
@@ -37,11 +37,11 @@ final class TransportSelector {
     private static final long MAX_CONNECT_NANOS = TimeUnit.SECONDS.toNanos(2);
     private static final double MEGABYTE = 1e6;
 
-    /// Of all addresses of Aeron's only this one leads to another host; where bytes are shared by
-    /// files, a server that lies could name any.
+    /// The only form of Aeron address that a server may offer, since it leads to another host. A malicious server
+    /// could name any file in an address that shares memory by files.
     private static final Pattern UDP = Pattern.compile("aeron:udp\\?endpoint=([^|?\\s\\p{Cntrl}]{1,255}):(\\d{1,5})");
 
-    /// Of an offer that is none, in logs and statistics.
+    /// Most characters of an invalid offer in logs and statistics.
     private static final int MAX_SHOWN_CHARS = 300;
 
     private static final Pattern ANY_HOST = Pattern.compile("0\\.0\\.0\\.0|\\[[0:]*]");
@@ -51,9 +51,9 @@ final class TransportSelector {
     private @Nullable SelectedTransport selected;
     private long chosenAt;
 
-    /// What is taken.
+    /// The chosen transport.
     ///
-    /// @param reason in words
+    /// @param reason for people
     record SelectedTransport(Connector connector, String reason) {}
 
     TransportSelector(String host, int port) {
@@ -61,10 +61,10 @@ final class TransportSelector {
         this.host = host;
     }
 
-    /// What to take now.
+    /// Returns the transport to use now. Measures again if the last choice is too old.
     ///
     /// @throws IOException when the server cannot be reached over TCP
-    /// @throws RpcException when it does not want this client
+    /// @throws RpcException when the server rejects this client
     synchronized SelectedTransport select(RemoteOptions options, CallTimeouts callTimeouts)
             throws IOException, RpcException {
         SelectedTransport chosen = selected;
@@ -78,7 +78,7 @@ final class TransportSelector {
         return chosen;
     }
 
-    /// What was taken does not lead there any more.
+    /// Forgets the choice, as the chosen transport has failed.
     synchronized void invalidate() {
         selected = null;
     }
@@ -147,7 +147,7 @@ final class TransportSelector {
         }
     }
 
-    /// Opens connections to be measured; each is a session of its own, which ends with it.
+    /// Opens connections to be measured. Each has a session of its own, which ends with it.
     private record ProbeConnections(RemoteOptions options, CallTimeouts callTimeouts) {
 
         DataConnection connect(Connector connector, long patienceNanos) throws IOException, RpcException {
@@ -162,19 +162,19 @@ final class TransportSelector {
         return "auto:" + tcp;
     }
 
-    /// How fast bytes go over one connection: some there and as many back, again for a short time.
+    /// Measures the bandwidth of one connection: sends bytes and gets as many back, repeatedly for a short time.
     static final class BandwidthProbe implements DataConnection.ReplyHandler {
 
-        /// All that one connection is measured for. What has not come by then is not waited for, which
-        /// [CallTimeouts] may notice 20 ms late.
+        /// Time limit for measuring one connection. The probe does not wait for later replies. [CallTimeouts] may
+        /// notice the limit 20 ms late.
         static final long MAX_PROBE_NANOS = TimeUnit.MILLISECONDS.toNanos(50);
 
-        /// As long it goes on beginning; what is begun may take the rest.
+        /// New rounds start only within this time. The last one may take the rest of the limit.
         private static final long START_WINDOW_NANOS = TimeUnit.MILLISECONDS.toNanos(35);
 
         private static final int MAX_ROUNDS = 12;
 
-        /// Of the first round, so that a slow way has been measured by something too.
+        /// Bytes of the first round: few, so that a slow connection completes at least one.
         private static final int FIRST_BYTES = 16 << 10;
 
         private static final int BYTES = 256 << 10;
@@ -188,8 +188,8 @@ final class TransportSelector {
             left = bytes;
         }
 
-        /// Bytes a second, both ways together, of what came back in time; 0 of nothing. The connection
-        /// may be broken afterwards.
+        /// Returns the bytes a second of the best round that ended in time, both directions together, or 0 if none
+        /// did. The connection may be broken afterwards.
         static double bytesPerSecond(DataConnection line) {
             long start = System.nanoTime();
             double best = 0;
