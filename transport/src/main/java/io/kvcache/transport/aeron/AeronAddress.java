@@ -8,12 +8,12 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Where a cache is served over Aeron: `aeron:ipc` or `aeron:udp?endpoint=host:port`, with more after `?`
-/// and `|`. Loads nothing of Aeron.
+/// The address of a cache over Aeron: `aeron:ipc` or `aeron:udp?endpoint=host:port`, with parameters after `?`
+/// and `|`. Loads no class of Aeron.
 ///
 /// @param text as it was given
 /// @param endpoint host and port of the server, empty for IPC
-/// @param folder where an embedded driver has its directory, or null for one that has no name
+/// @param folder parent of an embedded driver's directory, or null for a temporary one
 /// @param driver directory of a media driver that runs by itself, or null to embed one
 /// @param termBytes of each of the three terms of a stream, a power of two
 /// @param mtuBytes of a UDP message, a multiple of 32
@@ -35,7 +35,7 @@ public record AeronAddress(
     /// shared memory.
     private static final int TERM_BYTES = 1 << 20;
 
-    /// What networks with large frames carry in one; Aeron's own limit is 65,504.
+    /// Default size that a network with large frames carries in one. Aeron's own limit is 65,504.
     private static final int MTU_BYTES = 8 << 10;
 
     private static final int MAX_MTU_BYTES = 65_504;
@@ -147,12 +147,12 @@ public record AeronAddress(
         return new IllegalArgumentException("%s = \"%s\"; allowed: %s".formatted(what, value, allowed));
     }
 
-    /// Where a server of this user is, if nothing else is said.
+    /// Returns the default folder of a server of this user.
     private static Path defaultDirectory() {
         return defaultDirectory("");
     }
 
-    /// Where a server of this user is that has something to be told apart by, such as a port.
+    /// Returns the folder of a server of this user with a distinguishing suffix, such as a port.
     ///
     /// @param suffix of the folder's name
     public static Path defaultDirectory(String suffix) {
@@ -161,12 +161,12 @@ public record AeronAddress(
         return base.resolve("kvcache-aeron-" + System.getProperty("user.name") + suffix);
     }
 
-    /// Whether it is of processes on one host.
+    /// Returns whether the address is for processes on one host.
     public boolean isIpc() {
         return endpoint.isEmpty();
     }
 
-    /// Host and port of a server over UDP, looked up; unresolved if the host is unknown.
+    /// Returns the resolved host and port of a server over UDP. Unresolved if the host is unknown.
     public InetSocketAddress socketAddress() {
         int colon = endpoint.lastIndexOf(':');
         String host = endpoint.substring(0, colon);
@@ -174,28 +174,28 @@ public record AeronAddress(
         return new InetSocketAddress(bare, Integer.parseInt(endpoint.substring(colon + 1)));
     }
 
-    /// What a connection takes of the file system that the driver's folder is in, on each side that has a
+    /// Returns the bytes that a connection takes in the file system of the driver's folder, on each side with a
     /// driver.
     long connectionBytes() {
         return STREAMS * (TERMS * (long) termBytes + LOG_META_BYTES);
     }
 
-    /// The channel in Aeron's own words.
+    /// Returns the channel in Aeron's own syntax.
     ///
-    /// @param at host and port; nothing for IPC
+    /// @param at host and port; empty for IPC
     String channel(String at) {
         String sizes = "term-length=%d|mtu=%d".formatted(termBytes, messageBytes());
         return isIpc() ? IPC + "?" + sizes : UDP + "?endpoint=" + at + "|" + sizes;
     }
 
-    /// The most that is claimed at a time, with its header: Aeron allows an eighth of a term.
+    /// Returns the most bytes of one claim, with its header. Aeron allows an eighth of a term.
     int messageBytes() {
         return Math.min(isIpc() ? MAX_MTU_BYTES : mtuBytes, termBytes / 8);
     }
 
-    /// What a client connects to.
+    /// Returns the address that a client connects to.
     ///
-    /// @param at host and port that the server got; nothing for IPC
+    /// @param at host and port that the server got; empty for IPC
     String clientAddress(String at) {
         if (!isIpc()) {
             return UDP + "?endpoint=" + at;

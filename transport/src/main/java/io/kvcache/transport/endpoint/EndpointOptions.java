@@ -9,15 +9,15 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// How an endpoint treats its clients.
+/// The options of an endpoint: authentication, limits and timeouts of its clients.
 ///
 /// @param auth how clients authenticate
-/// @param limits how much of each they may have
-/// @param timeouts how long they may take
-/// @param namespaces which of them clients may use
-/// @param fabric where the store's slots can be read one-sided by clients that may see all of them, or null
+/// @param limits most resources that clients may use
+/// @param timeouts longest times that clients may take
+/// @param namespaces the namespaces that clients may use
+/// @param fabric describes the store's slots for one-sided reads by clients that may see all tenants, or null
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
-/// @param aeron where the same store is served over Aeron's UDP; see [#withAeron]
+/// @param aeron address of the same store over Aeron's UDP, or empty; see [#withAeron]
 public record EndpointOptions(
         EndpointAuth auth,
         Limits limits,
@@ -40,12 +40,12 @@ public record EndpointOptions(
             Map.of(),
             "");
 
-    /// How much clients may have at a time.
+    /// Limits of the resources that clients use at a time.
     ///
-    /// @param connections 1 to 65,536; and as many that have not authenticated
+    /// @param connections 1 to 65,536; as many more may be unauthenticated
     /// @param handles leases and reservations of one session, 1 to 1,048,576
-    /// @param pendingRequests requests of one session that wait for something, 1 to 65,536
-    /// @param heap of this process
+    /// @param pendingRequests waiting requests of one session, 1 to 65,536
+    /// @param heap limits for the heap of this process
     public record Limits(int connections, int handles, int pendingRequests, HeapLimits heap) {
 
         public Limits {
@@ -55,11 +55,11 @@ public record EndpointOptions(
         }
     }
 
-    /// How long clients may take, 10 ms to 10 minutes each.
+    /// Timeouts of clients, 10 ms to 10 minutes each.
     ///
-    /// @param maxLease how long one that is not heard of keeps what it has; clients may ask for less
-    /// @param stall how long one may take no bytes that it has asked for, or send none that it has begun
-    /// @param handshake how long one may take to authenticate
+    /// @param maxLease a silent client keeps its leases for this long; clients may ask for less
+    /// @param stall a client may leave requested bytes untaken, or a frame unfinished, for this long
+    /// @param handshake a client must authenticate within this time
     public record Timeouts(Duration maxLease, Duration stall, Duration handshake) {
 
         public Timeouts {
@@ -124,27 +124,31 @@ public record EndpointOptions(
         return new EndpointOptions(auth, limits, timeouts, other, fabric, domains, aeron);
     }
 
-    /// With slots that can be read one-sided, which must be those of the store that is served; null for
-    /// none.
+    /// Returns these options with slots for one-sided reads, or without if null. The slots must be those of the
+    /// served store.
     public EndpointOptions withFabric(@Nullable FabricDescriptor other) {
         return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, aeron);
     }
 
-    /// With the address of another endpoint of the same store and the same access,
-    /// `aeron:udp?endpoint=host:port`: a client that connects to `auto:host:port` is told, and
-    /// takes what is faster; nothing for none.
+    /// Returns these options with the address of another endpoint, `aeron:udp?endpoint=host:port`, or without one
+    /// if empty.
+    ///
+    /// That endpoint must serve the same store with the same access. A client that connects to `auto:host:port`
+    /// learns the address and uses the faster endpoint.
     public EndpointOptions withAeron(String other) {
         return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other);
     }
 
-    /// With a store for tenants that may read each other: a trust domain. A client that may speak for one of them
-    /// only uses that store and no other; all others use the one that is served, or that of their own domain. So
-    /// where the store is shared ([io.kvcache.core.shm.SharedMemory]) they map what is theirs and nothing else.
+    /// Returns these options with a trust domain: a store for tenants that may read each other's blocks.
     ///
-    /// It takes an [EndpointAuth] by which tenants are told apart. The owner keeps the store, and closes the
-    /// endpoint first.
+    /// A client that may speak for only one of these tenants uses that store and no other. All other clients use
+    /// the served store, or that of their own domain. So with shared memory ([io.kvcache.core.shm.SharedMemory]), a
+    /// client maps only the store that it uses.
     ///
-    /// @throws IllegalArgumentException when one of them is in another domain already
+    /// A domain needs an [EndpointAuth] that tells tenants apart. The caller keeps the ownership of the store, and
+    /// closes the endpoint first.
+    ///
+    /// @throws IllegalArgumentException when a tenant is in another domain already
     public EndpointOptions withDomain(Set<String> tenants, KvCache store) {
         Map<String, KvCache> all = new HashMap<>(domains);
         for (String tenant : tenants) {
@@ -155,14 +159,14 @@ public record EndpointOptions(
         return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, all, aeron);
     }
 
-    /// How much of the heap clients may have an endpoint keep for them. What does not fit is refused; the
-    /// connection goes on.
+    /// Limits of the heap that an endpoint uses for its clients. It rejects a request that exceeds one, and the
+    /// connection stays open.
     ///
-    /// @param chainBlocks of one chain that a client tells, 1 to 16,777,216
-    /// @param connectionBytes that all chains told over one connection take, 1 KiB and up
-    /// @param chainBytes that all chains of all connections take, and of requests that wait, 1 KiB and up
-    /// @param snapshots that are made or read at one time, 1 to 1,024
-    /// @param snapshotEntries that one of them may have, 1 and up
+    /// @param chainBlocks blocks of one chain that a client sends, 1 to 16,777,216
+    /// @param connectionBytes bytes of all chains of one connection, 1 KiB and up
+    /// @param chainBytes bytes of all chains of all connections and of waiting requests, 1 KiB and up
+    /// @param snapshots snapshots that are made or read at one time, 1 to 1,024
+    /// @param snapshotEntries entries of one snapshot, 1 and up
     public record HeapLimits(
             int chainBlocks, long connectionBytes, long chainBytes, int snapshots, long snapshotEntries) {
 
@@ -174,7 +178,7 @@ public record EndpointOptions(
         private static final int DEFAULT_SNAPSHOTS = 2;
         private static final int MAX_SNAPSHOTS = 1024;
 
-        /// What an entry takes while a snapshot is made.
+        /// Heap bytes of an entry while a snapshot is made.
         private static final long ENTRY_BYTES = 250;
 
         public HeapLimits {
@@ -185,7 +189,7 @@ public record EndpointOptions(
             check("snapshotEntries", snapshotEntries, 1, Long.MAX_VALUE);
         }
 
-        /// Shares of a heap: an eighth of it for chains, and a quarter of that for those of one connection; an
+        /// Returns limits for a heap: an eighth of it for chains, a quarter of that for one connection, and an
         /// eighth for each of two snapshots.
         ///
         /// @param bytes of the heap, 1 MiB and up
@@ -203,16 +207,16 @@ public record EndpointOptions(
         }
     }
 
-    /// Which namespaces clients may use, beside the limits of [EndpointAuth].
+    /// Decides which namespaces clients may use, in addition to the rules of [EndpointAuth].
     ///
     /// **Threads.** Any.
     @FunctionalInterface
     public interface NamespaceFilter {
 
-        /// All of them.
+        /// Allows all namespaces.
         NamespaceFilter ALLOW_ALL = namespace -> null;
 
-        /// Why clients may not use a namespace, or null when they may.
+        /// Returns the reason why clients may not use a namespace, or null if they may.
         @Nullable
         String rejectionReason(Namespace namespace);
     }

@@ -10,9 +10,10 @@ import java.util.Iterator;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// Memory for blocks and objects that arrive or are about to leave: slots of whole pages, kept for the
-/// next of their size, within a bound. Slots in use and kept count together; those kept of other sizes
-/// make room.
+/// A pool of memory for blocks and objects that arrive or are about to be sent.
+///
+/// Slots have whole pages. The pool keeps a freed slot for the next request of its size. The limit covers slots in
+/// use and idle ones together, and the pool frees idle slots of other sizes to make room.
 ///
 /// **Threads.** Any.
 final class ReceiveBuffers {
@@ -57,7 +58,7 @@ final class ReceiveBuffers {
             return kept;
         }
 
-        /// Gives it back; the caller must not touch it afterwards.
+        /// Returns the slot to the pool. The caller must not touch it afterwards.
         @Override
         public void free() {
             ReceiveBuffers.this.free(this);
@@ -133,7 +134,7 @@ final class ReceiveBuffers {
         return usedBytes;
     }
 
-    /// Frees what is kept now, and the rest as it comes back.
+    /// Frees the idle slots now, and each slot in use when its owner returns it.
     synchronized void close() {
         closed = true;
         idle.values().forEach(slots -> slots.forEach(this::discard));

@@ -21,8 +21,10 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Pattern;
 
-/// The folder that a server says its files lie in. What it says is not trusted: only regular files in a folder that
-/// only this user can enter are mapped, so that no other user can have put them there or cut them short.
+/// The folder that contains a server's files, as the server names it.
+///
+/// The name is not trusted. This process maps only regular files in a folder that only this user can enter. So no
+/// other user can have put the files there or truncated them.
 final class SharedDirectory {
 
     private static final Set<PosixFilePermission> PRIVATE = PosixFilePermissions.fromString("rwx------");
@@ -107,9 +109,9 @@ final class SharedDirectory {
         return channel;
     }
 
-    /// How long files of another process stay mapped: until the last user has let them go.
+    /// Keeps files of another process mapped until the last user has released them.
     ///
-    /// **Ownership.** The caller that makes one uses it, and releases it once.
+    /// **Ownership.** The caller that makes one is its first user, and releases it once.
     ///
     /// **Threads.** Any.
     static final class SharedMapping {
@@ -124,12 +126,12 @@ final class SharedDirectory {
         private final Arena arena = Arena.ofShared();
         private final AtomicInteger users = new AtomicInteger(1);
 
-        /// What the files are mapped in.
+        /// Returns the arena of the mapped files.
         Arena arena() {
             return arena;
         }
 
-        /// Keeps it until [#release]; answers false when it is unmapped already.
+        /// Adds a user, until [#release]. Returns false when the files are unmapped already.
         boolean retain() {
             int now = users.get();
             while (now > 0 && !users.compareAndSet(now, now + 1)) {
@@ -138,7 +140,7 @@ final class SharedDirectory {
             return now > 0;
         }
 
-        /// Lets it go. After the last release it is unmapped, by a thread of its own: that may take a while.
+        /// Removes a user. The last release unmaps the files, in a thread of its own, as that may take a while.
         void release() {
             int left = users.decrementAndGet();
             assert left >= 0 : "released more often than retained";

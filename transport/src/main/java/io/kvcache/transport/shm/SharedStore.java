@@ -15,21 +15,20 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.IntToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// A store of another process, seen through its memory: blocks are looked up and copied without a message
-/// to it.
+/// A store of another process, read through its shared memory: it looks up and copies blocks without a message
+/// to that process.
 ///
-/// **What is copied without a lease** may be evicted meanwhile. So the generation of its record is read
-/// again after the copy, with a load-load fence between; if it has moved on, the copy is thrown away and
-/// the block is a miss. Memory that is mapped cannot be taken away: a server that dies leaves it as it was
-/// at that moment.
+/// **A copy without a lease** may race with an eviction. So it reads the generation of the record again after
+/// the copy, with a load-load fence between. If the generation has changed, it discards the copy, and the block
+/// is a miss. A server that dies cannot unmap the memory: it stays as it was at that moment.
 ///
-/// **Ownership.** The caller that opens it releases it. Each use, all methods but [#retain] and [#release], is
-/// between these two; the last release unmaps. So no caller meets memory that is not mapped any more.
+/// **Ownership.** The caller that opens it releases it. Callers use all methods but [#retain] and [#release] only
+/// between these two, and the last release unmaps. So no caller reads unmapped memory.
 ///
 /// **Threads.** Any.
 public final class SharedStore {
 
-    /// Where no server has told a namespace's number.
+    /// Stands for the namespace's number if no server has told it.
     public static final int ANY_NAMESPACE = -1;
 
     private final SharedMemoryFiles files;
@@ -53,9 +52,9 @@ public final class SharedStore {
 
     /// Maps the files of a store.
     ///
-    /// @param counters of what will be copied
-    /// @throws IOException when they are not there, not this user's, or not what they are said to be: on
-    ///     another host, for one
+    /// @param counters of the copies
+    /// @throws IOException when the files do not exist, are not this user's, or are not those that the server
+    ///     described, for example since it runs on another host
     public static SharedStore open(SharedMemoryFiles files, OneSidedCounters counters) throws IOException {
         SharedDirectory folder = new SharedDirectory(files);
         SharedMapping mapping = new SharedMapping();
@@ -78,14 +77,14 @@ public final class SharedStore {
         }
     }
 
-    /// What is mapped.
+    /// Returns the mapped files.
     public SharedMemoryFiles files() {
         return files;
     }
 
-    /// Keeps it mapped until [#release].
+    /// Keeps the files mapped until [#release].
     ///
-    /// @return false when it is not mapped any more, or the store has said that it serves no more
+    /// @return false when they are unmapped already, or the store has stopped serving
     public boolean retain() {
         boolean mapped = mapping.retain();
         if (mapped && !index.isServing()) {
@@ -95,18 +94,18 @@ public final class SharedStore {
         return mapped;
     }
 
-    /// Lets it go.
+    /// Ends a use. The last release unmaps the files.
     public void release() {
         mapping.release();
     }
 
-    /// A chain, and the number that its namespace has in the records, or [#ANY_NAMESPACE] when that is not known: a
-    /// caller that names blocks by keys may name another namespace's.
+    /// A chain, and the number of its namespace in the records, or [#ANY_NAMESPACE] if that is unknown. A lookup
+    /// checks the number, as a caller that uses raw keys can name another namespace's block.
     public record ChainQuery(BlockChain chain, int namespace) {}
 
-    /// How many leading blocks of a chain are in host memory, looking at `limit` at most.
+    /// Returns how many leading blocks of a chain are in host memory, of the first `limit`.
     ///
-    /// @return -1 when records moved under the look-up too often to tell
+    /// @return -1 when records changed too often during the lookup
     public int countResident(ChainQuery chainQuery, int limit) {
         return PrefixSearch.length(0, limit, block -> find(chainQuery, block));
     }
@@ -116,7 +115,7 @@ public final class SharedStore {
                 chainQuery, block, index.find(chainQuery.chain.keyHi(block), chainQuery.chain.keyLo(block)));
     }
 
-    /// A block of another namespace, or at another place of a chain, is not here.
+    /// Turns a block of another namespace, or at another depth of a chain, into a miss.
     private long missUnlessMatching(ChainQuery chainQuery, int block, long handle) {
         boolean another = RecordHandle.isFound(handle)
                 && ((chainQuery.namespace != ANY_NAMESPACE && index.namespace(handle) != chainQuery.namespace)
@@ -124,10 +123,10 @@ public final class SharedStore {
         return another ? RecordHandle.MISS : handle;
     }
 
-    /// How many leading blocks of a chain are in host memory or on disk.
+    /// Returns how many leading blocks of a chain are in host memory or on disk.
     ///
-    /// @param resident blocks of which that is known
-    /// @return -1 when records moved under the look-up too often to tell
+    /// @param resident leading blocks that the caller has found already
+    /// @return -1 when records changed too often during the lookup
     public int countKnown(ChainQuery chainQuery, int resident) {
         BlockChain chain = chainQuery.chain;
         return PrefixSearch.length(
@@ -137,13 +136,13 @@ public final class SharedStore {
                         missUnlessMatching(chainQuery, block, index.findKnown(chain.keyHi(block), chain.keyLo(block))));
     }
 
-    /// Copies leading blocks that are in host memory, from block `from` on, and stops at the first that is
-    /// not, or that went while it was copied.
+    /// Copies leading blocks in host memory, from block `from` on. Stops at the first block that is not there, or
+    /// that was evicted during its copy.
     ///
-    /// @param blockBytes of each
-    /// @param into each at least that large
-    /// @return blocks copied, and the handle of the last; -1 blocks when records moved under the look-up
-    ///     too often to tell
+    /// @param blockBytes bytes of each block
+    /// @param into targets of at least that size
+    /// @return the copied blocks, and the handle of the last; -1 blocks when records changed too often during the
+    ///     lookup
     public CopyResult copy(ChainQuery chainQuery, int from, long blockBytes, List<MemorySegment> into) {
         int limit = (int) Math.min(chainQuery.chain.length(), (long) from + into.size());
         int here = countResident(chainQuery, limit);

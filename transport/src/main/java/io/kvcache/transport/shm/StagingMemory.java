@@ -12,10 +12,10 @@ import java.util.Objects;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/// Memory that this process writes what it puts into, and a server on its host reads.
+/// Shared memory for puts: this process writes blocks into it, and a server on its host reads them.
 ///
-/// **Ownership.** The caller that opens it releases it. It stays mapped until that is done and the last span is
-/// given back, so no caller meets memory that is not there; a server that dies takes nothing away.
+/// **Ownership.** The caller that opens it releases it. It stays mapped until then, and until the last span is
+/// freed. So no caller touches unmapped memory. A server that dies cannot unmap it.
 ///
 /// **Threads.** Any.
 public final class StagingMemory {
@@ -30,10 +30,11 @@ public final class StagingMemory {
         free = new FirstFitAllocator(memory.byteSize());
     }
 
-    /// Maps it, writable.
+    /// Maps the staging memory, writable.
     ///
-    /// @param files of the store, which are mapped here
-    /// @throws IOException when it is not there, not this user's, or not what it is said to be
+    /// @param files of the store, which this process has mapped
+    /// @throws IOException when the file does not exist, is not this user's, or is not the one that the server
+    ///     described
     public static StagingMemory open(SharedMemoryFiles files, StagingDescriptor place) throws IOException {
         SharedMapping mapping = new SharedMapping();
         try {
@@ -49,7 +50,7 @@ public final class StagingMemory {
         }
     }
 
-    /// Some of it that one put has.
+    /// The part of the memory that one put uses.
     public final class Allocation {
 
         private final long offset;
@@ -61,12 +62,12 @@ public final class StagingMemory {
             this.size = size;
         }
 
-        /// Where it begins, as the server counts.
+        /// Returns the offset of its first byte, as the server counts.
         public long offset() {
             return offset;
         }
 
-        /// The first bytes of it; their contents are undefined.
+        /// Returns its first bytes. Their contents are undefined.
         public MemorySegment segment(long bytes) {
             return memory.asSlice(offset, Math.min(bytes, size));
         }
@@ -108,12 +109,12 @@ public final class StagingMemory {
         mapping.release();
     }
 
-    /// Whether all of it is free.
+    /// Returns whether all of the memory is free.
     synchronized boolean isUnused() {
         return free.isUnused(memory.byteSize());
     }
 
-    /// Lets it go.
+    /// Releases the mapping.
     public void release() {
         mapping.release();
     }
@@ -134,7 +135,7 @@ public final class StagingMemory {
             freeSizes.put(0L, bytes);
         }
 
-        /// Takes a part; answers its offset, or [#NONE].
+        /// Allocates a part. Returns its offset, or [#NONE].
         long allocate(long bytes) {
             long offset = firstFit(bytes);
             if (offset != NONE) {
@@ -155,7 +156,7 @@ public final class StagingMemory {
             return NONE;
         }
 
-        /// Gives a part back that was taken.
+        /// Frees an allocated part.
         void free(long offset, long bytes) {
             long begin = offset;
             long size = bytes;
@@ -168,7 +169,7 @@ public final class StagingMemory {
             freeSizes.put(begin, size + Objects.requireNonNullElse(after, 0L));
         }
 
-        /// Whether all of so many bytes are free.
+        /// Returns whether this many bytes are free.
         boolean isUnused(long bytes) {
             return freeSizes.size() == 1 && Objects.equals(freeSizes.get(0L), bytes);
         }
