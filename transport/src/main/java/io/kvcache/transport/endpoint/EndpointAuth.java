@@ -11,42 +11,42 @@ import org.jspecify.annotations.Nullable;
 /// How an endpoint authenticates clients, and which tenants they may speak for.
 public sealed interface EndpointAuth {
 
-    /// Any client, as any tenant: for loopback and trusted networks.
+    /// Accepts any client as any tenant: for loopback and trusted networks.
     record Unauthenticated() implements EndpointAuth {}
 
-    /// Clients that know one of these secrets, as any tenant.
+    /// Accepts a client that knows one of these secrets, as any tenant.
     record BySecret(List<Secret> secrets) implements EndpointAuth {
         public BySecret {
             secrets = List.copyOf(secrets);
         }
     }
 
-    /// Each tenant by one of its own secrets, and as itself only.
+    /// Accepts each tenant by one of its own secrets, and only as itself.
     record ByTenant(Map<String, List<Secret>> secrets) implements EndpointAuth {
         public ByTenant {
             secrets = Map.copyOf(secrets);
         }
     }
 
-    /// As another one says, but as one tenant only.
+    /// Authenticates by another rule, but accepts clients as one tenant only.
     record SingleTenant(String tenant, EndpointAuth auth) implements EndpointAuth {}
 
-    /// As is said at the moment of each handshake, so that secrets can change. Whether there are any
-    /// does not.
+    /// Authenticates by the rule that the source returns at each handshake, so that secrets can change. The source
+    /// must not switch between rules with secrets and rules without.
     record Reloadable(Supplier<EndpointAuth> source) implements EndpointAuth {}
 
     static EndpointAuth unauthenticated() {
         return new Unauthenticated();
     }
 
-    /// Clients that know this secret.
+    /// Returns a rule that accepts clients with this secret.
     ///
     /// @param secret at least 16 bytes of UTF-8
     static EndpointAuth secret(String secret) {
         return secrets(List.of(secret));
     }
 
-    /// Clients that know one of these secrets: two while one takes the place of the other.
+    /// Returns a rule that accepts clients with one of these secrets: two during a rotation.
     ///
     /// @param secrets each at least 16 bytes of UTF-8
     static EndpointAuth secrets(List<String> secrets) {
@@ -54,7 +54,7 @@ public sealed interface EndpointAuth {
                 secrets.stream().map(each -> validSecret("the secret", each)).toList());
     }
 
-    /// Tenants, each by its own secret.
+    /// Returns a rule that accepts each tenant by its own secret.
     ///
     /// @param secrets by tenant, each at least 16 bytes of UTF-8
     static EndpointAuth tenants(Map<String, String> secrets) {
@@ -62,7 +62,7 @@ public sealed interface EndpointAuth {
                 .collect(Collectors.toMap(Map.Entry::getKey, all -> List.of(all.getValue()))));
     }
 
-    /// Tenants, each by one of its own secrets.
+    /// Returns a rule that accepts each tenant by one of its own secrets.
     ///
     /// @param secrets by tenant, each at least 16 bytes of UTF-8
     static EndpointAuth tenantSecrets(Map<String, List<String>> secrets) {
@@ -83,12 +83,12 @@ public sealed interface EndpointAuth {
         return new Secret(bytes);
     }
 
-    /// What is said at this moment.
+    /// Returns the rule that applies now.
     default EndpointAuth current() {
         return this instanceof Reloadable reloadable ? reloadable.source.get().current() : this;
     }
 
-    /// Whether a proof is asked for.
+    /// Returns whether clients must prove that they know a secret.
     default boolean requiresProof() {
         return switch (this) {
             case Unauthenticated unauthenticated -> false;
@@ -99,8 +99,8 @@ public sealed interface EndpointAuth {
         };
     }
 
-    /// The secrets of a tenant, each of which is good; of an unknown one a random secret, so that it takes as long
-    /// to refuse.
+    /// Returns the valid secrets of a tenant. For an unknown tenant, returns a random secret, so that its rejection
+    /// takes as long.
     default List<Secret> secretsOf(String tenant) {
         return switch (this) {
             case Unauthenticated unauthenticated -> List.of(Secret.zeros(Secret.MIN_SHARED_BYTES));
@@ -111,7 +111,7 @@ public sealed interface EndpointAuth {
         };
     }
 
-    /// Whether each client is one of several tenants, by a secret of its own.
+    /// Returns whether several tenants have secrets of their own.
     default boolean separatesTenants() {
         return switch (this) {
             case Unauthenticated unauthenticated -> false;
@@ -122,7 +122,7 @@ public sealed interface EndpointAuth {
         };
     }
 
-    /// The only tenant whose namespaces a client of this tenant may use; null for any.
+    /// Returns the only tenant whose namespaces a client of this tenant may use, or null for any.
     default @Nullable String tenantRestriction(String tenant) {
         return switch (this) {
             case Unauthenticated unauthenticated -> null;

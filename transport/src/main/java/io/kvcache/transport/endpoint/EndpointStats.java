@@ -17,11 +17,11 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param requests of all kinds
 /// @param refusals replies that were not OK
 /// @param corrupt payloads that did not have their checksum
-/// @param wrongProofs handshakes that were refused because the secret was another one
-/// @param unseenProofs handshakes that were refused unseen, as there were too many wrong ones from there
-/// @param bytesIn of payloads
-/// @param bytesStaged copied out of memory that clients had written into
-/// @param bytesOut of payloads
+/// @param wrongProofs handshakes rejected for a wrong secret
+/// @param unseenProofs handshakes rejected without a check, after too many wrong ones from the same source
+/// @param bytesIn of payloads received
+/// @param bytesStaged copied out of staging memory that clients had written
+/// @param bytesOut of payloads sent
 /// @param closed connections, by reason
 public record EndpointStats(
         int connections,
@@ -45,7 +45,7 @@ public record EndpointStats(
         closed = Map.copyOf(closed);
     }
 
-    /// Of this endpoint and another one together.
+    /// Returns the sums of this endpoint and another one.
     public EndpointStats plus(EndpointStats other) {
         Map<DisconnectReason, Long> both = new EnumMap<>(DisconnectReason.class);
         both.putAll(closed);
@@ -69,14 +69,14 @@ public record EndpointStats(
                 both);
     }
 
-    /// What clients hold of the store.
+    /// Counts of leases or reservations that clients hold.
     ///
-    /// @param granted ever
-    /// @param ended given back by their clients, or used up
-    /// @param expired taken back, because the client's connection or its time was over
+    /// @param granted since the start
+    /// @param ended released by their clients, or used up
+    /// @param expired taken back, because the client's connection or lease had ended
     public record HandleCounts(long granted, long ended, long expired) {
 
-        /// Held now.
+        /// Returns the number held now.
         public long open() {
             return granted - ended - expired;
         }
@@ -86,7 +86,7 @@ public record EndpointStats(
         }
     }
 
-    /// Counts what [EndpointStats] tells. Any thread.
+    /// The counters behind [EndpointStats]. Any thread.
     static final class Counters {
 
         final LongAdder sessionsBegun = new LongAdder();

@@ -6,17 +6,16 @@ import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.List;
 
-/// Where a payload goes, and what happens when it is all there. The bytes are summed as they come, while
-/// the processor's caches still have them.
+/// The destination of a payload, and the listener for its completion. It adds the bytes to the checksum as they
+/// arrive, while the processor's caches still have them.
 ///
 /// Not safe for several threads.
 public final class PayloadSink {
 
-    /// What is asked for at once: what comes in one piece is still in a second-level cache when it is
-    /// summed.
+    /// Most bytes of one read: few enough to be still in a second-level cache when the checksum is computed.
     private static final int MAX_CHUNK_BYTES = 256 << 10;
 
-    /// Bytes that are not wanted; what several threads write here is never read.
+    /// Target of discarded bytes. Several threads write here, and none reads it.
     private static final ByteBuffer DISCARD_BUFFER = ByteBuffer.allocateDirect(64 << 10);
 
     private final boolean wanted;
@@ -27,18 +26,18 @@ public final class PayloadSink {
     private int piece;
     private ByteBuffer view;
 
-    /// Hears that a payload is complete.
+    /// Called when a payload is complete.
     @FunctionalInterface
     public interface CompletionListener {
 
         /// The payload is complete.
         ///
-        /// @param sum of the bytes so far; empty of one that was thrown away
+        /// @param sum of the bytes so far; empty for a discarded payload
         void onComplete(ChunkedCrc sum) throws ProtocolException;
     }
 
-    /// @param first where it begins
-    /// @param pieces all of them, if it does not end there
+    /// @param first the first piece
+    /// @param pieces all pieces, or empty for a single buffer
     private PayloadSink(
             ByteBuffer first,
             boolean wanted,
@@ -52,7 +51,8 @@ public final class PayloadSink {
         remaining = bytes;
     }
 
-    /// Into native memory, which must stay until `completionListener` is called or the connection is over.
+    /// Returns a sink into native memory, which must stay valid until `completionListener` is called or the
+    /// connection ends.
     ///
     /// @param pieces as large as the payload together
     public static PayloadSink into(List<MemorySegment> pieces, CompletionListener completionListener) {
@@ -63,18 +63,17 @@ public final class PayloadSink {
         return new PayloadSink(pieces.getFirst().asByteBuffer(), true, pieces, bytes, completionListener);
     }
 
-    /// Into one piece of native memory.
+    /// Returns a sink into one piece of native memory.
     public static PayloadSink into(ByteBuffer room, CompletionListener completionListener) {
         return new PayloadSink(room.clear(), true, List.of(), room.capacity(), completionListener);
     }
 
-    /// Nowhere.
+    /// Returns a sink that discards the bytes.
     public static PayloadSink discard(long bytes, CompletionListener completionListener) {
         return new PayloadSink(DISCARD_BUFFER.duplicate(), false, List.of(), bytes, completionListener);
     }
 
-    /// The same for the next payload, once the last one is there: for blocks of which many come, one after the
-    /// other.
+    /// Reuses this sink for the next payload after the last one is complete, for many blocks in a row.
     public PayloadSink reuse(ByteBuffer room) {
         view = room.clear();
         remaining = room.capacity();

@@ -119,7 +119,8 @@ public final class RemoteKvCacheBuilder {
     /// Sets the delay before failback, 10 ms to 10 minutes; default 1 second.
     ///
     /// After a failover, the client tries the servers earlier in the list again after this delay. The delay then
-    /// doubles each time, up to 30 seconds. With zero, the client stays with the current server until it fails.
+    /// doubles each time, up to 30 seconds or the given delay, whichever is longer. With zero, the client stays
+    /// with the current server until it fails.
     public RemoteKvCacheBuilder failbackAfter(Duration value) {
         failbackAfter = value.isZero() ? value : checked("failbackAfter", value);
         return this;

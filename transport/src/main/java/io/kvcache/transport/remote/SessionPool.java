@@ -17,15 +17,16 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps a session with a server: opens another one when it breaks, after pauses that grow, and
-/// registers there what was registered before. Of several servers it stays with one for as long as
-/// that lets it, goes on to the next in their order when it does not, and [goes back][Failback]
-/// when one before it is there again.
+/// Keeps a session with one of several servers.
+///
+/// When a session breaks, the pool opens another one, with growing pauses between attempts, and registers the
+/// same namespaces again. It stays with one server while that server accepts it, and otherwise tries the next
+/// ones in their order. It [fails back][Failback] when an earlier server is available again.
 final class SessionPool implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(SessionPool.class.getName());
 
-    /// How late a deadline may be noticed.
+    /// Most delay until an expired deadline is noticed.
     private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
@@ -41,7 +42,7 @@ final class SessionPool implements AutoCloseable {
     private volatile @Nullable RemoteSession current;
     private volatile boolean closed;
 
-    /// The way that worked last.
+    /// Index of the server that is used, or was used last.
     private volatile int currentServerIndex;
 
     private SessionPool(List<ServerList.Server> ways, OneSidedCounters counters) {
@@ -56,7 +57,7 @@ final class SessionPool implements AutoCloseable {
     }
 
     /// @param ways at least one, the first choice first
-    /// @throws UncheckedIOException when no server can be reached, or each does not want this client
+    /// @throws UncheckedIOException when no server can be reached, or each rejects this client
     static SessionPool open(List<ServerList.Server> ways, OneSidedCounters counters) {
         SessionPool sessionPool = new SessionPool(ways, counters);
         sessionPool.watch.start();
@@ -71,9 +72,10 @@ final class SessionPool implements AutoCloseable {
         return sessionPool;
     }
 
-    /// Tries one server after the other, beginning with the one that was used last.
+    /// Connects to one server after the other, beginning with the one that was used last.
     ///
-    /// @return false when it was not needed any more
+    /// @return false when the new session was not needed any more
+    /// @throws UncheckedIOException when all servers fail
     private boolean connectAny() {
         List<UncheckedIOException> failures = new ArrayList<>();
         RemoteSession before = current;
@@ -104,7 +106,8 @@ final class SessionPool implements AutoCloseable {
         return new ServerList.SessionStart(registered, sessionCount.get(), () -> LockSupport.unpark(keeperThread()));
     }
 
-    /// Uses a session from now on, unless another one has taken the place of the one before; else closes it.
+    /// Makes a session the current one. If the current session has changed meanwhile, or the pool is closed, closes
+    /// the new one instead and returns false.
     private boolean useSession(Failback.ConnectedServer connected, @Nullable RemoteSession before) {
         synchronized (sessionCount) {
             if (current == before && !closed) {
@@ -119,8 +122,8 @@ final class SessionPool implements AutoCloseable {
         return false;
     }
 
-    /// Uses a server of the ones before the present one, if one is there; answers the session that
-    /// was used until then, which goes on and is the caller's.
+    /// Switches to a server earlier in the order, if one is available. Returns the previous session, which stays
+    /// open and belongs to the caller, or null if nothing has changed.
     @Nullable
     RemoteSession failBack() {
         RemoteSession before = current;
@@ -143,7 +146,7 @@ final class SessionPool implements AutoCloseable {
         return servers.size();
     }
 
-    /// The place in their order of the server that is used, or was used last.
+    /// Returns the index of the server that is used, or was used last.
     int currentServerIndex() {
         return currentServerIndex;
     }
@@ -212,7 +215,7 @@ final class SessionPool implements AutoCloseable {
         }
     }
 
-    /// Whether the server's memory is read in place now.
+    /// Returns whether the client reads the server's memory in place now.
     boolean isMemoryMapped() {
         RemoteSession session = current;
         return session != null && session.sharedStore() != null;
@@ -223,23 +226,23 @@ final class SessionPool implements AutoCloseable {
         return session != null && !session.isClosed();
     }
 
-    /// The server that is used, or was used last.
+    /// Returns the name of the server that is used, or was used last.
     String server() {
         return servers.name(currentServerIndex);
     }
 
-    /// How it is reached now, and why so.
+    /// Returns the transport of the current session, and the reason for its choice.
     String route() {
         RemoteSession session = current;
         return session == null ? "" : session.route();
     }
 
-    /// Sessions so far.
+    /// Returns the number of sessions so far.
     long sessionCount() {
         return sessionCount.get();
     }
 
-    /// Closes what is over its time. Does nothing that may wait: it is what ends all waits.
+    /// Closes expired calls and sessions. It must never block, as it is what ends all waits.
     private void watchTimeouts() {
         while (!closed || callTimeouts.hasPending()) {
             LockSupport.parkNanos(TICK_NANOS);
@@ -260,8 +263,7 @@ final class SessionPool implements AutoCloseable {
         }
     }
 
-    /// Keeps a session alive, or gets another one. No other thread does it in this one's place, so nothing but
-    /// [#close] ends it.
+    /// Keeps the session alive, or opens another one. Only this thread does so, hence only [#close] ends it.
     private void maintainSession() {
         Backoff pause = new Backoff(FIRST_PAUSE_NANOS, MAX_PAUSE_NANOS);
         while (!closed) {
@@ -276,7 +278,7 @@ final class SessionPool implements AutoCloseable {
         }
     }
 
-    /// Answers whether the session is as it should be; one that is not is given up.
+    /// Sends a heartbeat if one is due. After a bug, closes the session and returns false.
     private static boolean heartbeat(RemoteSession session) {
         try {
             session.heartbeat(System.nanoTime());
@@ -315,8 +317,7 @@ final class SessionPool implements AutoCloseable {
         if (session != null) {
             session.close(DisconnectReason.SHUTDOWN);
         }
-        // The thread that keeps it may hang at a server that does not listen; it looks whether all is over
-        // afterwards.
+        // The failback thread may hang at an unresponsive server, and checks for the end only afterwards.
         RemoteSession kept = failback.retainedSession();
         if (kept != null) {
             kept.close(DisconnectReason.SHUTDOWN);
@@ -326,22 +327,23 @@ final class SessionPool implements AutoCloseable {
         LockSupport.unpark(keeper);
     }
 
-    /// While a server is used that is not the first choice, asks those before it whether they are there again,
-    /// after pauses that grow, and has the first of them used that is. What is open at the server that was used
-    /// goes on there: its session is kept until its last user has left.
+    /// Switches back to an earlier server in the order.
     ///
-    /// A server that comes and goes has the pauses go on growing: they begin anew only when it has been used for
-    /// the longest of them. One session at most is kept beside the one that is used; until it has ended no server
-    /// is asked.
+    /// While the pool uses another server than the first one, this tries the earlier ones in their order, with
+    /// growing pauses, and switches to the first that is available. Open tables, views and writers stay at the
+    /// previous server: its session is kept until its last user has left.
     ///
-    /// **Threads.** It has one of its own.
+    /// With an unstable server the pauses go on growing. They are reset only after the longest pause has passed
+    /// without an attempt. At most one previous session is kept, and until it has ended no server is tried.
+    ///
+    /// **Threads.** It has a thread of its own.
     static final class Failback {
 
         private static final System.Logger LOG = System.getLogger(Failback.class.getName());
 
         private static final long MAX_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(30);
 
-        /// How late it may be noticed that a session has no user any more.
+        /// Most delay until the end of a session's last user is noticed.
         private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
         private final SessionPool sessionPool;
@@ -352,7 +354,7 @@ final class SessionPool implements AutoCloseable {
         private long usedSince = System.nanoTime();
         private volatile @Nullable RemoteSession retained;
 
-        /// @param firstPauseNanos before servers are asked for the first time; 0 to stay where one is
+        /// @param firstPauseNanos pause before the first attempt; 0 to stay with the current server
         Failback(SessionPool sessionPool, long firstPauseNanos) {
             this.sessionPool = sessionPool;
             this.firstPauseNanos = firstPauseNanos;
@@ -367,12 +369,12 @@ final class SessionPool implements AutoCloseable {
             }
         }
 
-        /// Another server is used, or all is over.
+        /// Wakes the thread, as the pool uses another server or is closed.
         void onServerChanged() {
             LockSupport.unpark(thread);
         }
 
-        /// A session that is kept for its users, or null.
+        /// Returns the previous session while it is kept for its users, or null.
         @Nullable
         RemoteSession retainedSession() {
             return retained;
@@ -407,7 +409,7 @@ final class SessionPool implements AutoCloseable {
             }
         }
 
-        /// Waits; answers whether it is still wanted.
+        /// Waits for the whole pause, or until the pool is closed. Returns whether the pool is open.
         private boolean awaitPause(long nanos) {
             long start = System.nanoTime();
             long left = nanos;
@@ -418,7 +420,7 @@ final class SessionPool implements AutoCloseable {
             return !sessionPool.isClosed();
         }
 
-        /// Keeps a session alive until its last user has left, or it breaks.
+        /// Keeps a session alive until its last user has left, the session breaks, or the pool is closed.
         private void retainUntilUnused(RemoteSession left) {
             retained = left;
             try {
@@ -435,7 +437,7 @@ final class SessionPool implements AutoCloseable {
             usedSince = System.nanoTime();
         }
 
-        /// Asks the servers before one, and answers a session with the first that takes this client, or
+        /// Tries the servers before an index. Returns a session with the first one that accepts this client, or
         /// null.
         static @Nullable ConnectedServer connectToPreferred(
                 ServerList servers, int before, ServerList.SessionStart start) {
