@@ -17,8 +17,8 @@ import java.util.concurrent.Future;
 
 /// What 99 of 100 requests take at most while every SET has to evict, beside redis-server.
 ///
-/// Two connections SET keys at random out of four times as many as fit. One more GETs a few keys, which stay as they
-/// are always used again.
+/// Two connections SET keys at random out of four times as many as fit. One more connection GETs a few keys, which
+/// stay resident since it uses them again and again.
 final class EvictionPressureBenchmark implements ServerBenchmark {
 
     private static final long HOST_BYTES = 512L << 20;

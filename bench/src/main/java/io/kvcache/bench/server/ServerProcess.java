@@ -36,8 +36,8 @@ public final class ServerProcess implements AutoCloseable {
         return startServe("KVCache", command, build.mainClass(), hostBytes);
     }
 
-    /// The server of any build, under the flags that this JVM has. What was rehearsed for one build fits no other, and
-    /// would favour it.
+    /// Starts the server of any build, with the flags of this JVM. It does not use the rehearsed AOT cache, which
+    /// fits only one build and would favour it.
     ///
     /// @param hostBytes for values
     static ServerProcess startBuild(Build build, long hostBytes) throws IOException, InterruptedException {
@@ -70,7 +70,7 @@ public final class ServerProcess implements AutoCloseable {
         }
     }
 
-    /// The JVM that this runs in, with the flags that the launcher gave it, but for what was rehearsed.
+    /// Returns a command for this JVM with the flags that the launcher gave it, without those of the AOT cache.
     private static List<String> withoutAotCache(String classPath) {
         List<String> command = new ArrayList<>();
         command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());

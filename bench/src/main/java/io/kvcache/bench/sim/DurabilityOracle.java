@@ -246,8 +246,8 @@ final class DurabilityOracle {
     /// while, nor after a crash if a flush that began after the drop was answered with true.
     private static final class DroppedBlocks {
 
-        /// And the number of the drop: what is put and dropped again while a flush is under way was dropped after it
-        /// began.
+        /// Dropped keys, with the number of the drop. The number tells whether a block that was put and dropped
+        /// again during a flush was dropped after the flush began.
         private final Map<BlockKey, Long> droppedKeys = new HashMap<>();
 
         private final Set<BlockKey> durable = new HashSet<>();

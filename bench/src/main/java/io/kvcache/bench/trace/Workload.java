@@ -5,7 +5,8 @@ package io.kvcache.bench.trace;
 ///
 /// @param systemPrompts number of different system prompts
 /// @param systemTokens their mean length in tokens
-/// @param zipfExponent popularity of the system prompts: the k-th is asked for in proportion to k to minus this power
+/// @param zipfExponent popularity of the system prompts: the k-th is requested in proportion to k to minus this
+///     power
 /// @param agentShare fraction of sessions that are agent loops, 0 to 1
 /// @param chat what people's sessions look like
 /// @param agent what agent loops look like

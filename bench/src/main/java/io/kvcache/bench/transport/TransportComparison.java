@@ -71,7 +71,7 @@ public final class TransportComparison {
         }
     }
 
-    /// What is got and put over Aeron's UDP on this host, in datagrams as long as they may be, where the other is the
+    /// Compares gets and puts over Aeron's UDP on this host, in datagrams of the largest size, with those of the
     /// remote cache over TCP.
     ///
     /// @param termBytes of the terms of all streams
@@ -94,7 +94,7 @@ public final class TransportComparison {
         }
     }
 
-    /// The same over Aeron on this host, where the other is the remote cache over TCP.
+    /// Compares the remote cache over Aeron on this host with the remote cache over TCP.
     ///
     /// @param termBytes of the terms of all streams
     public List<TransportResult> runAeron(int termBytes) throws IOException, InterruptedException {
