@@ -141,7 +141,7 @@ public record LoggedRequest(
             for (int i = 0; i < tokens.length; i++) {
                 JsonNode token = one.get(i);
                 if (!token.isIntegralNumber() || !token.canConvertToInt() || token.intValue() < 0) {
-                    throw new IllegalArgumentException("prompt[" + i + "] is " + abbreviate(token)
+                    throw new IllegalArgumentException("prompt[" + i + "] is " + (token.isString() ? "a text" : abbreviate(token))
                             + ", must be a token id; several prompts in one request are not known");
                 }
                 tokens[i] = token.intValue();
@@ -210,10 +210,16 @@ public record LoggedRequest(
             return text.toString();
         }
 
-        /// Returns at most 24 characters of a value for an error, so that errors do not quote whole prompts.
+        /// Returns what an error may quote of a value: a number, or a text that looks like an identifier. Other texts
+        /// may be what a user wrote, so an error only tells their length.
         private static String abbreviate(JsonNode node) {
-            String text = node.toString();
-            return text.isEmpty() ? "missing" : text.length() <= 24 ? text : text.substring(0, 24) + "…";
+            if (node.isMissingNode()) {
+                return "missing";
+            }
+            if (node.isString() && !node.stringValue().matches("[a-z_]{1,24}")) {
+                return "a text of " + node.stringValue().length() + " characters";
+            }
+            return node.isContainer() ? "a JSON " + (node.isArray() ? "array" : "object") : node.toString();
         }
     }
 

@@ -161,6 +161,8 @@ final class LogImporterTest {
                 "{\"messages\": [{\"role\": \"god\"}]} | messages[0].role is \"god\", must be one of system",
                 "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]} | messages[0].content[0] is of type \"image_url\"",
                 "{\"prompt\": [1, -2]} | prompt[1] is -2, must be a token id",
+                "{\"prompt\": [\"secret\", \"words\"]} | prompt[0] is a text, must be a token id",
+                "{\"messages\": [{\"role\": \"My secret.\"}]} | messages[0].role is a text of 10 characters, must be one of",
                 "{\"prompt\": [\"a\", \"b\"]} | several prompts in one request",
                 "{\"prompt\": \"\"} | no token",
                 "{\"prompt\": \"a\", \"timestamp\": \"noon\"} | must be a number or a time such as",

@@ -50,8 +50,8 @@ public record EndpointOptions(
 
         public Limits {
             HeapLimits.check("maxConnections", connections, 1, 1 << 16);
-            HeapLimits.check("maxClaims", handles, 1, 1 << 20);
-            HeapLimits.check("maxWaiting", pendingRequests, 1, 1 << 16);
+            HeapLimits.check("maxHandles", handles, 1, 1 << 20);
+            HeapLimits.check("maxPendingRequests", pendingRequests, 1, 1 << 16);
         }
     }
 
