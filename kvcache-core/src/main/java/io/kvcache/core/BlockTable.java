@@ -5,8 +5,8 @@ import java.time.Duration;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 
-/// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`. Every index counts blocks of the
-/// chain, not of the table.
+/// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`. Every index counts blocks
+/// of the chain, not of the table.
 ///
 /// While the table is open its blocks neither move nor change. Closing it releases them all; a segment must not be
 /// used afterwards (a checked store makes it throw).
@@ -88,8 +88,8 @@ public interface BlockTable extends AutoCloseable {
     /// Returns whether everything read through the segments so far was this table's data. Call it **after** reading
     /// and before closing.
     ///
-    /// False is possible only for a table over another process's memory. That process keeps the blocks in place while
-    /// it hears from this one. If this process was stopped for longer, it may have read other data.
+    /// False is possible only for a table over another process's memory. That process keeps the blocks in place
+    /// while it hears from this one. If this process was stopped for longer, it may have read other data.
     boolean isValid();
 
     /// Number of blocks behind [#endBlock] that were left in a slower tier, because computing them takes less time

@@ -11,7 +11,8 @@ import java.lang.foreign.MemorySegment;
 /// **Threads.** One at a time.
 public interface BlockWriter extends AutoCloseable {
 
-    /// Returns whether there is anything to write. Unless it is [PutOutcome#RESERVED], only [#close()] may be called.
+    /// Returns whether there is anything to write. Unless it is [PutOutcome#RESERVED], only [#close()] may be
+    /// called.
     PutOutcome outcome();
 
     /// The room, of exactly the block's size. Its contents are undefined.

@@ -8,8 +8,8 @@ import java.util.List;
 
 /// What only the caller knows of a chain: its future, or the importance of its content.
 ///
-/// Give a hint after the blocks were put. A wrong hint costs hits, and only in namespaces that share host memory with
-/// the chain's; it never costs correctness. Labels, weights and pins concern blocks in host memory. [Expect],
+/// Give a hint after the blocks were put. A wrong hint costs hits, and only in namespaces that share host memory
+/// with the chain's; it never costs correctness. Labels, weights and pins concern blocks in host memory. [Expect],
 /// [Forget] and [Expire] also concern blocks on disk. Weights and the classes of labels need a policy that learns;
 /// other policies ignore them.
 public sealed interface Hint {

@@ -13,10 +13,11 @@ public interface LocalKvCache extends KvCache {
 
     /// Reserves room for an object that readers fetch after another one.
     ///
-    /// @param predecessor key of the object that readers fetch first; it is not evicted earlier while both are resident.
-    ///     Null for the first of a sequence. A wrong key costs hits, never correctness
+    /// @param predecessor key of the object that readers fetch first; it is not evicted earlier while both are
+    ///     resident. Null for the first of a sequence. A wrong key costs hits, never correctness
     /// @return as [#putObject(Namespace, byte[], long, Duration)]
-    ObjectWriter putObject(Namespace namespace, byte[] key, byte @Nullable [] predecessor, long bytes, Duration timeout);
+    ObjectWriter putObject(
+            Namespace namespace, byte[] key, byte @Nullable [] predecessor, long bytes, Duration timeout);
 
     /// Records that readers fetch `predecessor` before `key`, so that it is not evicted first.
     ///

@@ -5,8 +5,8 @@ import java.util.List;
 
 /// The objects of one namespace by the digests of their keys.
 ///
-/// A store does not know the key of an object before a request for it: the key lies behind the value. Use the catalog
-/// to count or drop objects whose keys you do not know, for example after a restart.
+/// A store does not know the key of an object before a request for it: the key lies behind the value. Use the
+/// catalog to count or drop objects whose keys you do not know, for example after a restart.
 ///
 /// **Threads.** Any.
 public interface ObjectCatalog {

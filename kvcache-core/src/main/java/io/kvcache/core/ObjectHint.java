@@ -5,11 +5,11 @@ import java.time.Duration;
 
 /// What only the caller knows of objects: their future, or the importance of their content.
 ///
-/// The same as [Hint] for values with names of their own. Hints skip unknown objects, but for three cases:
-/// a policy that learns remembers [Expect] for them, and [Expire] and the session of a [Label] must be given again once
-/// the objects were put. A wrong hint
-/// costs hits, and only in namespaces that share host memory with the objects'; it never costs correctness. Weights
-/// and the classes of labels need a policy that learns; other policies ignore them.
+/// The same as [Hint] for values with names of their own. Hints skip unknown objects, but for three cases: a
+/// policy that learns remembers [Expect] for them, and [Expire] and the session of a [Label] must be given again
+/// once the objects were put. A wrong hint costs hits, and only in namespaces that share host memory with the
+/// objects'; it never costs correctness. Weights and the classes of labels need a policy that learns; other
+/// policies ignore them.
 public sealed interface ObjectHint {
 
     /// A request for these objects is queued or expected: they count as used now, and objects on disk are loaded,

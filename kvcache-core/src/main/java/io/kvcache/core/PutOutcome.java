@@ -10,8 +10,9 @@ public enum PutOutcome {
     BUSY,
     /// The block before it is neither here nor being written: this one could never be found.
     NO_PARENT,
-    /// Another namespace has a block under the key: nothing to write until that block is gone. Keys made from tokens
-    /// and by engines never collide across namespaces, so one of the two callers used a key that is not its own.
+    /// Another namespace has a block under the key: nothing to write until that block is gone. Keys made from
+    /// tokens and by engines never collide across namespaces, so one of the two callers used a key that is not its
+    /// own.
     FOREIGN,
     /// No room: everything is pinned or being written, or a remote store cannot be reached.
     NO_ROOM;

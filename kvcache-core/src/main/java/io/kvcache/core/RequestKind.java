@@ -1,7 +1,7 @@
 package io.kvcache.core;
 
-/// The kind of request that blocks belong to. The policy learns the reuse of each kind from its traffic, so a kind may
-/// stand for any distinction that a server can make. The names are suggestions.
+/// The kind of request that blocks belong to. The policy learns the reuse of each kind from its traffic, so a kind
+/// may stand for any distinction that a server can make. The names are suggestions.
 public enum RequestKind {
     /// Unknown, or none of the others.
     OTHER(0),

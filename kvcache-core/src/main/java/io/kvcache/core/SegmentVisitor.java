@@ -4,8 +4,8 @@ import java.lang.foreign.MemorySegment;
 
 /// Visits the pieces of an object in order.
 ///
-/// A piece is a range of a larger memory, not a segment of its own, so that no object is allocated for each of the 256
-/// pieces of an object of 256 MiB.
+/// A piece is a range of a larger memory, not a segment of its own, so that no object is allocated for each of the
+/// 256 pieces of an object of 256 MiB.
 @FunctionalInterface
 public interface SegmentVisitor {
 

@@ -141,8 +141,9 @@ public record LoggedRequest(
             for (int i = 0; i < tokens.length; i++) {
                 JsonNode token = one.get(i);
                 if (!token.isIntegralNumber() || !token.canConvertToInt() || token.intValue() < 0) {
-                    throw new IllegalArgumentException("prompt[" + i + "] is " + (token.isString() ? "a text" : abbreviate(token))
-                            + ", must be a token id; several prompts in one request are not known");
+                    throw new IllegalArgumentException(
+                            "prompt[" + i + "] is " + (token.isString() ? "a text" : abbreviate(token))
+                                    + ", must be a token id; several prompts in one request are not known");
                 }
                 tokens[i] = token.intValue();
             }

@@ -12,9 +12,9 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.paging.CopyThreshold;
+import io.kvcache.gpu.paging.DeviceStagingBuffer;
 import io.kvcache.gpu.paging.PagedLayout;
 import io.kvcache.gpu.paging.StagedCopier;
-import io.kvcache.gpu.paging.StagingBuffer;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -61,7 +61,7 @@ final class TransferQueue {
     /// What the device does, and the room that it has for that, if any.
     private static final class PendingCopy {
         private final DeviceEvent event;
-        private @Nullable StagingBuffer buffer;
+        private @Nullable DeviceStagingBuffer buffer;
 
         PendingCopy(DeviceEvent on) {
             this.event = on;
@@ -142,7 +142,7 @@ final class TransferQueue {
     }
 
     /// A staging buffer for these copies; null when they are to be made as they are.
-    private @Nullable StagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
+    private @Nullable DeviceStagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
         return staged == null ? null : staged.acquireBuffer(layout, copies);
     }
 
@@ -163,7 +163,7 @@ final class TransferQueue {
                 layout.addOnboard(blocks.getLast(), pages[block], layer, batch);
             }
         }
-        StagingBuffer room = acquireBuffer(layout, batch);
+        DeviceStagingBuffer room = acquireBuffer(layout, batch);
         if (room == null) {
             copy(loadStream, batch, after);
         } else {
@@ -201,7 +201,7 @@ final class TransferQueue {
                 layout.addOffload(pages[block], blocks.getLast(), layer, batch);
             }
         }
-        StagingBuffer room = acquireBuffer(layout, batch);
+        DeviceStagingBuffer room = acquireBuffer(layout, batch);
         if (room == null) {
             copy(storeStream, batch, after);
         } else {

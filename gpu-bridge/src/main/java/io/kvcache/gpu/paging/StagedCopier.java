@@ -23,8 +23,8 @@ import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Takes small pieces between registered host memory and an engine's pages by way of rooms on the device,
-/// see [StagingBuffer]. A copy engine needs about as long for each piece as for many bytes; a kernel does not.
+/// Takes small pieces between registered host memory and an engine's pages by way of rooms on the device, see
+/// [DeviceStagingBuffer]. A copy engine needs about as long for each piece as for many bytes; a kernel does not.
 ///
 /// Rooms are few. When none is free, or a work does not fit, there is none to be had, and pieces are copied
 /// as ever: no caller waits for a room.
@@ -56,7 +56,7 @@ public final class StagedCopier implements AutoCloseable {
     private final Arena arena = Arena.ofShared();
     private final MemorySegment addresses = arena.allocate(BUFFER_COUNT * LIST_BYTES, PAGE);
     private final DeviceSpan memory;
-    private final Deque<StagingBuffer> freeBuffers = new ArrayDeque<>();
+    private final Deque<DeviceStagingBuffer> freeBuffers = new ArrayDeque<>();
 
     private StagedCopier(DeviceDriver driver, GpuKernels kernels) {
         this.driver = driver;
@@ -72,8 +72,8 @@ public final class StagedCopier implements AutoCloseable {
         for (int i = 0; i < BUFFER_COUNT; i++) {
             DeviceSpan blocks = memory.slice(i * BUFFER_BYTES, BUFFER_BYTES);
             DeviceSpan list = memory.slice(BUFFER_COUNT * BUFFER_BYTES + i * LIST_BYTES, LIST_BYTES);
-            freeBuffers.add(
-                    new StagingBuffer(this, kernels, blocks, list, addresses.asSlice(i * LIST_BYTES, LIST_BYTES)));
+            freeBuffers.add(new DeviceStagingBuffer(
+                    this, kernels, blocks, list, addresses.asSlice(i * LIST_BYTES, LIST_BYTES)));
         }
     }
 
@@ -108,7 +108,7 @@ public final class StagedCopier implements AutoCloseable {
     /// @param nanos a clock that never goes back
     /// @throws DeviceException when the device refuses
     public CopyThreshold measure(LongSupplier nanos) {
-        StagingBuffer room = freeBuffers.remove();
+        DeviceStagingBuffer room = freeBuffers.remove();
         Deque<Runnable> taken = new ArrayDeque<>();
         Arena own = Arena.ofShared();
         taken.push(own::close);
@@ -173,7 +173,7 @@ public final class StagedCopier implements AutoCloseable {
     /// @param copies what would be done in its place
     /// @return null when it is better copied, or has to be
     /// @throws IllegalArgumentException when two of the copies write to the same place
-    public @Nullable StagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
+    public @Nullable DeviceStagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
         if (!supports(layout) || copies.pieces() == 0 || copies.pieces() > MAX_PIECES) {
             return null;
         }
@@ -181,7 +181,7 @@ public final class StagedCopier implements AutoCloseable {
         return threshold.usesCopyEngine(copies.bytes() / runs.count(), runs.count()) ? null : freeBuffers.poll();
     }
 
-    void returnBuffer(StagingBuffer room) {
+    void returnBuffer(DeviceStagingBuffer room) {
         freeBuffers.add(room);
     }
 

@@ -38,7 +38,7 @@ public final class Kvcache implements Runnable {
                 .add(CommandGroup.USE, new DiskCommand())
                 .add(CommandGroup.USE, new VersionCommand())
                 .add(CommandGroup.USE, new CommandLine.HelpCommand())
-                .add(CommandGroup.DEVELOP, new AotTrainCommand());
+                .add(CommandGroup.DEVELOP, new RehearseCommand());
     }
 
     /// The server's command line; its writers can be replaced.

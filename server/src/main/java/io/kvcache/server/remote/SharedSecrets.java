@@ -4,7 +4,7 @@ import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.access.SecretFile;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
-import io.kvcache.transport.endpoint.EndpointAuth;
+import io.kvcache.transport.endpoint.EndpointAuthPolicy;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -20,7 +20,7 @@ final class SharedSecrets {
 
     private final TransportConfig config;
     private final List<TenantConfig> tenants;
-    private volatile EndpointAuth current;
+    private volatile EndpointAuthPolicy current;
 
     private SharedSecrets(TransportConfig config, List<TenantConfig> tenants) throws IOException {
         this.config = config;
@@ -28,14 +28,15 @@ final class SharedSecrets {
         current = load(config, tenants);
     }
 
-    /// @throws IOException when a file cannot be used; the message names the setting and the file, never what is in it
+    /// @throws IOException when a file cannot be used; the message names the setting and the file, never what is
+    ///     in it
     static SharedSecrets open(TransportConfig config, List<TenantConfig> tenants) throws IOException {
         return new SharedSecrets(config, tenants);
     }
 
     /// Which clients are accepted, now and after a reload.
-    EndpointAuth endpointAuth() {
-        return new EndpointAuth.Reloadable(() -> current);
+    EndpointAuthPolicy endpointAuth() {
+        return new EndpointAuthPolicy.Reloadable(() -> current);
     }
 
     /// Reads all files again.
@@ -54,7 +55,7 @@ final class SharedSecrets {
     }
 
     /// With tenants, a client is the one whose secret it shows, and the default one without a secret.
-    private static EndpointAuth load(TransportConfig config, List<TenantConfig> tenants) throws IOException {
+    private static EndpointAuthPolicy load(TransportConfig config, List<TenantConfig> tenants) throws IOException {
         Map<String, List<String>> each = new HashMap<>();
         for (TenantConfig tenant : tenants) {
             if (tenant.secretFile() != null) {
@@ -62,14 +63,14 @@ final class SharedSecrets {
             }
         }
         if (!each.isEmpty()) {
-            return EndpointAuth.tenantSecrets(each);
+            return EndpointAuthPolicy.tenantSecrets(each);
         }
-        EndpointAuth all = config.secretFile() == null
-                ? EndpointAuth.unauthenticated()
-                : EndpointAuth.secrets(lines("transport.secret_file", config.secretFile()));
+        EndpointAuthPolicy all = config.secretFile() == null
+                ? EndpointAuthPolicy.unauthenticated()
+                : EndpointAuthPolicy.secrets(lines("transport.secret_file", config.secretFile()));
         return tenants.equals(List.of(TenantConfig.defaultTenant()))
                 ? all
-                : new EndpointAuth.SingleTenant(TenantConfig.DEFAULT, all);
+                : new EndpointAuthPolicy.SingleTenant(TenantConfig.DEFAULT, all);
     }
 
     private static List<String> lines(String setting, String file) throws IOException {
@@ -82,7 +83,7 @@ final class SharedSecrets {
             }
         }
         try {
-            EndpointAuth.secrets(lines);
+            EndpointAuthPolicy.secrets(lines);
         } catch (IllegalArgumentException shorter) {
             throw new IOException(setting + " " + file + ": " + shorter.getMessage(), shorter);
         }

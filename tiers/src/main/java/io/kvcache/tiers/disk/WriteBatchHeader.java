@@ -9,7 +9,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// The head of a group: which blocks follow it, written in one go with them.
+/// The head of a write batch: which blocks follow it, written in one go with them.
 ///
 /// After a crash the open region has no trailer; its groups are found one after another from its start. A
 /// head proves only that itself is whole: a block behind it may be torn, which its own checksum shows when it

@@ -2,8 +2,8 @@ package io.kvcache.tiers.memory;
 
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
-import io.kvcache.tiers.memory.FolderLock.LockedFile;
 import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
+import io.kvcache.tiers.memory.ShmDirectoryLock.LockedFile;
 import io.kvcache.tiers.os.Errno;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;

@@ -39,7 +39,7 @@ public final class SharedMemorySource implements HostMemorySource {
     private final ShmFileFactory files;
     private final MappedMemorySource plain;
     private final StagingFiles staging;
-    private @Nullable FolderLock claim;
+    private @Nullable ShmDirectoryLock claim;
     private @Nullable SharedRegion slots;
     private @Nullable SharedRegion records;
     private boolean published;
@@ -92,7 +92,7 @@ public final class SharedMemorySource implements HostMemorySource {
         }
         try {
             boolean made = files.makePrivateDirectory(wanted);
-            claim = FolderLock.acquire(wanted, folder, made);
+            claim = ShmDirectoryLock.acquire(wanted, folder, made);
         } catch (IOException failure) {
             throw wanted.failed(failure.toString());
         }

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
 /// @param aeron address of the same store over Aeron's UDP, or empty; see [#withAeron]
 public record EndpointOptions(
-        EndpointAuth auth,
+        EndpointAuthPolicy auth,
         Limits limits,
         Timeouts timeouts,
         NamespaceFilter namespaces,
@@ -32,7 +32,7 @@ public record EndpointOptions(
     private static final Duration MAX_TIMEOUT = Duration.ofMinutes(10);
 
     public static final EndpointOptions DEFAULTS = new EndpointOptions(
-            EndpointAuth.unauthenticated(),
+            EndpointAuthPolicy.unauthenticated(),
             new Limits(256, 1 << 16, 1024, HeapLimits.of(Runtime.getRuntime().maxMemory())),
             new Timeouts(Duration.ofSeconds(30), Duration.ofSeconds(10), Duration.ofSeconds(5)),
             NamespaceFilter.ALLOW_ALL,
@@ -88,7 +88,7 @@ public record EndpointOptions(
         return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, aeron);
     }
 
-    public EndpointOptions withAuth(EndpointAuth other) {
+    public EndpointOptions withAuth(EndpointAuthPolicy other) {
         return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, aeron);
     }
 
@@ -145,8 +145,8 @@ public record EndpointOptions(
     /// the served store, or that of their own domain. So with shared memory ([io.kvcache.core.shm.SharedMemory]), a
     /// client maps only the store that it uses.
     ///
-    /// A domain needs an [EndpointAuth] that tells tenants apart. The caller keeps the ownership of the store, and
-    /// closes the endpoint first.
+    /// A domain needs an [EndpointAuthPolicy] that tells tenants apart. The caller keeps the ownership of the
+    /// store, and closes the endpoint first.
     ///
     /// @throws IllegalArgumentException when a tenant is in another domain already
     public EndpointOptions withDomain(Set<String> tenants, KvCache store) {
@@ -207,7 +207,7 @@ public record EndpointOptions(
         }
     }
 
-    /// Decides which namespaces clients may use, in addition to the rules of [EndpointAuth].
+    /// Decides which namespaces clients may use, in addition to the rules of [EndpointAuthPolicy].
     ///
     /// **Threads.** Any.
     @FunctionalInterface

@@ -36,7 +36,7 @@ final class ServerConnection implements FrameHandler {
     private final long openedNanos;
     private @Nullable Hello hello;
     private @Nullable Challenge challenge;
-    private EndpointAuth endpointAuth = EndpointAuth.unauthenticated();
+    private EndpointAuthPolicy endpointAuth = EndpointAuthPolicy.unauthenticated();
 
     /// Whether this connection began its session, and so ends it.
     private boolean startedSession;

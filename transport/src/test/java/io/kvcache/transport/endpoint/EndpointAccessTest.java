@@ -36,7 +36,7 @@ final class EndpointAccessTest {
     @Test
     void givenASecret_whenTheProofIsWrong_thenUnauthorized() throws ProtocolException {
         try (Endpoint endpoint =
-                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuth.secret("0123456789abcdef")))) {
+                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthPolicy.secret("0123456789abcdef")))) {
             TestClient right = new TestClient(endpoint);
             Welcome welcome = Welcome.read(
                     right.handshake("anybody", "0123456789abcdef", null).reader());
@@ -62,8 +62,9 @@ final class EndpointAccessTest {
     @Test
     void givenTenants_whenOneTakesAllConnectionsThatItMay_thenTheOthersStillFindSome() throws Exception {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
-        try (Endpoint endpoint = endpointFixture.open(
-                EndpointFixture.OPTIONS.withAuth(EndpointAuth.tenants(secrets)).withMaxConnections(8))) {
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS
+                .withAuth(EndpointAuthPolicy.tenants(secrets))
+                .withMaxConnections(8))) {
             List<TestClient> in = new ArrayList<>();
             for (int i = 0; i < 4; i++) {
                 TestClient testClient = new TestClient(endpoint);
@@ -96,7 +97,7 @@ final class EndpointAccessTest {
     void givenTenants_whenOneFlushes_thenOnlyTheDefaultTenantMay() throws Exception {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "default", "secret of the operator");
         try (Endpoint endpoint =
-                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuth.tenants(secrets)))) {
+                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthPolicy.tenants(secrets)))) {
             TestClient one = new TestClient(endpoint);
             one.handshake("a", "secret of tenant a", null);
             RecordingSink.ReceivedFrame refused = one.request(MessageType.FLUSH, new BodyWriter().i64(0));
@@ -119,7 +120,7 @@ final class EndpointAccessTest {
     void givenTenants_whenOneNamesAnothersNamespace_thenForbidden() throws ProtocolException {
         Map<String, String> secrets = Map.of("a", "secret of tenant a", "b", "secret of tenant b");
         try (Endpoint endpoint =
-                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuth.tenants(secrets)))) {
+                endpointFixture.open(EndpointFixture.OPTIONS.withAuth(EndpointAuthPolicy.tenants(secrets)))) {
             TestClient testClient = new TestClient(endpoint);
             testClient.handshake("a", "secret of tenant a", null);
             Namespace mine = EndpointFixture.SPACE.toBuilder().tenant("a").build();

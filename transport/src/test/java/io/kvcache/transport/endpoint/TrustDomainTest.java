@@ -85,7 +85,7 @@ final class TrustDomainTest {
 
     private EndpointOptions options() {
         return EndpointOptions.DEFAULTS
-                .withAuth(EndpointAuth.tenants(SECRETS))
+                .withAuth(EndpointAuthPolicy.tenants(SECRETS))
                 .withDomain(Set.of("a", "a2"), storeOfA)
                 .withDomain(Set.of("b"), storeOfB);
     }
@@ -212,7 +212,7 @@ final class TrustDomainTest {
     @Test
     void givenAStoreThatADomainMaps_whenServedToOthersToo_thenNothingOfTheirsGetsInAndTheyGetNoMapping()
             throws ProtocolException {
-        EndpointOptions alone = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.tenants(SECRETS));
+        EndpointOptions alone = EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.tenants(SECRETS));
         try (Endpoint endpoint = new Endpoint(storeOfA, alone, System::nanoTime)) {
             TestClient c = new TestClient(endpoint);
             c.handshake("c", secret("c"), null);

@@ -84,8 +84,9 @@ final class UnauthenticatedFloodTest {
     @Tag("slow")
     void givenAFloodFromOneAddress_whenClientsOfAnotherComeAndWork_thenNoneIsKeptOutOrHeldUp() throws Exception {
         TieredKvCache store = endpointFixture.store();
-        EndpointOptions options =
-                EndpointFixture.OPTIONS.withAuth(EndpointAuth.secret(SECRET)).withMaxConnections(MAX_CONNECTIONS);
+        EndpointOptions options = EndpointFixture.OPTIONS
+                .withAuth(EndpointAuthPolicy.secret(SECRET))
+                .withMaxConnections(MAX_CONNECTIONS);
         AtomicBoolean over = new AtomicBoolean();
         AtomicInteger came = new AtomicInteger();
         try (TcpEndpoint endpoint =

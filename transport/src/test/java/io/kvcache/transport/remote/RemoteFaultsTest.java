@@ -13,7 +13,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.transport.endpoint.EndpointAuth;
+import io.kvcache.transport.endpoint.EndpointAuthPolicy;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.FaultyProxy;
 import io.kvcache.transport.tcp.TcpEndpoint;
@@ -202,7 +202,8 @@ final class RemoteFaultsTest {
     void givenASecret_whenConnected_thenOnlyWithItAndOnlyToWhoKnowsIt() throws Exception {
         String secret = "a secret of some length";
         try (TieredKvCache store = store().build();
-                TcpEndpoint guarded = serve(store, EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret(secret)));
+                TcpEndpoint guarded =
+                        serve(store, EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret(secret)));
                 TcpEndpoint open = serve(store, EndpointOptions.DEFAULTS)) {
             for (String wrong : new String[] {"another secret of it", secret + "s"}) {
                 assertThatThrownBy(() -> RemoteKvCache.builder(address(guarded))

@@ -11,7 +11,7 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.endpoint.EndpointAuth;
+import io.kvcache.transport.endpoint.EndpointAuthPolicy;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.tcp.FaultyProxy;
@@ -82,7 +82,8 @@ final class ServerListTest {
 
     @Test
     void givenTheFirstRefusesThisClient_whenConnected_thenTheNextIsUsed() throws IOException {
-        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret("a secret of some length"));
+        EndpointOptions guarded =
+                EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret("a secret of some length"));
         try (TcpEndpoint first = serve(one, guarded);
                 TcpEndpoint second = serve(two);
                 RemoteKvCache cache = RemoteKvCache.connect(address(first), address(second))) {
@@ -92,7 +93,8 @@ final class ServerListTest {
 
     @Test
     void givenNobodyAnywhere_whenConnected_thenItSaysOfEachWhy() throws IOException {
-        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret("a secret of some length"));
+        EndpointOptions guarded =
+                EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret("a secret of some length"));
         try (TcpEndpoint first = serve(one, guarded)) {
             assertThatThrownBy(() -> RemoteKvCache.connect(DEAD, address(first)))
                     .isInstanceOf(UncheckedIOException.class)

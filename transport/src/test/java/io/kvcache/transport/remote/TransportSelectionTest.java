@@ -7,7 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.aeron.AeronEndpoint;
-import io.kvcache.transport.endpoint.EndpointAuth;
+import io.kvcache.transport.endpoint.EndpointAuthPolicy;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.FaultyProxy;
 import io.kvcache.transport.tcp.TcpEndpoint;
@@ -62,7 +62,7 @@ final class TransportSelectionTest {
 
     @Test
     void givenBothWays_whenConnected_thenTheOneThatWasFasterCarriesAndStatsSayWhy() throws IOException {
-        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAuth(EndpointAuth.secret(SECRET));
+        EndpointOptions guarded = EndpointOptions.DEFAULTS.withAuth(EndpointAuthPolicy.secret(SECRET));
         try (AeronEndpoint aeron = AeronEndpoint.open(store, UDP, guarded);
                 TcpEndpoint tcp = serve(guarded.withAeron(aeron.address()));
                 RemoteKvCache cache = RemoteKvCache.builder(auto(tcp))

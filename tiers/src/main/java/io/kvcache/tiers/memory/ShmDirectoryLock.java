@@ -30,7 +30,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Whoever gets it removes what an earlier store left there that was killed. Processes that have those
 /// files mapped keep what they have: a file without a name stays as it is until its last mapping goes.
-final class FolderLock implements AutoCloseable {
+final class ShmDirectoryLock implements AutoCloseable {
 
     private static final String LOCK = "lock";
 
@@ -50,7 +50,7 @@ final class FolderLock implements AutoCloseable {
     private final Path folder;
     private final boolean createdFolder;
 
-    private FolderLock(LockedFile here, FileChannel lock, Path folder, boolean made) {
+    private ShmDirectoryLock(LockedFile here, FileChannel lock, Path folder, boolean made) {
         this.lockedFile = here;
         this.lock = lock;
         this.folder = folder;
@@ -61,7 +61,7 @@ final class FolderLock implements AutoCloseable {
     ///
     /// @param made whether the caller has made it
     /// @throws IllegalStateException when another store has it
-    static FolderLock acquire(MappingRequest wanted, Path folder, boolean made) throws IOException {
+    static ShmDirectoryLock acquire(MappingRequest wanted, Path folder, boolean made) throws IOException {
         LockedFile here = LockedFile.tryAcquire(folder, LOCK);
         if (here == null) {
             throw alreadyLocked(wanted, folder);
@@ -78,7 +78,7 @@ final class FolderLock implements AutoCloseable {
             }
             removeLeftovers(folder);
             good = true;
-            return new FolderLock(here, channel, folder, made);
+            return new ShmDirectoryLock(here, channel, folder, made);
         } finally {
             if (!good) {
                 release(here, channel);

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// that nothing here waits for the device.
 ///
 /// **Threads.** The driver's.
-public final class StagingBuffer {
+public final class DeviceStagingBuffer {
 
     private final StagedCopier owner;
     private final GpuKernels kernels;
@@ -30,7 +30,8 @@ public final class StagingBuffer {
     private final MemorySegment addresses;
 
     /// @param places registered, as large as the list on the device
-    StagingBuffer(StagedCopier home, GpuKernels kernels, DeviceSpan blocks, DeviceSpan list, MemorySegment places) {
+    DeviceStagingBuffer(
+            StagedCopier home, GpuKernels kernels, DeviceSpan blocks, DeviceSpan list, MemorySegment places) {
         this.owner = home;
         this.kernels = kernels;
         this.blocks = blocks;

@@ -9,47 +9,47 @@ import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// How an endpoint authenticates clients, and which tenants they may speak for.
-public sealed interface EndpointAuth {
+public sealed interface EndpointAuthPolicy {
 
     /// Accepts any client as any tenant: for loopback and trusted networks.
-    record Unauthenticated() implements EndpointAuth {}
+    record Unauthenticated() implements EndpointAuthPolicy {}
 
     /// Accepts a client that knows one of these secrets, as any tenant.
-    record BySecret(List<Secret> secrets) implements EndpointAuth {
+    record BySecret(List<Secret> secrets) implements EndpointAuthPolicy {
         public BySecret {
             secrets = List.copyOf(secrets);
         }
     }
 
     /// Accepts each tenant by one of its own secrets, and only as itself.
-    record ByTenant(Map<String, List<Secret>> secrets) implements EndpointAuth {
+    record ByTenant(Map<String, List<Secret>> secrets) implements EndpointAuthPolicy {
         public ByTenant {
             secrets = Map.copyOf(secrets);
         }
     }
 
     /// Authenticates by another rule, but accepts clients as one tenant only.
-    record SingleTenant(String tenant, EndpointAuth auth) implements EndpointAuth {}
+    record SingleTenant(String tenant, EndpointAuthPolicy auth) implements EndpointAuthPolicy {}
 
     /// Authenticates by the rule that the source returns at each handshake, so that secrets can change. The source
     /// must not switch between rules with secrets and rules without.
-    record Reloadable(Supplier<EndpointAuth> source) implements EndpointAuth {}
+    record Reloadable(Supplier<EndpointAuthPolicy> source) implements EndpointAuthPolicy {}
 
-    static EndpointAuth unauthenticated() {
+    static EndpointAuthPolicy unauthenticated() {
         return new Unauthenticated();
     }
 
     /// Returns a rule that accepts clients with this secret.
     ///
     /// @param secret at least 16 bytes of UTF-8
-    static EndpointAuth secret(String secret) {
+    static EndpointAuthPolicy secret(String secret) {
         return secrets(List.of(secret));
     }
 
     /// Returns a rule that accepts clients with one of these secrets: two during a rotation.
     ///
     /// @param secrets each at least 16 bytes of UTF-8
-    static EndpointAuth secrets(List<String> secrets) {
+    static EndpointAuthPolicy secrets(List<String> secrets) {
         return new BySecret(
                 secrets.stream().map(each -> validSecret("the secret", each)).toList());
     }
@@ -57,7 +57,7 @@ public sealed interface EndpointAuth {
     /// Returns a rule that accepts each tenant by its own secret.
     ///
     /// @param secrets by tenant, each at least 16 bytes of UTF-8
-    static EndpointAuth tenants(Map<String, String> secrets) {
+    static EndpointAuthPolicy tenants(Map<String, String> secrets) {
         return tenantSecrets(secrets.entrySet().stream()
                 .collect(Collectors.toMap(Map.Entry::getKey, all -> List.of(all.getValue()))));
     }
@@ -65,7 +65,7 @@ public sealed interface EndpointAuth {
     /// Returns a rule that accepts each tenant by one of its own secrets.
     ///
     /// @param secrets by tenant, each at least 16 bytes of UTF-8
-    static EndpointAuth tenantSecrets(Map<String, List<String>> secrets) {
+    static EndpointAuthPolicy tenantSecrets(Map<String, List<String>> secrets) {
         return new ByTenant(secrets.entrySet().stream()
                 .collect(Collectors.toMap(
                         Map.Entry::getKey,
@@ -84,7 +84,7 @@ public sealed interface EndpointAuth {
     }
 
     /// Returns the rule that applies now.
-    default EndpointAuth current() {
+    default EndpointAuthPolicy current() {
         return this instanceof Reloadable reloadable ? reloadable.source.get().current() : this;
     }
 

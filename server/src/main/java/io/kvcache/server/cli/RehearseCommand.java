@@ -10,17 +10,17 @@ import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import picocli.CommandLine.Command;
 
-/// `kvcache rehearse`: starts a server and asks it for a value, so that a JVM that watches knows what a server loads
-/// and links.
+/// `kvcache rehearse`: starts a server and asks it for a value, so that a JVM that watches knows what a server
+/// loads and links.
 ///
-/// The launcher runs this once a build with `-XX:AOTCacheOutput`, and the image once when it is made. A start with what
-/// came of it takes half of the processor time, which matters most where the machine is busy.
+/// The launcher runs this once a build with `-XX:AOTCacheOutput`, and the image once when it is made. A start with
+/// what came of it takes half of the processor time, which matters most where the machine is busy.
 @Command(
         name = "rehearse",
         description = "Serve one value and exit, for java -XX:AOTCacheOutput=FILE.",
         hidden = true,
         mixinStandardHelpOptions = true)
-final class AotTrainCommand implements Callable<Integer>, LongRunningCommand {
+final class RehearseCommand implements Callable<Integer>, LongRunningCommand {
 
     private static final long TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(60);
     private static final long RETRY_MILLIS = 20;
