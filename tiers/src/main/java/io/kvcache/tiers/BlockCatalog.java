@@ -7,7 +7,7 @@ import io.kvcache.core.store.HostStore.StoredBlock;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import java.util.List;
 
-/// The blocks of one namespace of a store by their keys, for who counts them or forgets single ones.
+/// The blocks of one namespace of a store by their keys, for callers that count blocks or forget single ones.
 ///
 /// **Threads.** Any.
 public final class BlockCatalog {

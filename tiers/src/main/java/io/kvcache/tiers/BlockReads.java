@@ -195,7 +195,7 @@ final class BlockReads {
         storeContext.openHandles().release(openHandle);
     }
 
-    /// Says what was asked for to those who hear it; if that fails, the table's caller never gets it.
+    /// Reports the request to the access listeners; if that fails, the caller never gets the table.
     private void reportLookup(NamespaceEntry entry, BlockChain chain, BlockTable table, int known) {
         int from = table.firstBlock();
         try {

@@ -44,7 +44,7 @@ final class DiskLoader {
         return tierScheduler == null ? 0 : store.lookup().matchKnown(chain, resident) - resident;
     }
 
-    /// Those of them that are worth bringing in to somebody who waits no longer than a time.
+    /// Those of them that are worth loading for a caller that waits no longer than this time.
     int blocksWorthLoading(BlockChain chain, int resident, long timeoutNanos) {
         TierScheduler by = timeoutNanos == 0 ? null : tierScheduler;
         int known = by == null ? resident : store.lookup().matchKnown(chain, resident);

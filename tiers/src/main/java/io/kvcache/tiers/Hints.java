@@ -92,7 +92,7 @@ final class Hints implements AutoCloseable {
     }
 
     private boolean expire(Hint.Expire hint) {
-        ttlQueue.releaseExpired(); // what is over by now takes nobody's place
+        ttlQueue.releaseExpired(); // expired hints take no place
         return ttlQueue.add(share(hint.chain()).group(), hint);
     }
 
@@ -277,7 +277,7 @@ final class Hints implements AutoCloseable {
             if (keys.isEmpty()) {
                 return 0;
             }
-            ttlQueue.releaseExpired(); // what is over by now takes nobody's place
+            ttlQueue.releaseExpired(); // expired hints take no place
             int group = store.share(entry).group();
             TtlQueue.TtlKey ttlKey = new TtlQueue.TtlKey(entry.namespace(), keys.getLast());
             TtlQueue.ReleaseAction releaseAction =

@@ -19,14 +19,14 @@ import org.jspecify.annotations.Nullable;
 
 /// Blocks that are resident in host memory. One pin, on the deepest; the others cannot go while it stays.
 ///
-/// Where the other blocks' records are is looked up when the first segment is asked for, by walking the parents once: a
-/// table that is only counted costs nothing a block.
+/// Where the other blocks' records are is looked up when the first segment is asked for, by walking the parents
+/// once: a table that is only counted costs nothing a block.
 final class HostBlockTable implements BlockTable {
 
     /// What a table needs of its store.
     ///
     /// @param tierScheduler null of a store without disks
-    /// @param prefill what computing takes, or null when nobody said
+    /// @param prefill what computing takes, or null when unknown
     /// @param prefetch whether what is likely to be read next is brought from disk
     record StoreContext(
             HostStore store,

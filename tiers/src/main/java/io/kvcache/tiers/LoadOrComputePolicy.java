@@ -53,7 +53,7 @@ final class LoadOrComputePolicy {
 
     /// How many blocks of a span to load, from its first on.
     ///
-    /// @param deadlineNanos how long whoever asks will wait
+    /// @param deadlineNanos how long the caller will wait
     int loadableBlocks(TierScheduler tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
         PrefillCost cost = prefill;
         if (cost == null) {
@@ -80,7 +80,7 @@ final class LoadOrComputePolicy {
 
     /// How many blocks of a span are worth loading, from its first on, as far as is known now.
     ///
-    /// @param deadlineNanos how long whoever asks will wait
+    /// @param deadlineNanos how long the caller will wait
     int blocksWorthLoading(TierScheduler tierScheduler, BlockChain chain, DiskRange diskRange, long deadlineNanos) {
         PrefillCost cost = prefill;
         if (cost == null) {

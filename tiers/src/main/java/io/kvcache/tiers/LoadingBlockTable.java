@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// Blocks that are resident in host memory, and after them such as arrive from disk.
 ///
 /// One pin on the deepest resident block, and one on each of those that come, from the start; so
-/// whoever else loads or evicts, a block that has arrived stays. What has arrived is read off the
+/// whatever other threads load or evict, a block that has arrived stays. What has arrived is read off the
 /// records: the table is told when to look, and looks.
 final class LoadingBlockTable implements BlockTable {
 
@@ -42,7 +42,7 @@ final class LoadingBlockTable implements BlockTable {
     private boolean ended;
     private boolean closed;
 
-    /// Nobody in [#await] wants to be woken for less: a block may arrive every few microseconds.
+    /// No thread in [#await] is woken for fewer blocks: a block may arrive every few microseconds.
     private int minAwaited = Integer.MAX_VALUE;
 
     /// Which blocks they are.
@@ -77,7 +77,7 @@ final class LoadingBlockTable implements BlockTable {
         return ControlWord.state(records.control(loadBatch.record(position)));
     }
 
-    /// Counts what has arrived, and tells who waits for it.
+    /// Counts the blocks that have arrived, and wakes the threads that wait for them.
     private void update() {
         Runnable tell;
         boolean over;

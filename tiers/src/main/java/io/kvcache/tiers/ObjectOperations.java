@@ -143,7 +143,7 @@ final class ObjectOperations {
         try {
             ObjectView view = view(objectRequest, handle);
             if (!answer.complete(view) && view != null) {
-                view.close(); // whoever asked has given up meanwhile
+                view.close(); // the caller has given up meanwhile
             }
         } catch (RuntimeException | Error failed) {
             answer.completeExceptionally(failed);
@@ -157,7 +157,7 @@ final class ObjectOperations {
         storeContext.openHandles().release(objectRequest.openHandle);
     }
 
-    /// An object that somebody asks for, and holds the store open for.
+    /// An object that a caller asks for; the request holds the store open.
     private static final class ObjectRequest {
         private final NamespaceEntry entry;
         private final BlockKey key;
@@ -281,7 +281,7 @@ final class ObjectOperations {
     /// Writes one object into its slots, and its key behind it.
     ///
     /// The checksum protects what leaves memory. A store with a disk has it taken as the bytes arrive; one without
-    /// leaves it until somebody asks for it ([StoredObject#checksum()]), as a client that writes over a fast link
+    /// leaves it until a caller asks for it ([StoredObject#checksum()]), as a client that writes over a fast link
     /// would wait for it.
     private static final class HostObjectWriter implements ObjectWriter {
 

@@ -7,7 +7,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Counts who has a claim on the store's memory, and bars new claims once the store closes.
+/// Counts the claims on the store's memory, and rejects new claims once the store closes.
 ///
 /// Opening adds first and looks for the bar afterwards; closing sets the bar first and sums afterwards. So
 /// either the opener sees the bar, or the closer sees the opener.
@@ -66,7 +66,7 @@ final class OpenHandles {
         return open.sum();
     }
 
-    /// Who holds what, for a log line; with the oldest claim's stack when holders are tracked.
+    /// Describes the open claims for a log line, with the stack of the oldest when holders are tracked.
     IllegalStateException leakReport() {
         String counted = openCount() + " tables, views or writers are open";
         if (!trackStacks) {
@@ -79,11 +79,11 @@ final class OpenHandles {
                 .orElseGet(() -> new IllegalStateException(counted));
     }
 
-    /// Somebody's claim on the store's memory: an open table, view or writer.
+    /// A claim on the store's memory: an open table, view or writer.
     ///
     /// @param number counts claims from 0; the lowest is the oldest
     /// @param description what is held, for the report
-    /// @param acquiredAt the stack of who took it, when the store tracks its holders
+    /// @param acquiredAt the stack of the thread that took it, when the store tracks its holders
     record OpenHandle(
             long number, Object description, @Nullable Throwable acquiredAt) {
 

@@ -10,10 +10,10 @@ import io.kvcache.tiers.movement.TierScheduler;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Has what is on disk alone brought into host memory before anybody asks for it, if the store was
+/// Loads blocks that are only on disk into host memory before a request needs them, if the store was
 /// told to.
 ///
-/// A disk that has [#BUSY_READS] reads to do is left to them: what somebody waits for is not to wait for
+/// A disk that has [#BUSY_READS] reads to do is left to them: a load that a caller waits for must not wait for
 /// a guess.
 ///
 /// **Threads.** Any.
@@ -25,7 +25,7 @@ final class Prefetcher {
     /// Blocks of a continuation: what a turn adds, about.
     private static final int MAX_BLOCKS_AHEAD = 8;
 
-    /// How long somebody may wait who has not said it: blocks that take longer are not brought in
+    /// How long a caller without a timeout may wait: blocks that take longer are not loaded
     /// for him.
     static final long DEFAULT_DEADLINE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
@@ -42,7 +42,7 @@ final class Prefetcher {
         return tierScheduler != null;
     }
 
-    /// Somebody has asked how much of a chain there is, and will soon ask for it: begins to bring
+    /// A caller has matched a chain and will soon acquire it: begins to load
     /// in those of its blocks that are on disk alone, in their order.
     ///
     /// @param from the first that may be
@@ -56,7 +56,7 @@ final class Prefetcher {
         return index - from;
     }
 
-    /// Somebody reads all of a chain: begins to bring in the likeliest continuation, block by
+    /// A caller reads all of a chain: begins to load the likeliest continuation, block by
     /// block.
     ///
     /// @param chain of at least one block

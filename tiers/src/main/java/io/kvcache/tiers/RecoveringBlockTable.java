@@ -13,12 +13,12 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// A table that was acquired while the disks still told what they hold: what was known at once, and what is found by
-/// a second look.
+/// A table that was acquired while the disks still told what they hold: what was known at once, and what is found
+/// by a second look.
 ///
 /// The second look comes when the whole chain is known, when the recovery has ended, or never, when the time-out
-/// passes before. Until then all blocks that were asked for are expected. What the first look has pinned stays pinned,
-/// as its segments may be in use.
+/// passes before. Until then all blocks that were asked for are expected. What the first look has pinned stays
+/// pinned, as its segments may be in use.
 final class RecoveringBlockTable implements BlockTable {
 
     /// How often [#await] asks whether the chain is known by now.
@@ -132,7 +132,7 @@ final class RecoveringBlockTable implements BlockTable {
         }
     }
 
-    /// Tells those who wait, and has itself told when more is ready.
+    /// Wakes the waiting threads, and registers for the next block that becomes ready.
     private void follow() {
         BlockTable of;
         Runnable tell;

@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Waits for room while everything is pinned: asks again at growing intervals, no longer than the time-out.
 ///
-/// Unpinning takes no lock and wakes nobody, which keeps it at some nanoseconds; a wait for room is rare and
+/// Unpinning takes no lock and wakes no thread, which keeps it at some nanoseconds; a wait for room is rare and
 /// costs a millisecond more instead.
 final class RoomWaiter {
 
@@ -58,7 +58,7 @@ final class RoomWaiter {
         PutReservation spared = poll(Math.min(timeoutNanos, MAX_WAIT_FOR_WRITES_NANOS), attempt, true);
         boolean ended = timeoutNanos > 0 && Thread.currentThread().isInterrupted();
         PutReservation answer =
-                spared.outcome() == PutOutcome.NO_ROOM && !ended // who was sent away evicts nothing any more
+                spared.outcome() == PutOutcome.NO_ROOM && !ended // a put that was sent away evicts nothing any more
                         ? poll(remainingNanos(start, timeoutNanos), attempt, false)
                         : spared;
         if (answer.outcome() == PutOutcome.NO_ROOM) {

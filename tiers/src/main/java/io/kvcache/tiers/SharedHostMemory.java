@@ -15,7 +15,7 @@ import java.util.stream.Collectors;
 record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> tenants, SharedMemorySource source)
         implements SharedMemory {
 
-    /// Of those who may not read each other only one side may lie in memory that tenants map.
+    /// Of tenants that may not read each other, only one side may lie in memory that tenants map.
     ///
     /// @throws IllegalArgumentException when tenants map this, and the namespace's is none of them
     void requireTenant(Namespace namespace) {

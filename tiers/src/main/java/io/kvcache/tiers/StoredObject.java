@@ -15,11 +15,12 @@ import java.util.List;
 ///
 /// The key is kept so that a look-up can be sure of what it found, and so that keys can be listed.
 ///
-/// @param record pinned or reserved by whoever has this
+/// @param record pinned or reserved by the owner of this view
 /// @param valueBytes size of the value
 record StoredObject(HostStore store, int record, long valueBytes) {
 
-    /// Stands for a checksum that nobody has taken. Some bytes do have this sum: they are summed whenever asked.
+    /// Stands for a checksum that was not computed yet. Some bytes do have this sum: they are summed whenever
+    /// asked.
     static final int NO_CHECKSUM = 0;
 
     /// Shows where a range of value and key lies.
@@ -39,7 +40,7 @@ record StoredObject(HostStore store, int record, long valueBytes) {
         return store.records().bytes(record);
     }
 
-    /// The checksum over value and key, taken now if nobody has before. Several may do so at once; all find the
+    /// The checksum over value and key, computed now if it was not before. Several may do so at once; all find the
     /// same.
     int checksum() {
         int known = store.records().checksum(record);

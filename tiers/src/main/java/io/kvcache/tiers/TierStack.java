@@ -227,7 +227,7 @@ record TierStack(
         }
     }
 
-    /// Opens a tier that somebody else brings.
+    /// Opens a tier that the caller provides.
     ///
     /// @param slots the store's host memory, which blocks travel from and to
     private record TierSourceOpener(TierSource source, MemorySegment slots) implements TierOpener {
@@ -248,7 +248,7 @@ record TierStack(
         }
     }
 
-    /// Opens a disk with a tier that somebody else brings in front of it.
+    /// Opens a disk with a tier in front of it that the caller provides.
     ///
     /// @param slots the store's host memory, which blocks travel from and to
     /// @param retiredTiers what was in front of it before and is still used

@@ -53,14 +53,14 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// **Ownership.** Closing the store gives its memory back. While tables, views or writers are open it waits for
-/// [TieredKvCacheBuilder#closeWait], then leaves the memory mapped, reports who still holds what, and returns;
+/// [TieredKvCacheBuilder#closeWait], then leaves the memory mapped, reports the open handles, and returns;
 /// nothing is ever unmapped under an open table.
 ///
 /// **On disk.** Closing writes what is in host memory alone to the disks, within
-/// [TieredKvCacheBuilder#flushOnClose]; a process that ends without it leaves there what the admission chose, and what
-/// the last [#flush] wrote. After an opening the disks tell what they hold: until they have ([#isRecovering]), what is
-/// not told yet is missed at once by all but an [#acquire] with a time-out, which waits for its own blocks;
-/// [#awaitRecovered] waits for all.
+/// [TieredKvCacheBuilder#flushOnClose]; a process that ends without it leaves there what the admission chose, and
+/// what the last [#flush] wrote. After an opening the disks tell what they hold: until they have
+/// ([#isRecovering]), what is not told yet is missed at once by all but an [#acquire] with a time-out, which waits
+/// for its own blocks; [#awaitRecovered] waits for all.
 ///
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements LocalKvCache {
@@ -79,7 +79,7 @@ public final class TieredKvCache implements LocalKvCache {
     private final AccessListeners listeners = new AccessListeners();
     private final @Nullable SharedHostMemory share;
 
-    /// @param share null when nobody else may map the memory
+    /// @param share null when no other process may map the memory
     TieredKvCache(
             HostBlockTable.StoreContext storeContext, StoreShutdown storeShutdown, @Nullable SharedHostMemory share) {
         store = storeContext.store();
@@ -115,7 +115,7 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     /// Gives a namespace a share of host memory by weight, which it may hold while others want room. Those
-    /// without one have a weight of 1 together. Nobody whose share is full takes anything from a namespace
+    /// without one have a weight of 1 together. A namespace whose share is full takes nothing from a namespace
     /// that is within its own. A full disk forgets what is of those who have most there for their weight; how
     /// many blocks go to it has no shares. To be said before the namespace holds any host memory.
     ///
@@ -133,7 +133,7 @@ public final class TieredKvCache implements LocalKvCache {
         return store.joinShare(store.require(namespace), store.require(with));
     }
 
-    /// Has somebody hear, from now on, what is asked of the store and put into it.
+    /// Registers a listener for look-ups and puts from now on.
     public void addAccessListener(AccessListener listener) {
         listeners.add(listener);
     }
@@ -347,7 +347,7 @@ public final class TieredKvCache implements LocalKvCache {
         return diskLoader.blocksLeftOnDisk();
     }
 
-    /// What was brought from disk before anybody asked for it.
+    /// Counts of records that were loaded from disk ahead of requests.
     public PrefetchStats prefetchStats() {
         openHandles.requireOpen();
         return store.hints().prefetchStats();
@@ -383,7 +383,8 @@ public final class TieredKvCache implements LocalKvCache {
         return store.tierPort().unflushedBytes();
     }
 
-    /// Where memory that an open table or view shows lies, in bytes from the start of all: for who maps it too.
+    /// Where memory that an open table or view shows lies, in bytes from the start of all, for processes that map
+    /// it too.
     public long offsetOf(MemorySegment shown) {
         return SharedHostMemory.offsetOf(store, shown);
     }
@@ -421,7 +422,7 @@ public final class TieredKvCache implements LocalKvCache {
         storeShutdown.run();
     }
 
-    /// Those who hear what a store is used for: mostly nobody.
+    /// The access listeners of a store; usually none.
     ///
     /// They belong to the embedder and run on the threads of its callers. A failure of one must not fail a call
     /// that has taken pins or room, so it ends here: the first of each listener is logged with its stack.

@@ -115,12 +115,12 @@ public final class TieredKvCacheBuilder {
     /// read-only; so a remote cache on the same host reads without asking, and without a copy. Takes the
     /// place of [#memory].
     ///
-    /// A mapping gives away all that is in it: whoever is allowed one can read everything in this store.
+    /// A mapping gives away all that is in it: a client that may map it can read everything in this store.
     ///
     /// @param folder of a file system in memory, such as one under `/dev/shm`; made, with mode 0700, when
     ///     it is missing, and used by one store at a time. What a store leaves there that was killed, the
     ///     next one removes
-    /// @param tenants that may read each other, and so may map it; who may speak for all tenants may in any
+    /// @param tenants that may read each other, and so may map it; clients that may act for all tenants may in any
     ///     case. If there are any, namespaces of others are refused here: each trust domain has a store of its
     ///     own
     public TieredKvCacheBuilder shareMemory(Path folder, Set<String> tenants) {
@@ -129,7 +129,7 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// The same, for those alone who may speak for all tenants.
+    /// The same, only for clients that may act for all tenants.
     public TieredKvCacheBuilder shareMemory(Path folder) {
         return shareMemory(folder, Set.of());
     }
@@ -179,7 +179,7 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Whether to remember who opened each table, for the report at close. Costs microseconds a table.
+    /// Whether to remember where each table was opened, for the report at close. Costs microseconds a table.
     public TieredKvCacheBuilder trackOpenHandles(boolean withStacks) {
         trackOpenHandles = withStacks;
         return this;
@@ -266,8 +266,8 @@ public final class TieredKvCacheBuilder {
     }
 
     /// Whether what readers are likely to ask for next is brought from disk ahead of them, as far
-    /// as it promises more than what goes for it: the blocks of a chain that somebody
-    /// [matches][io.kvcache.core.KvCache#match], what has been read before behind a chain that somebody acquires,
+    /// as it promises more than what goes for it: the blocks of a chain that a caller
+    /// [matches][io.kvcache.core.KvCache#match], what has been read before behind a chain that a caller acquires,
     /// and objects as [io.kvcache.core.KvCache#prefetchObject] says. Not when not said.
     public TieredKvCacheBuilder prefetch(boolean ahead) {
         prefetch = ahead;
@@ -355,7 +355,7 @@ public final class TieredKvCacheBuilder {
             };
         }
 
-        /// Memory that is touched before anybody gets it.
+        /// Memory whose pages are touched before its first use.
         static HostMemorySource atStart(HostMemorySource source) {
             return (purpose, bytes) -> {
                 HostMemory memory = source.reserve(purpose, bytes);
@@ -382,7 +382,7 @@ public final class TieredKvCacheBuilder {
         }
     }
 
-    /// How many records a store needs when nobody says so.
+    /// How many records a store needs when the builder was not told.
     private static final class RecordCount {
 
         /// One record for 64 KiB of disk: blocks that small are the least that is worth a disk's while.

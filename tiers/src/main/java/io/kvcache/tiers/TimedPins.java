@@ -14,7 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// The pins that hints ask for, until their time is over.
 ///
 /// Those of each group of namespaces hold a quarter of its share of host memory at most, for an
-/// hour at most, so that hints cannot bring a store to a halt, and nobody takes another's part of
+/// hour at most, so that hints cannot bring a store to a halt, and no namespace takes another's part of
 /// that quarter.
 ///
 /// **Threads.** Any.
@@ -22,7 +22,7 @@ final class TimedPins implements AutoCloseable {
 
     private static final int QUOTA_SHARE = 4;
 
-    /// All pins are looked at no oftener than this by who pins: there may be a page's worth each.
+    /// A new pin looks at all pins no oftener than this: there may be a page's worth each.
     private static final long SWEEP_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private final HostStore store;

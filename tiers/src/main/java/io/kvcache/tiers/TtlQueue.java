@@ -20,8 +20,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Ends of chains that are let go first once a time is over, until it is.
 ///
-/// Time is looked at by who puts blocks and objects or has them loaded, who gives such a hint and
-/// who asks for statistics, so nothing happens where nobody does.
+/// Puts, loads, such hints and statistics look at the time,
+/// so nothing happens in an idle store.
 ///
 /// **Threads.** Any.
 final class TtlQueue {

@@ -7,7 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// What is the same in every [BlockDevice] of this package: who may call, which spans are lawful, how many
+/// What is the same in every [BlockDevice] of this package: which thread may call, which spans are valid, how many
 /// operations are on their way. An [IoBackend] carries them out.
 final class AsyncDevice implements BlockDevice {
 
@@ -195,7 +195,7 @@ final class AsyncDevice implements BlockDevice {
         return delivered;
     }
 
-    /// Ends the waits of a device's owner from other threads, at no cost to those who find it awake.
+    /// Ends the waits of a device's owner from other threads, at no cost when it is awake.
     ///
     /// **Threads.** [#signal] any; the rest the owner.
     private static final class Wakeup {
@@ -203,7 +203,7 @@ final class AsyncDevice implements BlockDevice {
         // The owner sets the alarm before it waits and takes it back afterwards; both are one exchange, and so is
         // the ringing. One that comes before the setting makes the setting fail, so that the owner does not wait;
         // one that comes after it calls the engine. Ringing holds the lock for as long as it uses the engine, so
-        // that the engine's descriptors are not closed, and given to somebody else, under it.
+        // that the engine's descriptors are not closed and reused under it.
 
         private enum State {
             IDLE,

@@ -21,7 +21,7 @@ import java.lang.foreign.MemorySegment;
 /// may be lost.
 ///
 /// **Ownership.** A segment that was handed over stays alive and untouched until its completion was delivered.
-/// Whoever opened the device closes it.
+/// The caller that opened the device closes it.
 ///
 /// **Threads.** One. The first thread to queue, submit, poll or await owns the device from then on, and is the
 /// one that closes it; before that any thread may register memory, and a device that was never used may be
@@ -87,15 +87,15 @@ public interface BlockDevice extends AutoCloseable {
     /// Like [#poll], and waits for the first completion while there is anything to wait for.
     ///
     /// @param timeoutNanos the longest wait; 0 for none
-    /// @return how many completions were delivered; 0 when the time was up, nothing is on its way, or somebody
-    ///     called [#wake]
+    /// @return how many completions were delivered; 0 when the time was up, nothing is on its way, or another
+    ///     thread called [#wake]
     int await(CompletionSink sink, long timeoutNanos);
 
     /// Ends the wait that the owner is in, or else the next one that it would enter; several calls before that
     /// count as one. Never waits itself, and does nothing to a closed device.
     ///
-    /// So who hands the owner work first puts it where the owner looks after every [#await], then calls this:
-    /// either the owner sees the work before it waits, or it does not wait.
+    /// So a thread that hands work to the owner first puts it where the owner looks after every [#await], then
+    /// calls this: either the owner sees the work before it waits, or it does not wait.
     void wake();
 
     /// Tells the device of memory that many spans will lie in, which can spare the kernel work for each of

@@ -17,7 +17,7 @@ import java.nio.file.StandardOpenOption;
 
 /// The open file of a [FileDevice].
 ///
-/// **Ownership.** Whoever opened it closes it, after the engine that uses it.
+/// **Ownership.** The caller that opened it closes it, after the engine that uses it.
 ///
 /// @param direct whether its reads and writes go round the page cache
 record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
@@ -135,7 +135,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
 
     /// Gives a new file all its space, so that it cannot run out of it later.
     ///
-    /// The space is reserved beyond the end of the file, which moves only when all is there: whoever is killed in
+    /// The space is reserved beyond the end of the file, which moves only when all is there: a process killed in
     /// between leaves an empty file, and an empty file is a new one.
     record FilePreallocator(Libc libc, Path path, long size) {
 

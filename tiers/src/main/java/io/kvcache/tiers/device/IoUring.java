@@ -24,7 +24,7 @@ final class IoUring {
     // released. The submission head need not be looked at, because the kernel consumes only within `enter`,
     // and there are never more requests, the doorbell's among them, than entries. Nor can completions overflow:
     // their queue is twice as
-    // long. The array of the submission queue, an indirection that nobody needs, holds each number at its own
+    // long. The array of the submission queue, an indirection without a use here, holds each number at its own
     // place for good.
 
     /// What [#peekCompletion] answers when there is none.

@@ -181,7 +181,7 @@ final class IoUringBackend implements IoBackend {
     }
 
     /// The kernel takes a ring apart some time after its descriptor is closed. Without the file and the
-    /// buffers, which are let go of at once, nobody notices.
+    /// buffers, which are released at once, it does not matter.
     @Override
     public void close() {
         ioUring.register(IoUring.UNREGISTER_BUFFERS, MemorySegment.NULL, 0);
@@ -311,7 +311,7 @@ final class IoUringBackend implements IoBackend {
         private final Libc libc;
         private final int descriptor;
 
-        /// Where the kernel writes the count of rings. It does so only when somebody rings, so never once the
+        /// Where the kernel writes the count of rings. It does so only when a thread rings, so never once the
         /// doorbell was closed; the arena may end with this object.
         private final MemorySegment count = Arena.ofAuto().allocate(JAVA_LONG);
 

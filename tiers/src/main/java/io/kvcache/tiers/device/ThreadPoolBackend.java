@@ -19,14 +19,14 @@ import org.jspecify.annotations.Nullable;
 /// Requests carried out by platform threads with positional reads and writes, one at a time each.
 ///
 /// Used where io_uring is refused. The owner queues for all threads together and is unparked by the one that
-/// ends a request while it waits; nobody spins, because the disk is what takes the time.
+/// ends a request while it waits; no thread spins, because the disk is what takes the time.
 final class ThreadPoolBackend implements IoBackend {
 
     // The workers and the owner meet in two queues and in `waiting`. The owner announces itself in `waiting`
     // before it looks into `ended` for the last time; a worker adds to `ended` before it looks at `waiting`.
-    // Both are volatile, so one of the two sees the other. So it is with who wakes the owner, and `woken`; one
-    // that comes too late for its wait ends the next, which is what `gather` may do. A worker that leaves the
-    // owner asleep has seen work that nobody had taken; whoever ends the last of it wakes the owner.
+    // Both are volatile, so one of the two sees the other. So it is with the thread that wakes the owner,
+    // and `woken`; a wake-up that comes too late for its wait ends the next, which is what `gather` may do. A worker that leaves the
+    // owner asleep has seen work that was not taken yet; the thread that ends the last of it wakes the owner.
 
     /// As many as keep a disk busy with large reads; more only wait for the same disk.
     static final int MAX_THREADS = 8;
@@ -88,7 +88,7 @@ final class ThreadPoolBackend implements IoBackend {
         }
     }
 
-    /// An interrupt is kept for whoever asks for it; it does not cut the wait short, as it does not with
+    /// An interrupt is kept for the caller; it does not cut the wait short, as it does not with
     /// io_uring.
     private void park(long timeoutNanos) {
         boolean interrupted = false;

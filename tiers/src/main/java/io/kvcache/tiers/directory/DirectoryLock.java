@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// The claim of one opening on its directory, against other processes and against others in this JVM.
 ///
 /// Against processes it is a lock on a file, which ends with the process however that ends. The file stays,
-/// because who removed it could leave two processes with a lock on two files of one name.
+/// because removing it could leave two processes with a lock on two files of one name.
 ///
 /// Linux drops a process's locks on a file when the process closes any descriptor of it. So within the JVM the
 /// directory's identity is looked up in a set first, and the file of a directory that is there is not even
@@ -45,7 +45,7 @@ final class DirectoryLock implements AutoCloseable {
 
     /// Locks a directory that is there.
     ///
-    /// @throws DiskDirectoryException that says who holds it, when somebody does
+    /// @throws DiskDirectoryException that names the holder, when another process holds it
     static DirectoryLock acquire(Path folder) {
         Object identity = identity(folder);
         if (!HELD.add(identity)) {
@@ -106,8 +106,8 @@ final class DirectoryLock implements AutoCloseable {
         channel.write(ByteBuffer.wrap(text.getBytes(US_ASCII)), 0);
     }
 
-    /// The descriptor goes first: were the directory free before, somebody else here could have locked the file by the
-    /// time that closing this one drops the lock.
+    /// The descriptor goes first: were the directory free before, another store of this process could have locked
+    /// the file by the time that closing this one drops the lock.
     private static void release(Object identity, @Nullable FileChannel channel) {
         try {
             if (channel != null) {

@@ -21,7 +21,7 @@ import java.security.SecureRandom;
 ///
 /// ```
 /// DIR/tier     the tier, of its full size from the start, mode 0600
-/// DIR/lock     who has it open, mode 0600; it stays when nobody has
+/// DIR/lock     the process that has it open, mode 0600; it stays after the close
 /// ```
 ///
 /// A directory that is not there is made, with mode 0700. A file system that cannot reserve space, or that
@@ -77,7 +77,7 @@ public final class DiskDirectory implements AutoCloseable {
     }
 
     /// Looks whether a directory could be opened for a tier of so many bytes, as far as that shows without
-    /// changing anything: who has it open does not.
+    /// changing anything: the process that has it open does not.
     ///
     /// @throws DiskDirectoryException as [#open]
     public static void checkUsable(Path folder, long bytes, OnIncompatible onIncompatible) {
@@ -138,7 +138,7 @@ public final class DiskDirectory implements AutoCloseable {
         }
     }
 
-    /// Removes a file that is to be made anew; an empty one too, whose space somebody reserved who was killed.
+    /// Removes a file that is to be made anew; an empty one too, whose space a process reserved that was killed.
     /// Looks again first, since the directory was not locked before.
     private static void removeFile(DirectoryCheck directoryCheck, DirectoryOptions options) throws IOException {
         if (directoryCheck.check(options.onIncompatible()) != DirectoryCheck.FileAction.USE) {

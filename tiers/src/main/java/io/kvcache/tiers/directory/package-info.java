@@ -1,4 +1,5 @@
-/// The directory that holds one disk tier: who may use it, what is in it, and every reason to leave it alone.
+/// The directory that holds one disk tier: which process may use it, what is in it, and every reason to leave it
+/// alone.
 ///
 /// [io.kvcache.tiers.directory.DiskDirectory] opens one; a
 /// [io.kvcache.tiers.directory.DiskDirectoryException] says why it does not.

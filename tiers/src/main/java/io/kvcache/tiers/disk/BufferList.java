@@ -7,7 +7,7 @@ import java.util.List;
 /// The memory of one block or object: one slot, or the several slots of an object in order.
 ///
 /// @param spans native memory at aligned addresses, whole pages, together the pages that the bytes take
-/// @param bytes of the block or object, 0 of a tombstone; what is left of the last page belongs to nobody
+/// @param bytes of the block or object, 0 of a tombstone; the rest of the last page is unused
 record BufferList(List<MemorySegment> spans, int bytes) {
 
     BufferList {

@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// All input and output of a log: what is on its way to and from the device, what waits because the device takes no
 /// more, and the state of the log, which failures change.
 ///
-/// Blocks that somebody waits for go first, and a quarter of the device's depth is theirs alone. The rest
-/// goes in the order it was asked for. The queues are as long as those who use them allow.
+/// Blocks that a caller waits for go first, and a quarter of the device's depth is theirs alone. The rest
+/// goes in the order of the requests. The users of the queues limit their length.
 ///
 /// Here failures are counted, and here a device that fails too often, hangs, is full, or cannot sync, puts an
 /// end to the log. After a failed sync nothing is known of what was written before it, and a later one that
@@ -187,7 +187,7 @@ final class LogIo {
                 (at, tag) -> at.discard(offset, length, tag), OperationType.DISCARD, null, 0, completion));
     }
 
-    /// Transfers that the device had no room for, those that somebody waits for left out.
+    /// Transfers that the device had no room for, without those that a caller waits for.
     int backlog() {
         return others.size();
     }
@@ -388,7 +388,7 @@ final class LogIo {
         });
     }
 
-    /// Single pages for heads and footers on their way. Who finds none tries again in a later tick.
+    /// Single pages for heads and footers on their way. When none is free, the caller tries again in a later tick.
     static final class PagePool {
 
         /// More heads on their way than any disk makes use of.
@@ -414,9 +414,9 @@ final class LogIo {
         }
     }
 
-    /// What its failure means, and who goes first.
+    /// What its failure means, and its priority.
     private enum OperationType {
-        /// A read that somebody waits for.
+        /// A read that a caller waits for.
         LOAD,
         /// A read that the log needs itself.
         READ,

@@ -212,8 +212,8 @@ final class RegionReclaimer {
 
     /// The entries of a region that is about to be reclaimed, and which of them are kept.
     ///
-    /// Not all can be kept, see [DiskLogConfig.ReclaimConfig#keptPercent]: whoever chooses begins with what is
-    /// worth most.
+    /// Not all can be kept, see [DiskLogConfig.ReclaimConfig#keptPercent]: the chooser begins with the blocks that
+    /// are worth most.
     ///
     /// Tombstones are not offered. The region is the oldest, so what they bury lies in it or is gone already; and
     /// nothing that is buried was ever kept and so written again behind its tombstone, because only what counts
@@ -313,9 +313,9 @@ final class RegionReclaimer {
         }
     }
 
-    /// Makes regions free, once nobody reads from them: the footer says so, a sync makes that durable, and then,
-    /// if asked for, their bytes are given back. Until then a crash brings back what they held, which is still
-    /// there.
+    /// Makes regions free, once no read from them is under way: the footer says so, a sync makes that durable, and
+    /// then, if asked for, their bytes are given back. Until then a crash brings back what they held, which is
+    /// still there.
     static final class RegionEraser {
 
         private final LogIo io;
@@ -339,7 +339,7 @@ final class RegionReclaimer {
             waiting.add(region);
         }
 
-        /// Regions that are about to be free, which nobody's slow reading holds up.
+        /// Regions that are about to be free, without slow readers that hold them up.
         int pending() {
             int unread = (int)
                     waiting.stream().filter(region -> region.readers() == 0).count();

@@ -178,7 +178,7 @@ final class RegionTable {
         require(queue.size() == count(state), queue.size() + " of " + count(state) + " regions are queued as " + state);
     }
 
-    /// Checks that nobody counts as reading.
+    /// Checks that no reader is counted.
     void requireUnread() {
         for (Region region : all) {
             require(region.readers() == 0, "region " + region.index() + " has " + region.readers() + " readers");

@@ -37,7 +37,7 @@ import org.jspecify.annotations.Nullable;
 /// ```
 ///
 /// @param deviceId drawn when the device was formatted; pages of an earlier formatting have another. It is
-///     hard to guess: who knew it could hide what looks like a page of metadata in a block
+///     hard to guess: a client that knew it could hide what looks like a page of metadata in a block
 /// @param sequence counts how often it was written
 /// @param namespaces by number; entries refer to them by it, so the order never changes
 record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Namespace> namespaces) {
@@ -64,7 +64,7 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
         OTHER_VERSION,
         /// Ours once; torn or damaged now.
         DAMAGED,
-        /// Somebody else's.
+        /// Of another format.
         FOREIGN,
         /// All zeroes.
         BLANK

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Reads blocks, and lets nothing through that has not the block's checksum.
 ///
-/// A region is not written over while somebody reads from it; so what a read meets is what lay there when it
+/// A region is not overwritten while a read from it is under way; so what a read meets is what lay there when it
 /// was taken.
 final class VerifyingReader {
 

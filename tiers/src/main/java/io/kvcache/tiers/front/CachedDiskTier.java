@@ -36,8 +36,8 @@ import org.jspecify.annotations.Nullable;
 /// chance.
 public final class CachedDiskTier implements Tier {
 
-    /// While something is on its way to the front nobody waits for the disk longer than this: half of what a block
-    /// of 2 MiB takes to a GPU.
+    /// While something is on its way to the front, no one operation waits for the disk longer than this: half of
+    /// what a block of 2 MiB takes to a GPU.
     private static final long MAX_DISK_WAIT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
     private final TierListener listener;
@@ -89,7 +89,7 @@ public final class CachedDiskTier implements Tier {
         }
     }
 
-    /// The disk, for those who opened it.
+    /// The disk, for the caller that opened it.
     public Tier disk() {
         return disk;
     }
@@ -273,7 +273,7 @@ public final class CachedDiskTier implements Tier {
                 of.blocksRecovered());
     }
 
-    /// Lets go of the front, then of the disk, also when somebody still uses the front.
+    /// Lets go of the front, then of the disk, also when the front is still in use.
     ///
     /// @throws IllegalStateException when one of them is in use; the other is closed and stays so,
     ///     and this one can be closed later
@@ -284,7 +284,7 @@ public final class CachedDiskTier implements Tier {
 
     /// {@inheritDoc}
     ///
-    /// A front that somebody uses is parked.
+    /// A front in use is parked.
     @Override
     public void closeAfterFailure() {
         close(true);
@@ -417,7 +417,7 @@ public final class CachedDiskTier implements Tier {
         }
     }
 
-    /// Fronts whose disk has failed while somebody used their memory: the disk comes back without one,
+    /// Fronts whose disk has failed while their memory was in use: the disk comes back without one,
     /// and they are closed when that use is over, before another is opened in their place.
     ///
     /// **Threads.** The tier's.
@@ -435,7 +435,7 @@ public final class CachedDiskTier implements Tier {
 
         /// Closes all.
         ///
-        /// @throws IllegalStateException while somebody uses one; it stays, and can be closed later
+        /// @throws IllegalStateException while one is in use; it stays, and can be closed later
         public void close() {
             while (!tiers.isEmpty()) {
                 tiers.element().close();

@@ -76,7 +76,7 @@ final class FrontCacheTier implements TierListener {
         out = true;
     }
 
-    /// Leaves it to be closed when nobody uses it any more, if nothing is on its way there.
+    /// Leaves it to be closed once it is no longer in use, if nothing is on its way there.
     ///
     /// @return whether it was
     boolean retire() {
@@ -134,7 +134,7 @@ final class FrontCacheTier implements TierListener {
         return false;
     }
 
-    /// Has it not be found by those who ask for it here.
+    /// Hides it from look-ups here.
     void tombstone(Tombstone burial) {
         Tier present = tier;
         if (present != null && isServing()) {
@@ -196,7 +196,7 @@ final class FrontCacheTier implements TierListener {
         }
     }
 
-    /// Whether something is on its way there. One that failed may be in somebody's use for long,
+    /// Whether something is on its way there. One that failed may stay in use for long,
     /// with nothing to do about it.
     boolean isBusy() {
         Tier present = tier;
@@ -222,7 +222,7 @@ final class FrontCacheTier implements TierListener {
 
     /// Lets go of it.
     ///
-    /// @throws IllegalStateException when something is on its way there, or somebody uses its memory: it stays
+    /// @throws IllegalStateException when something is on its way there, or its memory is in use: it stays
     ///     open then
     void close() {
         Tier present = tier;

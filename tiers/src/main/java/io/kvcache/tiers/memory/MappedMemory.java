@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Host memory that the operating system mapped, at a page boundary and zeroed.
 ///
-/// **Ownership.** As [HostMemory]: who reserved it closes it, once. Closing also removes the file behind it.
+/// **Ownership.** As [HostMemory]: the caller that reserved it closes it, once. Closing also removes the file
+/// behind it.
 ///
 /// **Threads.** Any thread may use the segment and close it. A close that finds a thread inside a native call on
 /// the segment waits up to five seconds for it; after that the memory stays mapped, a warning says so, and the
@@ -91,7 +92,7 @@ public final class MappedMemory implements HostMemory {
 
     /// An open file whose pages are memory, before it is mapped.
     ///
-    /// **Ownership.** Whoever creates one calls `release` once, which closes the descriptor and removes the name.
+    /// **Ownership.** The creator calls `release` once, which closes the descriptor and removes the name.
     ///
     /// @param path what another process opens to map the same pages
     /// @param release must not throw

@@ -187,7 +187,7 @@ public final class MappedMemorySource implements HostMemorySource {
         private static final int MADV_HUGEPAGE = 14;
         private static final int MADV_NOHUGEPAGE = 15;
 
-        /// Advises for a span that nobody has touched yet, and says in words what came of it.
+        /// Advises for a span that was not touched yet, and says in words what came of it.
         ///
         /// @throws IllegalStateException when huge pages are a must and are not to be had
         String advise(MappingRequest wanted, MemorySegment span, MemoryOptions options) {

@@ -4,7 +4,7 @@ import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.tiers.os.Errno;
 import java.util.regex.Pattern;
 
-/// What somebody asked for: the purpose and the size, for the mapping and for the words when it fails.
+/// A request for memory: the purpose and the size, for the mapping and for the error when it fails.
 record MappingRequest(String purpose, long bytes) {
 
     private static final Pattern ONE_WORD = Pattern.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}");

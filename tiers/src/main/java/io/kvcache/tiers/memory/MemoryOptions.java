@@ -4,10 +4,10 @@ import java.nio.file.Path;
 
 /// What host memory is made of.
 ///
-/// @param backing where the pages come from, and so who else can map them
+/// @param backing where the pages come from, and so which processes can map them
 /// @param hugePages whether to ask for 2 MiB pages
 /// @param shmDirectory folder of the files of [Backing#SHM_FILE], absolute; created with mode 0700 when missing,
-///     refused when it belongs to somebody else or is open to them
+///     refused when it belongs to another user or is open to others
 public record MemoryOptions(Backing backing, HugePages hugePages, Path shmDirectory) {
 
     /// Where the pages come from.

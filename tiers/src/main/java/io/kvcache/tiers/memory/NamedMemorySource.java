@@ -19,10 +19,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Host memory whose slots lie in one file of a known name, for clients that map it by that name.
 ///
-/// Records and all else stay private. Whoever maps the file sees all that is in it, so it is for one
+/// Records and all else stay private. A process that maps the file sees all that is in it, so it is for one
 /// trust domain.
 ///
-/// **A file that stayed behind** after a crash is locked by nobody: it is removed and made anew. One
+/// **A file that stayed behind** after a crash is not locked: it is removed and made anew. One
 /// that is locked belongs to another store that runs, and one of another user is left alone: both are
 /// refused.
 ///
@@ -160,7 +160,7 @@ public final class NamedMemorySource implements HostMemorySource {
         }
     }
 
-    /// Whether an open file is the one of the name: who found it before it was locked took it for a
+    /// Whether an open file is the one of the name: a process that found it before it was locked took it for a
     /// leftover.
     private boolean named(int descriptor) throws IOException {
         Object open = Files.getAttribute(Path.of("/proc/self/fd/" + descriptor), "fileKey");

@@ -13,8 +13,8 @@ import java.time.Duration;
 /// The first touch of a page costs a fault, and in a virtual machine whose host has not backed it either a GiB has
 /// taken up to 14 seconds; better before the first request than during it.
 ///
-/// Whoever drives it decides on the pace, see [BackgroundPrefaulter]. The contents are never changed, so others may
-/// write to the span all the while.
+/// The thread that drives it decides on the pace, see [BackgroundPrefaulter]. The contents are never changed, so
+/// others may write to the span all the while.
 ///
 /// **Ownership.** The segment stays its owner's; closing that in between makes the next step throw.
 ///
@@ -23,7 +23,7 @@ public final class PagePrefaulter {
 
     // madvise(MADV_POPULATE_WRITE), Linux 5.14, is one call a step and by contract leaves the contents alone. Where
     // it is refused, an atomic addition of zero on the first long of each page is a write to the kernel and none to
-    // anybody else. Reading would not do: it maps the one page of zeroes that all untouched anonymous memory
+    // any other thread. Reading would not do: it maps the one page of zeroes that all untouched anonymous memory
     // shares.
 
     private static final int MADV_POPULATE_WRITE = 23;
@@ -97,7 +97,7 @@ public final class PagePrefaulter {
 
     /// A thread around a [PagePrefaulter], that ends when all is touched.
     ///
-    /// **Ownership.** Who starts it closes it, before the memory.
+    /// **Ownership.** The caller that starts it closes it, before the memory.
     public static final class BackgroundPrefaulter implements AutoCloseable {
 
         /// Closing waits for one step: 5 ms on a quiet machine, 110 ms where the host pages (14 s a GiB).

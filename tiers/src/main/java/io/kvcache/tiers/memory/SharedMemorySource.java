@@ -15,7 +15,7 @@ import org.jspecify.annotations.Nullable;
 /// Host memory of one store whose slots and records lie in files that other processes map read-only.
 ///
 /// The store's own records are shared, not a mirror of them: look-ups take no lock and re-check what they
-/// read, so whoever can read the memory can look up, and there is nothing to keep in step, nothing to write
+/// read, so a process that can read the memory can look up, and there is nothing to keep in step, nothing to write
 /// twice, and no moment at which the two differ.
 ///
 /// **Files**: 0600, in a folder of mode 0700 that one store has at a time, by a lock. Their space is

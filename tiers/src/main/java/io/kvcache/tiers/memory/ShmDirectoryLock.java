@@ -23,12 +23,12 @@ import org.jspecify.annotations.Nullable;
 /// The right to a folder of files in memory, which one store at a time has: a lock on a file in it, which
 /// ends with the process at the latest.
 ///
-/// Who gives it up takes the lock's file away, and the folder if he made it. Somebody else may have opened
-/// that file just before, and would lock what nobody else can find: so whoever has the lock gives the file
-/// a random length and looks whether it is the length of what has the name. It is not opened for that:
+/// Releasing it removes the lock's file, and the folder if this lock made it. Another process may have opened that
+/// file just before, and would lock a file that no other process can find: so the holder of the lock gives the
+/// file a random length and looks whether it is the length of what has the name. It is not opened for that:
 /// closing it would drop the lock ([LockedFile]).
 ///
-/// Whoever gets it removes what an earlier store left there that was killed. Processes that have those
+/// The new holder removes the files of an earlier store that was killed. Processes that have those
 /// files mapped keep what they have: a file without a name stays as it is until its last mapping goes.
 final class ShmDirectoryLock implements AutoCloseable {
 
@@ -123,13 +123,13 @@ final class ShmDirectoryLock implements AutoCloseable {
                 Files.deleteIfExists(folder);
             }
         } catch (IOException _) {
-            // Somebody keeps something else in the folder.
+            // Something else lies in the folder.
         }
         release(lockedFile, lock);
     }
 
-    /// The descriptor goes first: were the claim free before, somebody else here could have locked the file
-    /// by the time that closing this one drops the lock.
+    /// The descriptor goes first: were the claim free before, another store of this process could have locked the
+    /// file by the time that closing this one drops the lock.
     private static void release(LockedFile here, @Nullable FileChannel lock) {
         try {
             if (lock != null) {
@@ -144,9 +144,9 @@ final class ShmDirectoryLock implements AutoCloseable {
 
     /// A file that a store of this process locks, or is about to.
     ///
-    /// Linux drops all of a process's locks on a file when the process closes any descriptor of it. So a file
-    /// that is claimed here is not even opened a second time: whoever wants its lock asks here first, and gives
-    /// it back after its descriptors are closed.
+    /// Linux drops all of a process's locks on a file when the process closes any descriptor of it. So a file that
+    /// is claimed here is not even opened a second time: a store that wants its lock asks here first, and gives it
+    /// back after its descriptors are closed.
     ///
     /// **Threads.** Any.
     ///

@@ -28,7 +28,7 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.disk.latency.p50`, `kv.disk.latency.p99` | disk, what | seconds, of all since the store was opened |
 /// | `kv.disk.budget` | disk | share of a day's write budget that is spent |
 /// | `kv.offload` | outcome | records that might have been written, by what became of them |
-/// | `kv.prefetch` | outcome | records that were read before anybody asked for them |
+/// | `kv.prefetch` | outcome | records that were read before a request for them |
 /// | `kv.blocks.left.to.compute` | | blocks that were left on disk, as they are computed sooner |
 ///
 /// **Threads.** Any.

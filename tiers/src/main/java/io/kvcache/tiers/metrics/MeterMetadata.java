@@ -58,7 +58,7 @@ final class MeterMetadata {
             entry("kv.policy.sampled", "Uses in the sample of a policy that learns."),
             entry("kv.policy.switches", "Times that a policy that learns was made to go by last use."),
             entry("kv.policy.uses", "Uses of blocks under a policy that learns, by the order that it went by."),
-            entry("kv.prefetch", "Blocks and objects read from disk ahead of who asks; wasted: nobody did in time."),
+            entry("kv.prefetch", "Blocks and objects read from disk ahead of requests; wasted: none came in time."),
             entry(
                     "kv.room.attempts.failed",
                     "Attempts to make room that found none; a put that waits makes many and may succeed."),

@@ -123,7 +123,7 @@ final class LoadPump {
         loadListeners.notifyChanged(load.record);
     }
 
-    /// Ends all that is on its way as not read; the memory is nobody's but the store's by now.
+    /// Ends all that is on its way as not read; the memory belongs to the store alone by now.
     void failInFlight() {
         inFlight.values().forEach(load -> finish(load, false, false));
         inFlight.clear();

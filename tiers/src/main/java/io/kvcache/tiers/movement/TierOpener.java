@@ -16,7 +16,7 @@ public interface TierOpener {
 
     /// Closes what tiers have left behind, see [Tier#closeAfterFailure].
     ///
-    /// @throws IllegalStateException while somebody uses it
+    /// @throws IllegalStateException while it is in use
     default void closeRetired() {}
 
     /// The error for a tier that was refused while it opened.

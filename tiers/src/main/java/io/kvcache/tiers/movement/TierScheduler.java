@@ -35,8 +35,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
 
     private static final int HIGH_WATERMARK_PERCENT = 2;
 
-    /// A flush begins with what was used so often since it was put, then goes on with the next: whoever runs out of
-    /// time has the best.
+    /// A flush begins with what was used so often since it was put, then goes on with the next: a caller that runs
+    /// out of time has the best.
     private static final int[] FLUSH_LEAST_USES = {4, 1, 0};
 
     private final TierPort tierPort;
@@ -133,15 +133,15 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         movers.get(disk).setDriver(thread);
     }
 
-    /// Who hears when records arrive.
+    /// The listeners for records that arrive.
     public LoadListeners loadListeners() {
         return loadListeners;
     }
 
     /// Has loads that were started read.
     ///
-    /// @param demanded whether somebody waits
-    /// @param keep whether they go on though nobody waits any longer
+    /// @param demanded whether a caller waits
+    /// @param keep whether they go on when no caller waits any longer
     public void read(LoadBatch loadBatch, boolean demanded, boolean keep) {
         long asked = 0;
         for (int i = 0; i < loadBatch.count(); i++) {
@@ -160,21 +160,21 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
     }
 
-    /// Has one load that was started read, for somebody who waits.
+    /// Queues the read of a load that was started, for a waiting caller.
     public void read(int record, int disk) {
         read(record, disk, true, false);
         movers.get(disk).wake();
     }
 
-    /// Somebody waits for a record that others have had read, if it is on its way at all: it goes before what is
-    /// only expected.
+    /// A caller waits for a record that is being read for others, if it is on its way at all: it goes before what
+    /// is only expected.
     public void prioritize(int record) {
         for (TierWorkerQueue queue : queues) {
             queue.prioritize(record);
         }
     }
 
-    /// Has one load that was started read, though nobody waits for it yet.
+    /// Queues the read of a load that was started, though no caller waits for it yet.
     public void prefetch(int record, int disk) {
         read(record, disk, false, true);
         movers.get(disk).wake();
@@ -232,7 +232,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return all;
     }
 
-    /// Waits for a flush, through interrupts: who closes a store must not lose what it has.
+    /// Waits for a flush, through interrupts: closing a store must not lose its content.
     ///
     /// @return whether all that was asked for is durable
     public boolean await(FlushBarrier flushBarrier, long timeoutNanos) {
@@ -405,9 +405,9 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
     }
 
-    /// Who wants to hear when the slot of a record was filled, or will not be.
+    /// The listeners for a record's slot being filled, or not.
     ///
-    /// Whoever registers looks at the record afterwards: what ended before is not told.
+    /// After registering, a listener looks at the record: what ended before is not told.
     ///
     /// **Threads.** Any.
     public static final class LoadListeners {
@@ -441,7 +441,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             }
         }
 
-        /// Records that somebody waits for.
+        /// Records that a caller waits for.
         int size() {
             return waiting.size();
         }

@@ -21,8 +21,8 @@ public final class TierThreads implements AutoCloseable {
     /// for there, and the thread parks.
     private static final long WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 
-    /// And how long after it has had nothing to do for a while: each waking costs some 7 us, which at 2 ms is a third
-    /// of a percent of a core for a server that nobody asks.
+    /// And how long after it has had nothing to do for a while: each waking costs some 7 us, which at 2 ms is a
+    /// third of a percent of a core for an idle server.
     private static final long IDLE_WAIT_NANOS = TimeUnit.MILLISECONDS.toNanos(8);
 
     /// Waits until then.

@@ -24,7 +24,7 @@ import org.HdrHistogram.AtomicHistogram;
 /// @param loaded blocks and objects read
 /// @param loadedBytes their bytes
 /// @param readFailures reads that failed, by the tier or by their checksum
-/// @param cancelled loads given up because nobody waited any longer
+/// @param cancelled loads given up because no caller waited any longer
 /// @param readLatency from the wish to the sealed block
 /// @param writeLatency from the first attempt to the outcome
 /// @param budgetSpent share of a day's write budget

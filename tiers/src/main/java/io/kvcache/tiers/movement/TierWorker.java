@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Moves blocks between host memory and one tier, tick by tick.
 ///
-/// Loads that somebody waits for go before those that are only expected, and both before writes; a write
+/// Loads that a caller waits for go before those that are only expected, and both before writes; a write
 /// is not begun while many loads are on their way. What cannot be written in time is not written; what
 /// cannot be read is a miss. A tier that fails is taken out: its blocks are forgotten, the store serves
 /// on, and it is opened again after a while.
@@ -134,13 +134,14 @@ public final class TierWorker implements TierListener {
 
     /// Lets go of the tier.
     ///
-    /// @throws IllegalStateException while somebody uses it, or what tiers before it have left behind
+    /// @throws IllegalStateException while it, or something that earlier tiers left behind, is in use
     public void close() {
         circuitBreaker.close();
         loadPump.rejectWaiting();
         writePump.rejectAll();
         flushPump.rejectAll();
-        circuitBreaker.closeRetired(); // last, as whoever waits for the tier has nothing to do with what others left
+        // Last, as callers that wait for the tier have nothing to do with what earlier ones left.
+        circuitBreaker.closeRetired();
     }
 
     /// How long it takes to read so many bytes more; 0 while nothing is known. Any thread.

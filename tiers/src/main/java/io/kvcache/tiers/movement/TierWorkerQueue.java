@@ -47,9 +47,9 @@ public final class TierWorkerQueue {
         }
     }
 
-    /// Has a record read for somebody who waits.
+    /// Queues the read of a record for a waiting caller.
     ///
-    /// @param keep whether to read it also when nobody waits any longer
+    /// @param keep whether to read it also when no caller waits any longer
     public void addDemanded(int record, boolean keep, long nowNanos) {
         loads.incrementAndGet();
         demanded.add(new Load(record, keep, nowNanos));
@@ -63,7 +63,7 @@ public final class TierWorkerQueue {
         prefetches.add(load);
     }
 
-    /// Somebody waits for a record now: if it is only expected so far, it is read like what is demanded.
+    /// A caller waits for a record now: if it was only expected so far, it is read like a demanded one.
     void prioritize(int record) {
         Load load = pendingPrefetches.isEmpty() ? null : pendingPrefetches.remove(record);
         if (load != null) {

@@ -26,7 +26,7 @@ import java.util.stream.Stream;
 /// A call that is missing answers like a kernel that does not know it: −ENOSYS. So there is one way to fail, and a
 /// platform without any of them (everything but Linux) is an empty instance.
 ///
-/// [#call] goes through reflection-like `invokeWithArguments`, a microsecond each; who calls often takes the
+/// [#call] goes through reflection-like `invokeWithArguments`, a microsecond each; frequent callers take the
 /// [#handle].
 ///
 /// **Threads.** Any, at the same time.

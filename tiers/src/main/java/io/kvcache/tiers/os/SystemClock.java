@@ -11,7 +11,7 @@ public final class SystemClock implements Clock {
 
     public static final SystemClock INSTANCE = new SystemClock();
 
-    /// How soon a waiter sees what nobody notifies it of: that its time is over.
+    /// How soon a waiter sees, without a notification, that its time is over.
     private static final long MAX_WAIT_MILLIS = 10;
 
     private SystemClock() {}

@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Uses on their way from requests to whoever looks at them. Takes no lock; what finds no room is
+/// Uses on their way from requests to the thread that evaluates them. Takes no lock; what finds no room is
 /// counted and gone.
 ///
 /// **Threads.** Any may offer, one takes.

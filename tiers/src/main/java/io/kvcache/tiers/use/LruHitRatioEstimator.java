@@ -16,8 +16,8 @@ import org.jspecify.annotations.Nullable;
 /// What plain LRU would find in half the memory, in this much, in twice and in four times as much.
 ///
 /// What counts is what was found, in memory or on disk, and what was put because it was not there:
-/// all that was of use or could have been. Values that are written over and look-ups that nobody
-/// follows by a put do not count, so these ratios are not those of the namespaces, which count what
+/// all that was of use or could have been. Values that are written over and look-ups that are not
+/// followed by a put do not count, so these ratios are not those of the namespaces, which count what
 /// is asked for.
 ///
 /// Uses wait for [#drain] or [#report]: some two thousand prompts of 128 blocks, beyond which they
@@ -101,7 +101,7 @@ public final class LruHitRatioEstimator implements AccessListener {
     public synchronized void drain() {
         curve.addUnsampled(skipped.sumThenReset());
         int single = 0;
-        // Whoever uses the store faster than this looks does not hold it up.
+        // Callers that use the store faster than this estimates do not hold it up.
         for (int left = MAX_QUEUED_KEYS; left > 0; left--) {
             Access access = queue.poll();
             if (access == null) {

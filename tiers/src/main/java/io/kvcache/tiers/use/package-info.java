@@ -1,4 +1,4 @@
-/// What a store is used for: uses on their way to whoever looks at them, and how much more memory
+/// What a store is used for: uses on their way to their evaluation, and how much more memory
 /// would find.
 ///
 /// Requests leave a note and go on; what is made of it is made on other threads. May not be
