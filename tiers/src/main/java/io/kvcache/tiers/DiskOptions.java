@@ -69,7 +69,7 @@ public record DiskOptions(
         return Math.min(maxLiveBytes, files.reclaim().liveBytes(DiskGeometry.of(bytes), reservePercent));
     }
 
-    /// Refuses or discards what is in the directory and is no tier of this format and size.
+    /// Rejects or discards a file in the directory that is not a tier of this format and size.
     public DiskOptions withOnIncompatible(OnIncompatible change) {
         return withFiles(files.withOnIncompatible(change));
     }

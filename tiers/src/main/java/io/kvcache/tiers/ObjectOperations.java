@@ -82,7 +82,7 @@ final class ObjectOperations {
                 BlockKey.ofObject(namespace, key), after == null ? null : BlockKey.ofObject(namespace, after));
     }
 
-    /// Pins what is resident, which is no use of it.
+    /// Pins a resident object, without counting a use.
     @Nullable
     ObjectView getResident(Namespace namespace, byte[] key) {
         NamespaceEntry entry = store.require(namespace);

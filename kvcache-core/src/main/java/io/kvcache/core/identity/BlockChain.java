@@ -123,7 +123,7 @@ public final class BlockChain {
     /// this chain is the first to grow from here.
     ///
     /// @param named as in [#ofKeysAndHashes]
-    /// @throws IllegalStateException when this is no chain of named blocks
+    /// @throws IllegalStateException when this is not a chain of named blocks
     public BlockChain extendKeysAndHashes(ByteBuffer named) {
         if (!hasKeysOnly) {
             throw new IllegalStateException("only a chain of named blocks can be extended by named blocks");

@@ -10,12 +10,12 @@ import java.util.function.LongConsumer;
 /// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been
 /// learned.
 ///
-/// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used;
-/// whether the request that used it last ended there, as a partial or last block seldom returns;
-/// how much of a prompt was new when it came ([NoveltyClass]). [ReuseModel] learns for each class how soon a block of
-/// some age is used again, from resident and evicted blocks alike ([ReuseTracker]), and what it is worth. Leaves
-/// wait in [AgeBucketLists] by class and age, so a victim is the head of the list that is worth least:
-/// every leaf is considered, none is sampled.
+/// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used; whether the
+/// request that used it last ended there, as a partial or last block seldom returns; how much of a prompt was new
+/// when it came ([NoveltyClass]). [ReuseModel] learns for each class how soon a block of some age is used again,
+/// from resident and evicted blocks alike ([ReuseTracker]), and what it is worth. Leaves wait in [AgeBucketLists]
+/// by class and age, so a victim is the head of the list that is worth least: every leaf is considered, none is
+/// sampled.
 ///
 /// A parent never goes before its child, as only leaves go. Before it has learned it is about LRU.
 ///
@@ -349,7 +349,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         }
     }
 
-    /// A leaf in use counts as used now, but that is no use to learn from.
+    /// A leaf in use counts as used now, but the policy does not learn from that.
     private void postpone(int record) {
         long used = ImportanceWord.withStamp(candidateIndex.stateOf(record), state.tick());
         boolean demoted = ImportanceWord.status(used) == ImportanceWord.DEMOTED;
@@ -357,7 +357,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         candidateIndex.addToList(record);
     }
 
-    /// A request goes on behind a block, which is no leaf any more.
+    /// A request continues behind a block, which is not a leaf any more.
     private void continueRequest(int record) {
         if (record == RecordView.NONE || !candidateIndex.contains(record)) {
             return;
@@ -432,7 +432,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         /// Tells the guard of a use.
         ///
         /// @param hit whether the block was here
-        /// @param copied whether a slower tier has it too: losing it is no miss, so it is not compared
+        /// @param copied whether a slower tier has it too: losing it is not a miss, so it is not compared
         void recordOutcome(boolean hit, boolean copied, long fingerprint) {
             if (lruFallback.onUse(fingerprint, hit, copied)) {
                 rank();
@@ -497,7 +497,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         /// Used blocks that "lately" means, as a multiple of the resident blocks.
         private static final double MEMORY = 8;
 
-        /// New blocks ahead, as a multiple of the resident blocks: a burst of long prompts is no scan.
+        /// New blocks ahead, as a multiple of the resident blocks: a burst of long prompts is not a scan.
         private static final double AHEAD = 0.5;
 
         private static final int MIN_USES = 64;

@@ -24,9 +24,10 @@ import org.jspecify.annotations.Nullable;
 
 /// What is alive on one disk, and which of it goes first.
 ///
-/// Groups of [MemoryShares] have an order each here, and their bytes are counted apart. Room comes from the group that
-/// has most here for its weight, so no group pushes another out of its share of the disk. Orders have numbers of few
-/// bits: groups for which there is none left share the order of those without a weight, and add their weights to its.
+/// Groups of [MemoryShares] have an order each here, and their bytes are counted apart. Room comes from the group
+/// that has most here for its weight, so no group pushes another out of its share of the disk. Orders have numbers
+/// of few bits: groups for which there is none left share the order of those without a weight, and add their
+/// weights to its.
 ///
 /// **Threads.** Owned by the store's lock.
 final class DiskUsage {
@@ -358,7 +359,7 @@ final class DiskUsage {
             return usages.get(disk);
         }
 
-        /// Whether blocks below this one may lie on disk: it does, or it is no block at all.
+        /// Whether blocks below this one may lie on disk: it does, or it is not a block.
         boolean allowsChildren(int record) {
             return record == NONE
                     || (pool.diskAddress(record) != NONE
@@ -374,7 +375,7 @@ final class DiskUsage {
             return Pages.roundUp(pool.bytes(record));
         }
 
-        /// Records as the orders see them: a record with a child of any kind is no leaf.
+        /// Records as the orders see them: a record with a child of any kind is not a leaf.
         private record AllTiersView(RecordPool pool) implements RecordView {
             @Override
             public int capacity() {

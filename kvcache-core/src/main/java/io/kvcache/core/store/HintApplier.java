@@ -29,8 +29,8 @@ import java.util.function.Predicate;
 /// them will come, of what class they are, and how much they matter. Chains and lists are gone through a bounded
 /// number of blocks or objects a turn of the lock.
 ///
-/// A hint that something is over reaches it in host memory, on the disk that alone has it, and among what waits to be
-/// written. Hints about objects reach those in host memory, and of those on disk only that they are over.
+/// A hint that something is over reaches it in host memory, on the disk that alone has it, and among what waits to
+/// be written. Hints about objects reach those in host memory, and of those on disk only that they are over.
 ///
 /// What readers are likely to ask for next is brought in from disk here too ([#startPrefetch]).
 ///
@@ -553,10 +553,10 @@ public final class HintApplier {
     /// Records that were brought into host memory because a caller is likely to read them, until that
     /// happens or they leave.
     ///
-    /// A guess that is not read is no use: for policies, for admission to disk and for the odds of
+    /// A guess that is not read does not count as a use: for policies, for admission to disk and for the odds of
     /// reuse that it learns only the read counts that a record was brought for ([#onUsed]). Only a policy
     /// that orders by the coming alone hears of nothing else. The same holds of what a hint has brought
-    /// in: the hint is no use, and the read is one.
+    /// in: the hint is not a use, and the read is one.
     ///
     /// What is held unused, and how often guesses came true, is known for each group of [MemoryShares] apart:
     /// one tenant's bad guesses do not end another's.
@@ -624,7 +624,7 @@ public final class HintApplier {
 
         /// A record has come.
         ///
-        /// @return whether that is no use: it was a guess, or no caller has waited for it
+        /// @return whether that does not count as a use: it was a guess, or no caller has waited for it
         boolean onLoaded(int record) {
             boolean unawaited = RecordFlags.has(pool.flags(record), RecordFlags.UNREQUESTED);
             pool.setFlags(record, RecordFlags.UNREQUESTED, false);

@@ -233,7 +233,7 @@ public final class RecordLookup {
         return handle;
     }
 
-    /// Finds and pins one record, which is no use of it.
+    /// Finds and pins one record, without counting a use.
     ///
     /// @return its [RecordHandle], or [RecordHandle#MISS]
     public long peekKey(long hi, long lo) {

@@ -37,7 +37,7 @@ public final class ListenerAuth {
                 ListenerAuthConfig.UNRESTRICTED, List.of(TenantConfig.defaultTenant()), passwordAuthenticator);
     }
 
-    /// Who a client is that has said nothing, or null when it has to say something.
+    /// The tenant of a client that has not authenticated, or null when it must authenticate.
     public @Nullable String anonymousTenant() {
         if (requiresAuth) {
             return null;
@@ -45,7 +45,7 @@ public final class ListenerAuth {
         return boundTenant == null ? TenantConfig.DEFAULT : boundTenant;
     }
 
-    /// Who is meant by a password alone: the user of the listener's tenant, or `default`.
+    /// The user that a password alone stands for: the user of the listener's tenant, or `default`.
     public String defaultUser() {
         return defaultUser;
     }
@@ -55,7 +55,7 @@ public final class ListenerAuth {
         return passwordAuthenticator.hasUser(user);
     }
 
-    /// Finds out who a client is.
+    /// Authenticates a client.
     ///
     /// @param callback told the verdict, at once or later on another thread
     public void authenticate(SocketAddress from, String user, String password, Consumer<AuthResult> callback) {
@@ -68,8 +68,8 @@ public final class ListenerAuth {
         return passwordAuthenticator.credentialsVersion();
     }
 
-    /// Whether a client that came in by a password is in by it still, without asking again: the passwords are those of
-    /// that moment. Counts as one more log-in.
+    /// Whether a client that came in by a password is in by it still, without asking again: the passwords are
+    /// those of that moment. Counts as one more log-in.
     @SuppressWarnings("ReferenceEquality") // passwords that were read again are others, whatever they are
     public boolean isStillAuthenticated(Object credentialsVersion) {
         boolean still = credentialsVersion == passwordAuthenticator.credentialsVersion();

@@ -29,10 +29,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Checks passwords.
 ///
-/// **Guessing is slow.** A wrong password counts for its address and user. After ten of one user, or a hundred in all,
-/// nothing from that address is looked at until a minute after the first, not even what is known to be right: or the
-/// answer would tell a guesser what is. Log-ins of one address are looked at one after the other, so that the counter
-/// is exact however many come at once.
+/// **Guessing is slow.** A wrong password counts for its address and user. After ten of one user, or a hundred in
+/// all, nothing from that address is looked at until a minute after the first, not even what is known to be right:
+/// or the answer would tell a guesser what is. Log-ins of one address are looked at one after the other, so that
+/// the counter is exact however many come at once.
 ///
 /// **Fair.** Passwords that are not known to be right are hashed on one thread. An address has one hash there at a
 /// time,
@@ -107,7 +107,7 @@ public final class PasswordAuthenticator implements AutoCloseable {
         return new PasswordAuthenticator(tenants, clock, slow, null);
     }
 
-    /// Nobody has a password.
+    /// No user has a password.
     public static PasswordAuthenticator withoutPasswords(Clock clock) {
         try {
             return withExecutor(Runnable::run, List.of(), clock);
@@ -116,7 +116,7 @@ public final class PasswordAuthenticator implements AutoCloseable {
         }
     }
 
-    /// Reads all passwords again. Who is in stays in.
+    /// Reads all passwords again. Authenticated clients stay authenticated.
     ///
     /// @throws IOException when one cannot be used; the ones from before stay
     public void reload() throws IOException {
@@ -129,12 +129,12 @@ public final class PasswordAuthenticator implements AutoCloseable {
         return credentialStore;
     }
 
-    /// Whether anybody is called so.
+    /// Returns whether a user of this name exists.
     boolean hasUser(String user) {
         return credentialStore.hasUser(user);
     }
 
-    /// Finds out who somebody is.
+    /// Authenticates a user.
     ///
     /// @param from for counting wrong passwords
     /// @param callback told the verdict, at once or later on another thread
@@ -255,17 +255,17 @@ public final class PasswordAuthenticator implements AutoCloseable {
         }
     }
 
-    /// Where those are logged who do not come in.
+    /// Logs the rejected clients.
     FailedLoginLog failedLoginLog() {
         return log;
     }
 
-    /// Somebody came in.
+    /// A client authenticated.
     void recordSuccess() {
         succeeded.increment();
     }
 
-    /// Somebody was right, at a listener of another tenant.
+    /// A password was right, but at a listener of another tenant.
     void recordWrongListener() {
         wrongListener.increment();
     }
@@ -299,10 +299,10 @@ public final class PasswordAuthenticator implements AutoCloseable {
 
     /// What came of a log-in.
     ///
-    /// @param tenant who it is; null unless the outcome is [Outcome#OK]
+    /// @param tenant of the client; null unless the outcome is [Outcome#OK]
     public record AuthResult(Outcome outcome, @Nullable String tenant) {
 
-        /// Of a client that did not say who it is.
+        /// The client did not authenticate.
         public static final AuthResult MISSING = new AuthResult(Outcome.MISSING, null);
 
         static final AuthResult DENIED = new AuthResult(Outcome.DENIED, null);
@@ -310,19 +310,19 @@ public final class PasswordAuthenticator implements AutoCloseable {
 
         /// The kinds of it.
         public enum Outcome {
-            /// It is somebody.
+            /// The client is authenticated.
             OK,
             /// It was not said, or not so that it can be understood.
             MISSING,
-            /// There is no such user, or it is not his password, or he may not come in here.
+            /// The user does not exist, the password is wrong, or this listener does not admit the user.
             DENIED,
             /// There were too many wrong ones lately: nothing was looked at.
             THROTTLED
         }
     }
 
-    /// Logs who was not let in, and from where: no more than some lines a minute, as who guesses passwords must not
-    /// fill the log.
+    /// Logs rejected clients and their addresses: no more than some lines a minute, as a client that guesses
+    /// passwords must not fill the log.
     ///
     /// **Threads.** Any.
     static final class FailedLoginLog {

@@ -1,7 +1,7 @@
-/// Who may come in: tenants' passwords, and what each listener makes of them.
+/// Authentication: tenants' passwords, and what each listener requires of its clients.
 ///
-/// [io.kvcache.server.access.PasswordAuthenticator] checks passwords, [io.kvcache.server.access.ListenerAuth] stands at
-/// one listener.
+/// [io.kvcache.server.access.PasswordAuthenticator] checks passwords, [io.kvcache.server.access.ListenerAuth]
+/// stands at one listener.
 ///
 /// May not import a protocol or the keyspace.
 @NullMarked

@@ -17,7 +17,7 @@ import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 
-/// Which server a command asks, and as whom.
+/// The server that a command asks, and the user that it authenticates as.
 final class ConnectionOptions {
 
     /// The variable that may hold the password, as any user of the machine can read arguments.

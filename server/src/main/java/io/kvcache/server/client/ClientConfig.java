@@ -10,7 +10,7 @@ import org.jspecify.annotations.Nullable;
 /// A server, and how to authenticate there.
 ///
 /// @param clientCredentials null for a server without authentication
-/// @param tls whom to trust, or null without TLS
+/// @param tls the certificates to trust, or null without TLS
 public record ClientConfig(
         String host,
         int port,

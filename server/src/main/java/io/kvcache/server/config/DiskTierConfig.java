@@ -109,7 +109,7 @@ public record DiskTierConfig(
     /// @param directory holds its file; made when it is missing
     /// @param bytes of that file
     /// @param bytesPerSecond and `bytesPerDay`: written at most; 0 for no limit
-    /// @param onIncompatible what becomes of a file there that is no disk of this format and size
+    /// @param onIncompatible what becomes of a file there that is not a disk of this format and size
     public record DiskConfig(
             String name,
             Path directory,

@@ -73,7 +73,7 @@ final class HttpRouter {
 
     /// What answers a request.
     ///
-    /// @param who sent it
+    /// @param who the sender
     HttpRequestHandler route(HttpRequest request, AuthResult who) {
         if (who.outcome() == AuthResult.Outcome.THROTTLED) {
             return problemHandler(
@@ -97,8 +97,8 @@ final class HttpRouter {
         return route(request, pathOf(request), tenant);
     }
 
-    /// The tenant whose values a request is about, or null when its salt is another tenant's. An unauthenticated client
-    /// acts as any tenant whose salt it presents.
+    /// The tenant whose values a request is about, or null when its salt is another tenant's. An unauthenticated
+    /// client acts as any tenant whose salt it presents.
     private @Nullable String tenantOf(HttpRequest request, String who) {
         String salt = request.headers().get(SALT_HEADER);
         if (salt == null) {

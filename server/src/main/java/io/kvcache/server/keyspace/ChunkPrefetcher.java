@@ -32,7 +32,7 @@ final class ChunkPrefetcher {
     /// Has the store bring a value from disk, if it likes.
     interface PrefetchSink {
 
-        /// Says that somebody is likely to ask for it soon.
+        /// Announces that a request for it is likely soon.
         void prefetch(byte[] key);
     }
 

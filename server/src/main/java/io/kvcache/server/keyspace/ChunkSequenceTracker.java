@@ -110,7 +110,7 @@ public final class ChunkSequenceTracker {
         return false;
     }
 
-    /// With the other half, as who asks for one reads both.
+    /// With the other half, as a client that asks for one reads both.
     private long onDiskBytes(byte[] key) {
         byte[] half = ObjectKey.otherHalf(key);
         return keyspace.onDiskBytes(key) + (half == null ? 0 : keyspace.onDiskBytes(half));

@@ -64,8 +64,8 @@ public final class KeyOwnershipRules {
         return bySalt == null ? ownerByPrefix(key, key.length) : bySalt;
     }
 
-    /// The tenant that all keys of a pattern of SCAN name, as far as that shows at the pattern's ends; null when they
-    /// may be anybody's.
+    /// The tenant that all keys of a pattern of SCAN name, as far as that shows at the pattern's ends; null when
+    /// they may belong to any tenant.
     public @Nullable String ownerOfPattern(byte[] pattern) {
         int head = 0;
         while (head < pattern.length && "*?[\\".indexOf(pattern[head]) < 0) {

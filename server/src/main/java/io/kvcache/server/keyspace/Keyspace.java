@@ -27,8 +27,9 @@ import org.jspecify.annotations.Nullable;
 /// Values by key, in one namespace of a store.
 ///
 /// The store holds the bytes and decides what to evict. What it does not know is kept here: which keys there are
-/// ([KeyIndex]), when they expire, which two belong together ([ObjectKey]), who is writing ([KeyspaceWrites]), and
-/// what was said to exist ([ExistsPins]). It finds values; [KeyspaceWrites] puts and removes them.
+/// ([KeyIndex]), when they expire, which two belong together ([ObjectKey]), which are being written
+/// ([KeyspaceWrites]), and what was said to exist ([ExistsPins]). It finds values; [KeyspaceWrites] puts and
+/// removes them.
 ///
 /// **Time.** Expiry goes by the wall clock, as clients give it; everything else by the store's clock. [#tick] does
 /// what time brings; a value whose time is up is not found from that moment on, ticked or not.
@@ -108,7 +109,8 @@ public final class Keyspace {
         return read(key).value();
     }
 
-    /// As [#get], for who has to know why there is no value. One that is away is counted when it is fetched.
+    /// As [#get], for a caller that must know why there is no value. One that is away is counted when it is
+    /// fetched.
     public ReadResult read(byte[] key) {
         ObjectKey asked = new ObjectKey(key);
         if (isStale(asked)) {
@@ -129,7 +131,7 @@ public final class Keyspace {
         return isOnDisk(key) && index.find(BlockKey.ofObject(namespace, key)) == null;
     }
 
-    /// Bytes of a value that is on disk alone; 0 when it is in host memory, or nobody knows how
+    /// Bytes of a value that is on disk alone; 0 when it is in host memory, or when it is unknown how
     /// large it is.
     long onDiskBytes(byte[] key) {
         KeyEntry entry = index.find(BlockKey.ofObject(namespace, key));
@@ -155,7 +157,7 @@ public final class Keyspace {
         fetch(key, Long.MAX_VALUE, executor, callback);
     }
 
-    /// The same for who waits no longer than a time of his own.
+    /// The same for a caller with a timeout of its own.
     ///
     /// @param maxNanos how long it may take; what [KeyspaceOptions#fetchTimeout] is, is the most
     public void fetch(byte[] key, long maxNanos, Executor executor, Consumer<ReadResult> callback) {
@@ -233,7 +235,7 @@ public final class Keyspace {
         return cache.containsObject(namespace, key);
     }
 
-    /// Most keys can be told at once not to be stale: they are no half, and nothing has an expiry.
+    /// Most keys are known at once not to be stale: they are not a half, and nothing has an expiry.
     private boolean isStale(ObjectKey key) {
         return (index.expiringCount() != 0 || ObjectKey.isHalf(key.bytes())) && writes.isStale(key);
     }
@@ -258,7 +260,7 @@ public final class Keyspace {
         return here;
     }
 
-    /// As [#exists] for a caller who may not tell of it: counts a miss, but no hit.
+    /// As [#exists] for a caller that must not report it: counts a miss, but no hit.
     boolean existsWithoutHit(byte[] key) {
         ObjectKey asked = new ObjectKey(key);
         if (isStale(asked)) {
@@ -349,7 +351,7 @@ public final class Keyspace {
         return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
     }
 
-    /// Begins to write a value that nobody is known to read after another.
+    /// Begins to write a value that is not known to be read after another.
     public PendingPut put(byte[] key, long bytes) {
         return put(key, bytes, null);
     }
@@ -481,7 +483,7 @@ public final class Keyspace {
 
     /// What came of a read.
     ///
-    /// **Ownership.** Whoever is given it closes the value, if there is one.
+    /// **Ownership.** The receiver closes the value, if there is one.
     ///
     /// @param value held in place, or null
     /// @param outcome why there is a value, or none
@@ -497,8 +499,8 @@ public final class Keyspace {
             ON_DISK,
             /// One that is not held because too much is on its way out.
             THROTTLED,
-            /// One that was to be brought from disk and did not come in time, or found no room in memory. It may come
-            /// when it is asked for again.
+            /// One that was to be brought from disk and did not come in time, or found no room in memory. It may
+            /// come when it is asked for again.
             TIMED_OUT
         }
 

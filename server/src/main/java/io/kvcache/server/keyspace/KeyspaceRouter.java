@@ -29,7 +29,7 @@ public final class KeyspaceRouter {
         this.ownershipRules = labels;
     }
 
-    /// One tenant's values and nobody else's.
+    /// The values of one tenant only.
     public static KeyspaceRouter of(Keyspace own) {
         return new KeyspaceRouter(own, Map.of(), () -> KeyOwnershipRules.NONE);
     }

@@ -44,14 +44,14 @@ public record KeyspaceStats(
     /// @param evicted values that went because it would have been more
     public record Usage(long usedBytes, long quotaBytes, long evicted) {}
 
-    /// What became of look-ups. A look-up is a question whether a key is here, a read, or both: a read that follows a
-    /// positive answer counts with it and not again.
+    /// What became of look-ups. A look-up is a question whether a key is here, a read, or both: a read that
+    /// follows a positive answer counts with it and not again.
     ///
     /// @param hits look-ups whose client was told that the value is here, or was given it
     /// @param absent misses of keys that were never here, or so long ago that it is forgotten
     /// @param evicted misses of keys whose room the store took
     /// @param quota misses of keys that went because of the quota
-    /// @param deleted misses of keys that somebody deleted
+    /// @param deleted misses of keys that a client deleted
     /// @param expired misses of keys whose time was up
     /// @param halved misses of keys whose other half was gone
     /// @param busy misses because as much was being sent as may be

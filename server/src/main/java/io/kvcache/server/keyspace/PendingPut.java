@@ -13,8 +13,8 @@ import org.jspecify.annotations.Nullable;
 
 /// A value on its way in: fill its room as the bytes arrive, then [#commit].
 ///
-/// **Ownership.** Who got it commits or closes it. Closing without commit gives the room back, and the older value
-/// stays. Others may write the same key meanwhile; the value that is committed last stays.
+/// **Ownership.** The receiver commits or closes it. Closing without commit gives the room back, and the older
+/// value stays. Others may write the same key meanwhile; the value that is committed last stays.
 ///
 /// **Threads.** One at a time.
 public final class PendingPut implements AutoCloseable {
@@ -120,7 +120,7 @@ public final class PendingPut implements AutoCloseable {
     ///
     /// @param expiresAtMillis milliseconds since the epoch, or 0 for never
     /// @param note what a read of this value answers as [PinnedValue#tensorMetadata()]
-    /// @param condition looked at while nobody else can change the key; when it fails, the put is given up
+    /// @param condition evaluated while no other client can change the key; when it fails, the put is given up
     /// @return whether the condition held
     /// @throws IllegalStateException when bytes are missing, or after commit or close
     public boolean commit(long expiresAtMillis, TensorMetadata note, Condition condition) {

@@ -8,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 
 /// A value that is held in place until it is closed.
 ///
-/// **Ownership.** Who got it closes it, once.
+/// **Ownership.** The receiver closes it, once.
 public final class PinnedValue implements AutoCloseable {
 
     private final ObjectView view;
@@ -68,7 +68,7 @@ public final class PinnedValue implements AutoCloseable {
 
     /// Whether a view is of this very value, and not of one that came after it.
     boolean isSameValue(ObjectView other) {
-        return address(view) == address(other); // nobody else gets the place while both hold it
+        return address(view) == address(other); // the place is not reused while both hold it
     }
 
     private static long address(ObjectView view) {
@@ -87,14 +87,14 @@ public final class PinnedValue implements AutoCloseable {
         view.close();
     }
 
-    /// What a client of `lm://` says of a tensor and gets back with it. The numbers mean something to the client only:
-    /// they have shifted between its releases, so nothing here looks at them.
+    /// What a client of `lm://` says of a tensor and gets back with it. The numbers mean something to the client
+    /// only: they have shifted between its releases, so nothing here looks at them.
     ///
     /// @param shape0 first dimension, and so on
     public record TensorMetadata(int fmt, int dtype, int location, int shape0, int shape1, int shape2, int shape3) {
 
-        /// What is said of a value that came without a note: format 1, dtype 2, as LMCache's own server answers without
-        /// data.
+        /// What is said of a value that came without a note: format 1, dtype 2, as LMCache's own server answers
+        /// without data.
         public static final TensorMetadata NONE = new TensorMetadata(1, 2, 0, 0, 0, 0, 0);
 
         /// Whether both speak of the same tensor, wherever it was kept.

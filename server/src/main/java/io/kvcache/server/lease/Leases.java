@@ -11,7 +11,7 @@ import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// Values that other processes read in place: each stays where it is until it is released or its time
-/// is over, whoever took it and whether he lives or not.
+/// is over, whether the client that took it lives or not.
 ///
 /// **Bound.** At most so many bytes and [#MAX_LEASES] leases at one time; more are refused.
 ///

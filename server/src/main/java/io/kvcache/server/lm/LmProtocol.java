@@ -51,7 +51,7 @@ public final class LmProtocol implements Protocol {
         return stats.alreadyStored.sum();
     }
 
-    /// Values for which there was no room. A PUT has no reply, so nobody was told.
+    /// Values for which there was no room. A PUT has no reply, so the client does not learn it.
     public long droppedSilentlyCount() {
         return stats.droppedSilently.sum();
     }

@@ -21,7 +21,7 @@ public final class MissCauses {
         QUOTA(2),
         /// Its time was up.
         EXPIRED(3),
-        /// Somebody deleted it.
+        /// A client deleted it.
         DELETED(4);
 
         private final long code;

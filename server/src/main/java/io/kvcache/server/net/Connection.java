@@ -85,7 +85,7 @@ public final class Connection {
     ///
     /// @param address that it counts for
     /// @param overLimit whether it came when all places were taken, and may ask for the server's health alone
-    /// @param authenticated whether it need not say who it is
+    /// @param authenticated whether it need not authenticate
     record AcceptInfo(
             ConnectionRegistry.ListenerSlots listenerSlots, String address, boolean overLimit, boolean authenticated) {}
 
@@ -143,7 +143,7 @@ public final class Connection {
         return acceptInfo.overLimit;
     }
 
-    /// The client has shown who it is.
+    /// The client has authenticated.
     public void markAuthenticated() {
         if (!authenticated) {
             authenticated = true;
@@ -274,8 +274,9 @@ public final class Connection {
         channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(ChannelFutureListener.CLOSE);
     }
 
-    /// Ends the connection once what was written is sent and the client has had a moment to read it. What the client
-    /// still sends is read meanwhile: closing over unread bytes resets the connection, and the reply would be lost.
+    /// Ends the connection once what was written is sent and the client has had a moment to read it. What the
+    /// client still sends is read meanwhile: closing over unread bytes resets the connection, and the reply would
+    /// be lost.
     public void closeAfterLingering(CloseReason why) {
         setReasonOnce(why);
         channel.writeAndFlush(Unpooled.EMPTY_BUFFER)
@@ -289,7 +290,7 @@ public final class Connection {
         }
     }
 
-    /// Why it ended, or the client's reason when nobody here had one.
+    /// Why it ended, or the client's reason when the server had none.
     CloseReason reason() {
         CloseReason known = reason;
         if (known != null) {
@@ -310,8 +311,8 @@ public final class Connection {
 
     /// Closes the connection when it is idle, stalls, or does not read. Called by one thread.
     ///
-    /// @param pressed whether others are refused what they ask for because of what is being sent: then who reads a
-    ///     little now and then may not hold it for ever either
+    /// @param pressed whether others are refused what they ask for because of what is being sent: then a client
+    ///     that reads a little now and then may not hold it for ever either
     void enforceLimits(NetLimits limits, long now, boolean pressed) {
         checkReading(limits, now, pressed);
         if ((!authenticated || acceptInfo.overLimit)
@@ -400,7 +401,7 @@ public final class Connection {
         TOO_MANY,
         /// All connections were taken, and this one had been idle the longest of the address that had the most.
         GAVE_WAY,
-        /// The client did not say within [NetLimits#authTimeout] who it is.
+        /// The client did not authenticate within [NetLimits#authTimeout].
         UNAUTHENTICATED,
         /// The client is in no network that may connect here.
         FOREIGN_NETWORK,
@@ -518,8 +519,8 @@ public final class Connection {
         }
     }
 
-    /// What clients are counted by: an IPv4 address, or the first 64 bits of an IPv6 address, as one host has all the
-    /// addresses below those.
+    /// What clients are counted by: an IPv4 address, or the first 64 bits of an IPv6 address, as one host has all
+    /// the addresses below those.
     public static final class ClientAddress {
 
         private static final int PREFIX_BYTES = 8;

@@ -99,7 +99,7 @@ public final class ConnectionRegistry {
 
     /// Opens one more listener.
     ///
-    /// @param asks whether clients have to say there who they are
+    /// @param asks whether clients must authenticate there
     public ListenerSlots addListener(boolean asks) {
         ListenerSlots listenerSlots = new ListenerSlots(asks);
         synchronized (listeners) {

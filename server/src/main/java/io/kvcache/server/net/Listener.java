@@ -111,7 +111,7 @@ public final class Listener implements AutoCloseable {
     ///
     /// @param protocols those that may be spoken here, told by the first bytes when they are several
     /// @param allowList that clients may be in
-    /// @param requiresAuth whether clients have to say who they are
+    /// @param requiresAuth whether clients must authenticate
     /// @param tls asked for each connection; null for none
     public record ListenerSpec(
             InetSocketAddress address,

@@ -6,9 +6,9 @@ import java.time.Duration;
 ///
 /// @param connections how many at one time
 /// @param idleTimeout how long one may say nothing between requests; zero for ever
-/// @param stallTimeout over how long a request that has begun may come slower than [#MIN_RATE_BYTES] a second, and how
-///     long a reply may go unread
-/// @param authTimeout how long a client may take to say who it is, where a listener asks
+/// @param stallTimeout over how long a request that has begun may come slower than [#MIN_RATE_BYTES] a second, and
+///     how long a reply may go unread
+/// @param authTimeout how long a client may take to authenticate, where a listener requires it
 public record NetLimits(int connections, Duration idleTimeout, Duration stallTimeout, Duration authTimeout) {
 
     private static final Duration DEFAULT_AUTH_TIMEOUT = Duration.ofSeconds(5);
@@ -38,7 +38,7 @@ public record NetLimits(int connections, Duration idleTimeout, Duration stallTim
         }
     }
 
-    /// With the usual time to say who one is.
+    /// With the default time to authenticate.
     public NetLimits(int connections, Duration idle, Duration stall) {
         this(connections, idle, stall, DEFAULT_AUTH_TIMEOUT);
     }

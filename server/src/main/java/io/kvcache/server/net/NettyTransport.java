@@ -18,7 +18,7 @@ import java.lang.System.Logger.Level;
 
 /// The event loops of a server, and the sockets that run on them.
 ///
-/// **Ownership.** Who opened it closes [#eventLoops()].
+/// **Ownership.** The caller that opened it closes [#eventLoops()].
 public final class NettyTransport {
 
     private static final Logger LOG = System.getLogger(NettyTransport.class.getName());

@@ -48,7 +48,7 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
         }
     }
 
-    /// There is no place; those who speak Redis' protocol are told so in its words.
+    /// All connections are taken; a client of Redis' protocol gets an error in that protocol.
     private void reject(ChannelHandlerContext context, ProtocolKind kind) {
         if (kind == ProtocolKind.RESP) {
             ByteBuf told = context.alloc().buffer(TOO_MANY_CLIENTS.length);

@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 
 /// A span of a store's memory as Netty's buffer: read-only, in place, and used again when it is released.
 ///
-/// Netty's own wrapped buffers are made anew for each span, with a `ByteBuffer` inside; a value of 256 MiB has 256 of
-/// them, and whatever a reply leaves on the heap counts for its latency when the collector comes. The native
+/// Netty's own wrapped buffers are made anew for each span, with a `ByteBuffer` inside; a value of 256 MiB has 256
+/// of them, and whatever a reply leaves on the heap counts for its latency when the collector comes. The native
 /// transports ask such a buffer for nothing but its address; everything else here is for the others and for TLS.
 ///
 /// **Ownership.** The span stays valid until `released` is run, which the last release does.
@@ -50,7 +50,7 @@ final class SegmentByteBuf extends AbstractReferenceCountedByteBuf {
         this.handle = handle;
     }
 
-    /// @param released run when nobody needs the span any more; null where others follow that are needed longer
+    /// @param released run when the span is no longer needed; null where others follow that are needed longer
     static SegmentByteBuf of(MemorySegment memory, long from, int length, @Nullable Runnable released) {
         SegmentByteBuf span = RECYCLER.get();
         span.resetRefCnt();

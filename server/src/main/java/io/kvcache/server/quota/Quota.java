@@ -9,9 +9,9 @@ import org.jspecify.annotations.Nullable;
 /// How many bytes a tenant may take, over all that it stores, and which of its stocks gives room when that is too
 /// much: the one that has what was not used for the longest time.
 ///
-/// **What counts** is slots of what is stored and of what is being written, each once, whether it is in host memory,
-/// on disk or both: so a quota bounds what a tenant has, and who adds a disk gives larger quotas. What a reader holds
-/// counts no more once it is evicted, though its memory is free only after that.
+/// **What counts** is slots of what is stored and of what is being written, each once, whether it is in host
+/// memory, on disk or both: so a quota bounds what a tenant has, and a disk more calls for larger quotas. What a
+/// reader holds counts no more once it is evicted, though its memory is free only after that.
 ///
 /// **Threads.** Any.
 public final class Quota {

@@ -84,7 +84,8 @@ final class ClientCommand {
         out.writeOk();
     }
 
-    /// `CLIENT KILL address` ends that one, whoever it is; `CLIENT KILL filter value ...` says how many it has ended.
+    /// `CLIENT KILL address` ends that one, whichever it is; `CLIENT KILL filter value ...` says how many it has
+    /// ended.
     private void kill(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         if (request.count() < 3) {
             throw new CommandException("ERR wrong number of arguments for 'client|kill' command");
@@ -160,10 +161,10 @@ final class ClientCommand {
             };
         }
 
-        /// Of `CLIENT KILL` with filters, all of which have to hold: `ID`, `ADDR`, `LADDR`, `USER`, `TYPE`, `MAXAGE`,
-        /// and `SKIPME`, which is `yes` unless it is said.
+        /// Of `CLIENT KILL` with filters, all of which have to hold: `ID`, `ADDR`, `LADDR`, `USER`, `TYPE`,
+        /// `MAXAGE`, and `SKIPME`, which is `yes` unless it is said.
         ///
-        /// @param asking who says so
+        /// @param asking the client that asks
         Predicate<Connection> forKill(RespRequest request, Connection asking) throws CommandException {
             if (request.count() % 2 != 0) {
                 throw new CommandException(CommandException.SYNTAX);
@@ -208,7 +209,7 @@ final class ClientCommand {
             };
         }
 
-        /// All are normal clients: there are no replicas, and nobody subscribes.
+        /// All are normal clients: there are neither replicas nor subscribers.
         private static Predicate<Connection> parseType(RespRequest request, int at) throws CommandException {
             String type = request.argumentUpperCase(at);
             if (!type.equals("NORMAL") && !ABSENT_TYPES.contains(type)) {

@@ -21,7 +21,7 @@ final class CommandTable {
     /// Of an unknown command's arguments, as much is repeated to the client.
     private static final int MAX_QUOTED_BYTES = 128;
 
-    /// Longest argument of a client that has not said who it is, as with Redis.
+    /// Longest argument of an unauthenticated client, as with Redis.
     private static final int MAX_PREAUTH_BYTES = 16 << 10;
 
     private static final String NO_AUTH = "NOAUTH Authentication required.";
@@ -43,7 +43,7 @@ final class CommandTable {
         this.commands = commands;
     }
 
-    /// Those that a client may say before it has said who it is.
+    /// The commands that an unauthenticated client may send.
     static CommandTable preAuth(List<CommandSpec> specs, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         specs.forEach(spec -> commands.put(spec.name(), spec));
@@ -197,7 +197,7 @@ final class CommandTable {
         return spec == null ? "unknown" : spec.lowerName();
     }
 
-    /// Whose they are; empty for nobody.
+    /// Their owner; empty for none.
     String tenant() {
         return tenant;
     }

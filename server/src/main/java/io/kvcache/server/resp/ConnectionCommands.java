@@ -33,7 +33,7 @@ final class ConnectionCommands {
                 }));
     }
 
-    /// What a client may say before it has said who it is: no more than that, and good-bye.
+    /// The commands of an unauthenticated client: authentication and good-bye.
     List<CommandSpec> preAuthCommands() {
         return commands().stream()
                 .filter(spec -> Set.of("HELLO", "AUTH", "RESET", "QUIT").contains(spec.name()))

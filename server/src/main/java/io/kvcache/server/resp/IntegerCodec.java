@@ -20,7 +20,7 @@ final class IntegerCodec {
 
     /// Parses a range of a line.
     ///
-    /// @throws NumberFormatException when it is no integer of 64 bits
+    /// @throws NumberFormatException when it is not an integer of 64 bits
     static long parse(byte[] text, int from, int to) {
         boolean negative = from < to && text[from] == '-';
         int at = negative ? from + 1 : from;

@@ -5,8 +5,8 @@ import io.kvcache.server.resp.RespDecoder.RespException;
 import org.jspecify.annotations.Nullable;
 
 /// The heap that the arguments of one connection's request take until it is answered. A little is every
-/// connection's own; beyond it all connections share what there is, so that clients who say much and finish nothing
-/// cannot end the server.
+/// connection's own; beyond it all connections share what there is, so that clients that send much and finish
+/// nothing cannot end the server.
 ///
 /// **Threads.** The connection's loop.
 final class RequestMemory {

@@ -64,7 +64,7 @@ final class RespAuthenticator {
         authenticateUser(session, new UserPassword(listenerAuth.defaultUser(), password), out, in);
     }
 
-    /// `AUTH user password`. As with Redis, the default user may say any password where nobody is asked for one.
+    /// `AUTH user password`. As with Redis, the default user may send any password where none is required.
     void authenticateUser(RespSession session, UserPassword userPassword, RespEncoder out, Runnable in) {
         boolean any = listenerAuth.anonymousTenant() != null
                 && userPassword.user().equals(TenantConfig.DEFAULT)

@@ -12,13 +12,13 @@ import org.jspecify.annotations.Nullable;
 
 /// Turns bytes into requests, wherever the network cuts them.
 ///
-/// Nothing is buffered but the argument or line that is being read: what has arrived is taken at once, values to their
-/// slots. A request is an array of bulk strings, or a line of words.
+/// Nothing is buffered but the argument or line that is being read: what has arrived is taken at once, values to
+/// their slots. A request is an array of bulk strings, or a line of words.
 ///
 /// **Threads.** The connection's loop.
 final class RespDecoder implements AutoCloseable {
 
-    /// A length with its mark has no more; longer lines are no lengths.
+    /// A length with its mark has no more; longer lines are not lengths.
     private static final int MAX_LENGTH_LINE = 32;
 
     /// Less is copied sooner than read by a call of its own.
@@ -33,7 +33,7 @@ final class RespDecoder implements AutoCloseable {
     /// Longest line of words, as with Redis.
     private static final int MAX_INLINE = 64 << 10;
 
-    /// Who the requests are for.
+    /// The receiver of the requests.
     interface RequestSink {
 
         /// The first byte of a request was read.
@@ -339,8 +339,8 @@ final class RespDecoder implements AutoCloseable {
         request.close();
     }
 
-    /// A line of words as typed into telnet: parted by blanks; in double quotes with escapes, in single quotes as they
-    /// are.
+    /// A line of words as typed into telnet: parted by blanks; in double quotes with escapes, in single quotes as
+    /// they are.
     private static final class InlineParser {
 
         private final byte[] line;
@@ -427,7 +427,8 @@ final class RespDecoder implements AutoCloseable {
         }
     }
 
-    /// What was sent is not the protocol. The connection cannot go on, as nobody knows where the next request begins.
+    /// What was sent is not the protocol. The connection cannot continue, as the start of the next request is
+    /// unknown.
     static final class RespException extends Exception {
 
         private static final long serialVersionUID = 1;

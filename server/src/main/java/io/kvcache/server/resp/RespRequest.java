@@ -9,7 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /// The words of a command. Values are kept apart, as they are not in the heap.
 ///
-/// **Ownership.** Whoever runs the command closes it; values that were not stored then give their room back.
+/// **Ownership.** The code that runs the command closes it; values that were not stored then give their room back.
 final class RespRequest implements AutoCloseable {
 
     /// In place of a value that is not in the heap.
@@ -82,7 +82,7 @@ final class RespRequest implements AutoCloseable {
         return arguments.size();
     }
 
-    /// An argument that is no value.
+    /// An argument that is not a value.
     byte[] argument(int index) {
         return arguments.get(index);
     }

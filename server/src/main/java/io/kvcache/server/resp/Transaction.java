@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 /// one reply each.
 ///
 /// Nothing of a key is claimed while its command waits, so a client that says MULTI and no EXEC
-/// is in nobody's way: values wait in the heap, and go to slots when their command runs. Other
+/// blocks no other client: values wait in the heap, and go to slots when their command runs. Other
 /// clients' commands may run in between.
 ///
 /// **Threads.** The connection's loop.
@@ -177,17 +177,17 @@ final class Transaction {
         requestMemory.release();
     }
 
-    /// MULTI, EXEC, DISCARD, WATCH, UNWATCH: what clients send around a pipeline when nobody tells
+    /// MULTI, EXEC, DISCARD, WATCH, UNWATCH: what clients send around a pipeline unless they are told
     /// them not to.
     ///
     /// EXEC runs what was queued in order and answers all of it together; it does not keep other
-    /// clients out meanwhile. So WATCH is refused: who asks for it counts on exactly that.
+    /// clients out meanwhile. So WATCH is refused: a client that sends it relies on exactly that.
     static final class TransactionCommands {
 
         /// What is not queued but run at once.
         private static final Set<String> IMMEDIATE = Set.of("EXEC", "DISCARD", "MULTI", "WATCH", "RESET", "QUIT");
 
-        /// What may not be part of a transaction, as it changes who asks or how replies look, or
+        /// What may not be part of a transaction, as it changes the user or the form of replies, or
         /// takes minutes.
         private static final Set<String> NOT_QUEUEABLE = Set.of("AUTH", "HELLO", "SAVE");
 

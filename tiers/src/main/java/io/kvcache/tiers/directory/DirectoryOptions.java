@@ -8,7 +8,7 @@ import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
 
 /// How a [DiskDirectory] is opened.
 ///
-/// @param onIncompatible whether a file is discarded that is no disk tier of this format and size
+/// @param onIncompatible whether a file is discarded that is not a disk tier of this format and size
 /// @param depth operations on their way at a time, see [io.kvcache.tiers.device.FileDeviceOptions]
 /// @param directIo whether the page cache is gone round
 /// @param engine how the kernel is asked

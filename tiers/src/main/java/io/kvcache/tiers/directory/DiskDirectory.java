@@ -52,9 +52,9 @@ public final class DiskDirectory implements AutoCloseable {
     ///
     /// @param bytes of the tier, rounded down to whole pages
     /// @throws DiskDirectoryException when the directory cannot be used, with nothing changed: it is open already,
-    ///     here or elsewhere; it is no directory, cannot be made or not be written to; there are too few bytes,
-    ///     or more than its file system has left; it holds a tier of another size or format version, one that is
-    ///     truncated or damaged, or something else, and the options do not say to discard that
+    ///     here or elsewhere; it is not a directory, cannot be created or not be written to; there are too few
+    ///     bytes, or more than its file system has left; it holds a tier of another size or format version, one
+    ///     that is truncated or damaged, or something else, and the options do not say to discard that
     /// @throws IllegalStateException when the JVM refuses native access; names the flag that allows it
     public static DiskDirectory open(Path folder, long bytes, DirectoryOptions options) {
         Path file = folder.resolve(FILE);

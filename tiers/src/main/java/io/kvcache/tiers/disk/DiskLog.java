@@ -274,7 +274,7 @@ public final class DiskLog implements Tier {
 
     /// Appends a tombstone of what it replaces ([DiskEntry#replaces]).
     ///
-    /// @throws IllegalArgumentException when it is no tombstone, or its namespace is not registered
+    /// @throws IllegalArgumentException when it is not a tombstone, or its namespace is not registered
     SubmitResult appendTombstone(DiskEntry tombstone, long tag) {
         return append(tombstone, true, List.of(), tag);
     }
