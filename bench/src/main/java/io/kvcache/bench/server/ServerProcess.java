@@ -126,7 +126,11 @@ public final class ServerProcess implements AutoCloseable {
     private void awaitPong() throws IOException, InterruptedException {
         try {
             RawSocket.awaitPong(port);
-        } catch (IOException | InterruptedException failed) {
+        } catch (IOException failed) {
+            String ended = process.isAlive() ? "does not answer" : "ended with " + process.exitValue();
+            close();
+            throw new IOException(name + " at port " + port + " " + ended + ": " + failed.getMessage(), failed);
+        } catch (InterruptedException failed) {
             close();
             throw failed;
         }

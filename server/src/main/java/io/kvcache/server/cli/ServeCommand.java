@@ -15,6 +15,7 @@ import io.kvcache.tiers.movement.TierTransferStats;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
@@ -86,14 +87,13 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
     }
 
     private Integer serve(ServerConfig asRead) throws IOException, InterruptedException {
-        ServerConfig config = asRead;
-        config = config.withAutoResolved(ServeCommand::isFree);
+        ServerConfig config = asRead.withAutoResolved(ServeCommand::isFree);
         CgroupMemoryLimit limit = CgroupMemoryLimit.detect();
         MemoryBudget budget = CacheServer.memoryBudget(config);
         CacheServer server;
         try {
             budget.requireWithin(limit);
-            server = CacheServer.start(config);
+            server = start(config, asRead.withAutoResolved(port -> false));
         } catch (IllegalStateException | DiskDirectoryException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
@@ -134,6 +134,22 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         printLine("  " + budget.describe(limit));
         new CountDownLatch(1).await();
         return 0;
+    }
+
+    /// Starts a server. When another one took the usual port for other JVMs since [#isFree] saw it free, starts without
+    /// that port: it is only there by default.
+    ///
+    /// @param withoutUsualPort the same settings, if the usual port is taken
+    static CacheServer start(ServerConfig config, ServerConfig withoutUsualPort) throws IOException {
+        try {
+            return CacheServer.start(config);
+        } catch (IOException failed) {
+            if (config.equals(withoutUsualPort) || !(failed.getCause() instanceof BindException)) {
+                throw failed;
+            }
+            LOG.log(System.Logger.Level.INFO, failed.getMessage() + "; starts without it");
+            return CacheServer.start(withoutUsualPort);
+        }
     }
 
     /// Whether a port of loopback can be had, so that the second server of a machine starts too.

@@ -2,8 +2,13 @@ package io.kvcache.server.cli;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.server.CacheServer;
+import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
+import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.StringWriter;
@@ -14,6 +19,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -50,6 +56,26 @@ final class ServeCommandTest {
                             line -> assertThat(line).contains("level=info", "KVCache stopped"));
             assertThat(trace).isNotEmptyFile();
         }
+    }
+
+    @Test
+    void givenAnotherServerThatTakesTheUsualPortFirst_whenStarted_thenItServesWithoutIt() throws Exception {
+        try (ServerSocket other = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            ServerConfig late = config("'127.0.0.1:" + other.getLocalPort() + "'");
+            try (CacheServer server = ServeCommand.start(late, config("off"))) {
+                assertThat(server.remoteAddress()).isNull();
+                assertThat(server.addresses()).hasSize(1);
+            }
+            assertThatThrownBy(() -> ServeCommand.start(late, late).close())
+                    .as("a port that was asked for")
+                    .hasMessageContaining("transport.listen is 127.0.0.1:" + other.getLocalPort());
+        }
+    }
+
+    private static ServerConfig config(String transport) throws ConfigException {
+        String settings = "listen: {port: 0}\nmemory: {host_bytes: 64MiB}\ntransport: {listen: " + transport + "}";
+        return new ConfigReader(new HostResources(16L << 30, 2), Map.of())
+                .read(new ConfigReader.Source("f", settings), Map.of());
     }
 
     @Test

@@ -24,9 +24,10 @@ final class ThreadPoolBackend implements IoBackend {
 
     // The workers and the owner meet in two queues and in `waiting`. The owner announces itself in `waiting`
     // before it looks into `ended` for the last time; a worker adds to `ended` before it looks at `waiting`.
-    // Both are volatile, so one of the two sees the other. So it is with the thread that wakes the owner,
-    // and `woken`; a wake-up that comes too late for its wait ends the next, which is what `gather` may do. A worker that leaves the
-    // owner asleep has seen work that was not taken yet; the thread that ends the last of it wakes the owner.
+    // Both are volatile, so one of the two sees the other. So it is with the thread that wakes the owner, and
+    // `woken`; a wake-up that comes too late for its wait ends the next, which is what `gather` may do. A worker
+    // that leaves the owner asleep has seen work that was not taken yet; the thread that ends the last of it wakes
+    // the owner.
 
     /// As many as keep a disk busy with large reads; more only wait for the same disk.
     static final int MAX_THREADS = 8;
