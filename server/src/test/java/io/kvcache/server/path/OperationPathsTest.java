@@ -20,8 +20,8 @@ final class OperationPathsTest {
     private static final Map<String, Limit> LIMITS = Map.of(
             "embedded put", new Limit(25, 53),
             "embedded host hit", new Limit(11, 24),
-            "RESP SET", new Limit(66, 109),
-            "RESP GET", new Limit(41, 70));
+            "RESP SET", new Limit(57, 104),
+            "RESP GET", new Limit(36, 67));
 
     private record Limit(int collaborators, int all) {}
 
