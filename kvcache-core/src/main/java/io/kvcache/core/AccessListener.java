@@ -11,7 +11,7 @@ import org.jspecify.annotations.Nullable;
 /// must not throw and must not use the store. An exception is logged once and otherwise ignored.
 public interface AccessListener {
 
-    /// What a caller wanted of one block or object.
+    /// Purpose of a lookup of one block or object.
     enum LookupKind {
         /// To read it.
         GET,

@@ -77,7 +77,7 @@ public interface BlockTable extends AutoCloseable {
     /// @throws IllegalStateException when the table is closed
     int checksum(int index);
 
-    /// Where block `index` of the chain lies, for clients that map the store's memory.
+    /// Returns the record handle of block `index` of the chain, for clients that map the store's memory.
     ///
     /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a table that has
     ///     no records

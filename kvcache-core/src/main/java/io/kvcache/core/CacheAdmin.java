@@ -4,7 +4,7 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.Namespace;
 import java.time.Duration;
 
-/// What an operator asks of a cache: durability, statistics, events, and the end of a namespace.
+/// Operator interface of a cache: durability, statistics, events, and the removal of a namespace.
 ///
 /// **Threads.** Safe for any number of threads.
 public interface CacheAdmin {

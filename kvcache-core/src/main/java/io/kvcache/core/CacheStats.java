@@ -2,12 +2,12 @@ package io.kvcache.core;
 
 import java.util.List;
 
-/// What a store holds and has done since it was opened. Counters only grow; the rest is of one moment.
+/// Contents of a store, and its counters since it was opened. Counters only grow; the rest is a snapshot.
 ///
 /// @param host the host tier's memory
 /// @param records the record pool
-/// @param puts what became of requests for room
-/// @param removals what left, by cause
+/// @param puts outcomes of requests for room
+/// @param removals removed blocks and objects, by cause
 /// @param openTables tables and views that are open
 /// @param droppedAccesses uses not reported to the policy, because too many came at once
 /// @param namespaces by namespace, in order of registration

@@ -6,7 +6,7 @@ import io.kvcache.core.time.Timeouts;
 import java.time.Duration;
 import java.util.List;
 
-/// What only the caller knows of a chain: its future, or the importance of its content.
+/// Knowledge of a chain that only the caller has: its future, or the importance of its content.
 ///
 /// Give a hint after the blocks were put. A wrong hint costs hits, and only in namespaces that share host memory
 /// with the chain's; it never costs correctness. Labels, weights and pins concern blocks in host memory. [Expect],

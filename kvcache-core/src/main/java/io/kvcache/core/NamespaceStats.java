@@ -2,7 +2,7 @@ package io.kvcache.core;
 
 import io.kvcache.core.identity.Namespace;
 
-/// What one namespace holds and has asked for.
+/// Contents of one namespace, and the requests for it.
 ///
 /// @param blocksRequested blocks of the chains given to `acquire`, from block `from` on
 /// @param blocksFound those that were ready, or became so while their table was open

@@ -3,7 +3,7 @@ package io.kvcache.core;
 import io.kvcache.core.time.Timeouts;
 import java.time.Duration;
 
-/// What only the caller knows of objects: their future, or the importance of their content.
+/// Knowledge of objects that only the caller has: their future, or the importance of their content.
 ///
 /// The same as [Hint] for values with names of their own. Hints skip unknown objects, but for three cases: a
 /// policy that learns remembers [Expect] for them, and [Expire] and the session of a [Label] must be given again

@@ -33,7 +33,7 @@ public interface ObjectView extends AutoCloseable {
     /// @throws IllegalStateException when the view is closed
     int checksum();
 
-    /// Where the object's record is, for clients that map the store's memory.
+    /// Returns the record handle of the object, for clients that map the store's memory.
     ///
     /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a view that has
     ///     no record

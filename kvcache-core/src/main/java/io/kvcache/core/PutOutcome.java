@@ -17,7 +17,7 @@ public enum PutOutcome {
     /// No room: everything is pinned or being written, or a remote store cannot be reached.
     NO_ROOM;
 
-    /// Whether the block after this one may be put: this one is here, or will be.
+    /// Returns whether the block after this one may be put: this one is resident, or will be.
     public boolean allowsNextBlock() {
         return this == RESERVED || this == PRESENT || this == BUSY;
     }

@@ -1,6 +1,6 @@
 package io.kvcache.core;
 
-/// What became of a run of blocks.
+/// Outcome of putting a run of blocks.
 ///
 /// @param stored newly stored
 /// @param present here already, or being written by another caller

@@ -1,6 +1,6 @@
 package io.kvcache.core;
 
-/// What a server knows of a request that only it can know.
+/// Facts about a request that only the inference server knows.
 ///
 /// @param kind what kind of request it is
 /// @param session which session it is of, of those in one namespace; 0 for none
@@ -20,7 +20,7 @@ public record RequestLabel(RequestKind kind, long session, int turn, boolean las
         }
     }
 
-    /// Of a kind, and nothing else is known.
+    /// Returns a label with this kind and without a session.
     public static RequestLabel of(RequestKind kind) {
         return new RequestLabel(kind, 0, 0, false);
     }

@@ -1,6 +1,6 @@
 package io.kvcache.core;
 
-/// What became of bytes that a writer has finished.
+/// Outcome of sealing the bytes that a writer has finished.
 public enum SealOutcome {
     /// Findable from now on.
     SEALED,

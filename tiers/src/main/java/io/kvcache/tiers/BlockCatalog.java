@@ -26,7 +26,7 @@ public final class BlockCatalog {
         return store.blocks(namespace);
     }
 
-    /// Whether a block is here, in any tier. Pins and touches nothing.
+    /// Returns whether a block is here, in any tier. Pins and touches nothing.
     public boolean contains(BlockKey key) {
         return store.lookup().containsBlock(namespace, key);
     }

@@ -101,7 +101,7 @@ final class BlockReads {
                 storeContext, openHandle, record, store.records().depth(record), entry.blockBytes());
     }
 
-    /// Whether a block is here or on disk.
+    /// Returns whether a block is here or on disk.
     private boolean contains(Namespace namespace, EngineKey key) {
         return store.lookup().containsBlock(store.require(namespace), key.toBlockKey(namespace));
     }

@@ -22,7 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// reader. Does nothing in a store without disks.
 final class DiskLoader {
 
-    /// Of host memory: what one hint may bring in.
+    /// Divisor of host memory: one hint may bring in at most this share.
     private static final int PREFETCH_SHARE = 4;
 
     private final HostBlockTable.StoreContext storeContext;
@@ -54,10 +54,10 @@ final class DiskLoader {
                         by, chain, new LoadOrComputePolicy.DiskRange(resident, known), timeoutNanos);
     }
 
-    /// What comes for a table.
+    /// Loads started for a table.
     ///
     /// @param loadBatch blocks that come, each pinned once; null when none does
-    /// @param blocksLeftOnDisk blocks behind these that are better computed
+    /// @param blocksLeftOnDisk blocks behind these that are better computed than read
     record StartedLoads(@Nullable LoadBatch loadBatch, int blocksLeftOnDisk) {
         static final StartedLoads EMPTY = new StartedLoads(null, 0);
     }
@@ -102,7 +102,7 @@ final class DiskLoader {
         }
     }
 
-    /// Whether the block above a reserved one, which has one, is on disk alone.
+    /// Returns whether the block above a reserved one, which has one, is on disk alone.
     boolean isParentOnDisk(int record) {
         int parent = store.records().parent(record);
         return tierScheduler != null && ControlWord.state(store.records().control(parent)) == ControlWord.ON_DISK;

@@ -1,12 +1,10 @@
 package io.kvcache.tiers;
 
-/// What became of hints since the store was opened, and what is held for them at this moment.
+/// Outcomes of hints since the store was opened, and the pins, labels and timers held for them now. Objects
+/// count as blocks.
 ///
 /// @param taken hints that were taken
-/// @param notTaken hints that were not: of nothing that is here, too much, too far off, or of no
-///     use to the policy
-/// Of objects the same is counted: a block here may be an object.
-///
+/// @param notTaken hints that were not: on nothing that is here, on too much, too far off, or without use to the policy
 /// @param pins chains and objects that hints have pinned
 /// @param pinnedBytes their blocks in host memory; blocks of several chains count for each
 /// @param blocksLabelled blocks that got a reuse class, each time that one was said

@@ -68,7 +68,7 @@ final class Hints implements AutoCloseable {
         return done;
     }
 
-    /// Whether a session is known to have come to objects, or to have ended with them.
+    /// Returns whether a session is known to have come to objects, or to have ended with them.
     private boolean isOfSession(Namespace namespace, List<byte[]> names, RequestLabel label) {
         if (label.session() == 0) {
             return false;
@@ -181,7 +181,7 @@ final class Hints implements AutoCloseable {
         var _ = pins.unpin(object);
     }
 
-    /// What became of hints.
+    /// Returns the outcomes of hints.
     HintStats stats() {
         ttlQueue.releaseExpired();
         sweepPins();

@@ -19,15 +19,15 @@ import org.jspecify.annotations.Nullable;
 
 /// Blocks that are resident in host memory. One pin, on the deepest; the others cannot go while it stays.
 ///
-/// Where the other blocks' records are is looked up when the first segment is asked for, by walking the parents
-/// once: a table that is only counted costs nothing a block.
+/// The records of the other blocks are looked up when the first segment is asked for, by walking the parents once.
+/// A table that is only counted costs nothing a block.
 final class HostBlockTable implements BlockTable {
 
-    /// What a table needs of its store.
+    /// Parts of the store that a table needs.
     ///
     /// @param tierScheduler null of a store without disks
     /// @param prefill what computing takes, or null when unknown
-    /// @param prefetch whether what is likely to be read next is brought from disk
+    /// @param prefetch whether blocks that are likely to be read next are brought from disk
     record StoreContext(
             HostStore store,
             OpenHandles openHandles,
@@ -58,7 +58,7 @@ final class HostBlockTable implements BlockTable {
             }
         }
 
-        /// Whether a disk has more to tell of what it held before.
+        /// Returns whether a disk is still recovering.
         boolean isRecovering() {
             return tierScheduler != null && tierScheduler.isRecovering();
         }

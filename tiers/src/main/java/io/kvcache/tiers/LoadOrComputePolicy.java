@@ -8,16 +8,14 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Whether blocks that are on disk are loaded, or left there because computing them takes less
-/// time, or because they would come too late.
+/// Decides whether blocks that are on disk are loaded. They are left there if computing them takes less time, or
+/// if they would come too late.
 ///
-/// The policy of host memory is told the same proportion ([LoadToRecomputeRatio]), as a block that is read
-/// back in no time need not be kept there, and admission to disks by value where in a prompt
-/// computing takes longer.
+/// The policy of host memory gets the same ratio ([LoadToRecomputeRatio]), because a block that is read back in no
+/// time need not be kept there. Admission to disks by value learns where in a prompt computing takes longer.
 ///
-/// What a load takes is estimated from the reads of the last while and from what waits to be read.
-/// As nothing is learned of a disk that is not read, one in [#PROBE_INTERVAL] such blocks is loaded all the
-/// same.
+/// The time of a load is estimated from recent reads and from the queue of reads. A disk without reads gives no
+/// estimate, so one in [#PROBE_INTERVAL] such blocks is loaded all the same.
 ///
 /// **Threads.** Any.
 final class LoadOrComputePolicy {
@@ -99,12 +97,11 @@ final class LoadOrComputePolicy {
         return loading >= computing ? 0 : loads;
     }
 
-    /// What reading blocks from disk takes as a share of what computing them does, over the last
-    /// requests.
+    /// Time to read blocks from disk as a share of the time to compute them, over the last requests.
     ///
-    /// The policy of host memory weighs every block that has a copy by it, so one request that came
-    /// while the disk was busy must not move it far. Times are added up before they are divided:
-    /// requests count by what they load, and older ones for less and less.
+    /// The policy of host memory weighs every block that has a copy by it, so one request that came while the disk
+    /// was busy must not move it far. Times are added up before they are divided. Requests count by the blocks
+    /// they load, and older ones for less and less.
     ///
     /// **Threads.** Any.
     static final class LoadToRecomputeRatio {
@@ -112,7 +109,7 @@ final class LoadOrComputePolicy {
         /// A copy saves nothing less, however fast the disk: it may be gone first.
         private static final double MIN_RATIO = 0.05;
 
-        /// What is kept of all before at each request: the last 32 count for two thirds.
+        /// Weight that earlier requests keep at each new one: the last 32 count for two thirds.
         private static final double DECAY = 1 - 1.0 / 32;
 
         private double loadNanosSum;

@@ -45,7 +45,7 @@ final class LoadingBlockTable implements BlockTable {
     /// No thread in [#await] is woken for fewer blocks: a block may arrive every few microseconds.
     private int minAwaited = Integer.MAX_VALUE;
 
-    /// Which blocks they are.
+    /// Blocks of the table.
     ///
     /// @param deepest handle of the deepest resident one, or a miss
     /// @param residentBlocks blocks of the chain that are resident

@@ -37,7 +37,7 @@ final class Prefetcher {
         tierScheduler = storeContext.prefetch() ? storeContext.tierScheduler() : null;
     }
 
-    /// Whether anything is brought in.
+    /// Returns whether blocks are prefetched at all.
     boolean isEnabled() {
         return tierScheduler != null;
     }

@@ -33,16 +33,16 @@ final class RecoveringBlockTable implements BlockTable {
     private final ReadyWaiters waiters = new ReadyWaiters();
     private final Deadline deadline;
 
-    /// What the second look found, if it has more than the first one.
+    /// Result of the second lookup, if it has more than the first one.
     private @Nullable BlockTable second;
 
-    /// Whether the table in use tells when it has more ready.
+    /// True if the table in use tells when it has more ready.
     private boolean followed;
 
     private boolean lookedAgain;
     private boolean closed;
 
-    /// What is asked for.
+    /// Blocks that the caller asked for.
     ///
     /// @param end the block behind the last
     /// @param isKnown whether all of it is known by now
@@ -112,7 +112,7 @@ final class RecoveringBlockTable implements BlockTable {
         return null;
     }
 
-    /// What questions go to; under the lock.
+    /// Returns the table that answers the caller; under the lock.
     private BlockTable current() {
         return second == null ? first : second;
     }

@@ -102,7 +102,7 @@ final class RoomWaiter {
         return clock.nanos();
     }
 
-    /// What is left of a time-out that began at `start`; 0 when it has passed.
+    /// Returns the rest of a timeout that began at `start`; 0 when it has passed.
     long remainingNanos(long start, long timeoutNanos) {
         return Math.max(0, timeoutNanos - (clock.nanos() - start));
     }

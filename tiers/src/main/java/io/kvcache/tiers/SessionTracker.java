@@ -16,11 +16,10 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Where sessions have come to, so that what a turn leaves behind of the one before it can be let
-/// go.
+/// Progress of sessions, so that the blocks a turn leaves behind of the one before it can be released.
 ///
-/// Of each session the last 1,024 blocks or objects are kept; of each group of namespaces the
-/// sessions that were labelled last.
+/// Keeps the last 1,024 blocks or objects of each session, and the most recently labelled sessions of each group
+/// of namespaces.
 ///
 /// **Threads.** Any.
 final class SessionTracker {
@@ -125,7 +124,7 @@ final class SessionTracker {
         }
     }
 
-    /// What a session has come to with one of its turns.
+    /// End of a chain, or list of objects, that a session has reached with one of its turns.
     sealed interface SessionTurn {
 
         /// Blocks or objects of a turn that are kept for the next one.

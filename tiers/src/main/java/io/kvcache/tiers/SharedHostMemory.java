@@ -15,9 +15,10 @@ import java.util.stream.Collectors;
 record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> tenants, SharedMemorySource source)
         implements SharedMemory {
 
-    /// Of tenants that may not read each other, only one side may lie in memory that tenants map.
+    /// Checks that the namespace's tenant may share this memory. Of tenants that may not read each other, only one
+    /// side may lie in memory that tenants map.
     ///
-    /// @throws IllegalArgumentException when tenants map this, and the namespace's is none of them
+    /// @throws IllegalArgumentException when tenants map this memory, and the namespace's tenant is not among them
     void requireTenant(Namespace namespace) {
         if (!tenants.isEmpty() && !tenants.contains(namespace.tenant())) {
             throw new IllegalArgumentException("tenant = \"" + namespace.tenant() + "\" of " + namespace

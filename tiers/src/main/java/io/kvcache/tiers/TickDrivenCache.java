@@ -25,7 +25,7 @@ import java.util.List;
 /// @param tierScheduler to tick
 public record TickDrivenCache(TieredKvCache cache, HostStore store, TierScheduler tierScheduler) {
 
-    /// What a store is opened with.
+    /// Parts and settings that a store is opened with.
     ///
     /// @param config of host memory
     /// @param memory where host memory comes from

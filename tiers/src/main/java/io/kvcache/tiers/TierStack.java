@@ -31,7 +31,7 @@ import java.util.concurrent.Executors;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// What lies below host memory: the disks and the threads that drive them, or nothing.
+/// The tiers below host memory: the disks and the threads that drive them, or nothing.
 ///
 /// @param checksumExecutor the threads that compute checksums beside them
 record TierStack(
@@ -41,7 +41,7 @@ record TierStack(
 
     private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
 
-    /// What is written, and what a use is worth if that matters.
+    /// Admission of writes, and the gain of a use if the kind needs it.
     record AdmissionSettings(AdmissionKind kind, double gain) {}
 
     static final TierStack EMPTY = new TierStack(null, null, null);
@@ -70,7 +70,7 @@ record TierStack(
                 store, targets, each, admissionSettings, clock, TierWorkerLimits.of(store.capacityBytes()), checking);
     }
 
-    /// Which is in front of each disk: they take turns.
+    /// Returns the front tier of each disk: disks take them in turn.
     private static List<@Nullable TierSource> assignFronts(int disks, List<TierSource> others) {
         if (others.size() > disks) {
             throw new IllegalArgumentException(

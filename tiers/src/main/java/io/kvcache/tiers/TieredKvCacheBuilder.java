@@ -99,13 +99,13 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// What host memory is made of.
+    /// Sets the kind of host memory.
     public TieredKvCacheBuilder memory(MemoryOptions options) {
         memoryOptions = options;
         return this;
     }
 
-    /// Where host memory comes from, for tests and for embedders that bring their own.
+    /// Sets the source of host memory, for tests and for embedders that bring their own.
     public TieredKvCacheBuilder memory(HostMemorySource source) {
         memory = source;
         return this;
@@ -142,14 +142,14 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Whether a background thread touches the memory at once, so that first requests need not; true when not
-    /// said.
+    /// Sets whether a background thread touches the memory at once, so that first requests need not. Default:
+    /// true.
     public TieredKvCacheBuilder prefaultInBackground(boolean inBackground) {
         prefaultInBackground = inBackground;
         return this;
     }
 
-    /// Whether all memory is touched before the store is built; false when not said. Can take a second a GiB.
+    /// Sets whether all memory is touched before the store is built. Default: false. Can take a second a GiB.
     public TieredKvCacheBuilder prefaultAtStart(boolean beforeBuilt) {
         prefaultAtStart = beforeBuilt;
         return this;
@@ -164,7 +164,8 @@ public final class TieredKvCacheBuilder {
         return records == 0 ? RecordCount.estimate(hostBytes, disks, others) : records;
     }
 
-    /// Whether segments throw once their table or writer is closed; true under `-ea`, false otherwise.
+    /// Sets whether segments throw once their table or writer is closed. Default: true under `-ea`, false
+    /// otherwise.
     ///
     /// Costs ten to twenty microseconds a table.
     public TieredKvCacheBuilder checkSegments(boolean throwAfterClose) {
@@ -172,14 +173,15 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Whether closing the store throws when tables are still open, instead of logging a warning; false when not
-    /// said.
+    /// Sets whether closing the store throws when tables are still open, instead of logging a warning. Default:
+    /// false.
     public TieredKvCacheBuilder failOnLeak(boolean throwOnLeak) {
         failOnLeak = throwOnLeak;
         return this;
     }
 
-    /// Whether to remember where each table was opened, for the report at close. Costs microseconds a table.
+    /// Sets whether to record the stack trace of each open table, for the report at close. Costs microseconds a
+    /// table.
     public TieredKvCacheBuilder trackOpenHandles(boolean withStacks) {
         trackOpenHandles = withStacks;
         return this;
@@ -240,14 +242,14 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Which blocks are written to disk; those of a second use when not said.
+    /// Sets which blocks are written to disk. Default: those of a second use.
     public TieredKvCacheBuilder admission(AdmissionKind kind) {
         admission = kind;
         return this;
     }
 
-    /// What one use of a block saves in units of what its write to disk costs, for [AdmissionKind#VALUE];
-    /// [AdmissionKind#DEFAULT_GAIN] when not said.
+    /// Sets the saving by one use of a block in units of the cost of its write, for [AdmissionKind#VALUE].
+    /// Default: [AdmissionKind#DEFAULT_GAIN].
     public TieredKvCacheBuilder gain(double usesWorth) {
         if (!(usesWorth > 0)) {
             throw new IllegalArgumentException("gain is " + usesWorth + "; it takes more than 0");
@@ -256,19 +258,18 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// What computing KV takes, so that a table leaves on disk what is computed sooner than read: see
-    /// [io.kvcache.core.BlockTable#blocksToRecompute], and [AdmissionKind#VALUE] knows where in a
-    /// prompt blocks are dear. When not said, all that is there is read, and admission goes by Llama 3
-    /// 8B.
+    /// Sets the cost of computing KV. Then a table leaves on disk the blocks that are computed sooner than read:
+    /// see [io.kvcache.core.BlockTable#blocksToRecompute]. [AdmissionKind#VALUE] learns where in a prompt blocks
+    /// are dear. By default all blocks on disk are read, and admission goes by Llama 3 8B.
     public TieredKvCacheBuilder prefill(PrefillCost cost) {
         prefill = cost;
         return this;
     }
 
-    /// Whether what readers are likely to ask for next is brought from disk ahead of them, as far
-    /// as it promises more than what goes for it: the blocks of a chain that a caller
-    /// [matches][io.kvcache.core.KvCache#match], what has been read before behind a chain that a caller acquires,
-    /// and objects as [io.kvcache.core.KvCache#prefetchObject] says. Not when not said.
+    /// Sets whether blocks that readers are likely to ask for next are brought from disk ahead of them, as far as
+    /// they promise more than the blocks evicted for them. Default: false. These are the blocks of a chain that a
+    /// caller [matches][io.kvcache.core.KvCache#match], the blocks read before behind a chain that a caller
+    /// acquires, and objects as [io.kvcache.core.KvCache#prefetchObject] says.
     public TieredKvCacheBuilder prefetch(boolean ahead) {
         prefetch = ahead;
         return this;

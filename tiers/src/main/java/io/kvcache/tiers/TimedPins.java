@@ -40,10 +40,10 @@ final class TimedPins implements AutoCloseable {
         lastSweepNanos = clock.nanos();
     }
 
-    /// What a pin is to hold.
+    /// Record and bytes that a pin holds.
     ///
-    /// @param record that the caller has pinned
-    /// @param bytes that it keeps in host memory
+    /// @param record record that the caller has pinned
+    /// @param bytes bytes that the pin keeps in host memory
     record PinRequest(int record, long bytes) {}
 
     /// Takes a pin over, or gives it back when it is beyond the quota; then one that was there

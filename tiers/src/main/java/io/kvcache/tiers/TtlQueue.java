@@ -45,10 +45,10 @@ final class TtlQueue {
     /// The last block of a chain, or the last of some objects.
     record TtlKey(Namespace namespace, BlockKey key) {}
 
-    /// What is let go together.
+    /// Blocks or objects that are released together.
     ///
     /// @param length blocks, or objects
-    /// @param release makes them next victims, and answers how many
+    /// @param release makes them next victims, and returns their number
     record ReleaseAction(int length, IntSupplier release) {}
 
     /// @param expiresAtNanos nanoseconds from the start
@@ -175,7 +175,7 @@ final class TtlQueue {
         /// counts them: 2 to 4 MiB.
         static final int MAX_BLOCKS = 1 << 16;
 
-        /// What is kept beside the keys of one end takes about as much as eight keys.
+        /// Charge for the state of one chain or list beside its keys, which takes about as much as eight keys.
         private static final int MIN_CHARGE = 8;
 
         private ChainSuffixes() {}

@@ -19,10 +19,9 @@ public record PrefillCost(double secondsPerToken, double secondsPerPair) {
         }
     }
 
-    /// Of a model.
+    /// Returns the prefill cost of a model.
     ///
-    /// @param flopsPerSecond floating-point operations that all devices together do in a second of
-    ///     prefill: their
+    /// @param flopsPerSecond floating-point operations that all devices together do in a second of prefill: their
     ///     peak times the share of it that is reached
     public static PrefillCost of(ModelPreset model, double flopsPerSecond) {
         if (!(flopsPerSecond > 0)) {
@@ -32,7 +31,7 @@ public record PrefillCost(double secondsPerToken, double secondsPerPair) {
                 2 * model.activeParameters() / flopsPerSecond, model.prefillFlopsOfPrefixes(0, 2) / flopsPerSecond);
     }
 
-    /// Of an engine that was seen to prefill at this rate.
+    /// Returns the prefill cost of an engine with this measured rate.
     public static PrefillCost ofTokenRate(double tokensPerSecond) {
         if (!(tokensPerSecond > 0)) {
             throw new IllegalArgumentException("tokensPerSecond is " + tokensPerSecond + ", must be above 0");

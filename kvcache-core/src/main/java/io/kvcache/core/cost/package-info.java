@@ -1,4 +1,4 @@
-/// What it takes to compute KV instead of keeping it. Imports identity alone.
+/// Cost of computing KV instead of keeping it. Imports identity alone.
 @NullMarked
 package io.kvcache.core.cost;
 

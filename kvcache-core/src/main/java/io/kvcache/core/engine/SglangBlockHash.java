@@ -41,7 +41,7 @@ public final class SglangBlockHash {
         return new SglangBlockHash(true);
     }
 
-    /// What stands in place of a parent before the first page of a salted request, in events.
+    /// Returns the seed that events show as the parent of the first page of a salted request.
     public static byte[] saltSeed(String salt) {
         MessageDigest sha = Sha256.newDigest();
         sha.update(SALT_TAG);

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// What vLLM folds into its block hashes beside the tokens.
+/// Inputs other than tokens that vLLM folds into its block hashes.
 ///
 /// Describes a request; [#forBlock] gives what concerns one block of it. Positions count from the first token
 /// of what is described. Immutable.
@@ -72,8 +72,8 @@ public final class VllmExtraKeys {
         return new VllmExtraKeys(lora, items, cacheSalt, copies);
     }
 
-    /// What concerns block `index` of `blockTokens` tokens: the items that overlap it, with their offsets
-    /// counted from its first token, and its own digest of embeddings.
+    /// Returns the keys that concern block `index` of `blockTokens` tokens: the items that overlap it, with their
+    /// offsets counted from its first token, and its own digest of embeddings.
     public VllmExtraKeys forBlock(int index, int blockTokens) {
         if (this == NONE) {
             return this;

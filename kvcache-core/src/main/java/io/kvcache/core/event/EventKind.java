@@ -1,6 +1,6 @@
 package io.kvcache.core.event;
 
-/// What happened to a block or object, and why.
+/// Kind of an event on a block or object, with its cause.
 public enum EventKind {
     STORED(true),
     /// Gave way to another.
@@ -18,7 +18,7 @@ public enum EventKind {
         this.enters = enters;
     }
 
-    /// Whether the block is in the tier afterwards.
+    /// Returns whether the block is in the tier after this event.
     public boolean isAddition() {
         return enters;
     }

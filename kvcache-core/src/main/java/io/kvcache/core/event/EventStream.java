@@ -1,6 +1,6 @@
 package io.kvcache.core.event;
 
-/// What the store stored and removed: the last events, and a snapshot to start from.
+/// Blocks and objects that the store stored and removed: the last events, and a snapshot to start from.
 ///
 /// A follower takes a [#snapshot()], then asks [#since] again and again; when a batch says that events were
 /// lost, it starts over with a snapshot.

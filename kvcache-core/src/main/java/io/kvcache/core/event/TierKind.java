@@ -1,6 +1,6 @@
 package io.kvcache.core.event;
 
-/// Where bytes can live, fastest first.
+/// Tiers that can hold bytes, fastest first.
 public enum TierKind {
     DEVICE,
     HOST,

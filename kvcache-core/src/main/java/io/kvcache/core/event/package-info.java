@@ -1,4 +1,4 @@
-/// What was stored and removed, in order, for routers and indexers.
+/// Events on stored and removed blocks, in order, for routers and indexers.
 @NullMarked
 package io.kvcache.core.event;
 

@@ -26,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Immutable; any thread. A longer chain shares memory with the one it was grown from.
 public final class BlockChain {
 
-    /// What names a block to [#ofKeysAndHashes]: 16 bytes of its key, 8 of the engine's hash.
+    /// Bytes that name one block in [#ofKeysAndHashes]: 16 of its key, 8 of the engine's hash.
     public static final int KEY_AND_HASH_BYTES = BlockKey.BYTES + Long.BYTES;
 
     private static final int[] NO_TOKENS = {};
@@ -40,7 +40,7 @@ public final class BlockChain {
     private final int[] tail;
     private final byte @Nullable [][] engineKeys;
 
-    /// Whether only keys and hashes are known: then a hash lies behind its key, where digests have their second
+    /// True if only keys and hashes are known. Then the hash follows the key, where digests have their second
     /// half.
     private final boolean hasKeysOnly;
 

@@ -25,7 +25,7 @@ public final class EngineKey {
         return new EngineKey(bytes.clone());
     }
 
-    /// What the store calls the block: the first 16 bytes of `SHA-256(namespace digest ‖ key)`, as in a
+    /// Returns the store's key of the block: the first 16 bytes of `SHA-256(namespace digest ‖ key)`, as in a
     /// chain of engine keys.
     public BlockKey toBlockKey(Namespace namespace) {
         MessageDigest sha = Sha256.newDigest();

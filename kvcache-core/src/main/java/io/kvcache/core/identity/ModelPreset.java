@@ -3,7 +3,7 @@ package io.kvcache.core.identity;
 import java.util.Locale;
 import java.util.Optional;
 
-/// What well-known models store and compute per token.
+/// Storage and compute per token of well-known models.
 ///
 /// **Prefill work.** The token at position `n` costs `2·P + A·n` floating-point operations, `P` the parameters
 /// that are active for a token and `A` the attention per pair of positions: `4·heads·dim·layers` with separate

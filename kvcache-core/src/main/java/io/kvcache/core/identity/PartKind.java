@@ -1,6 +1,6 @@
 package io.kvcache.core.identity;
 
-/// What a match needs of a part, because of the attention that reads it.
+/// Part of a prefix that a match needs, given by the attention that reads it.
 public enum PartKind {
     /// Full attention: every block from the first to the last matched one.
     FULL,

@@ -19,7 +19,7 @@ public record RopeOrigin(int basePosition) {
         BASE_POSITION.check(basePosition);
     }
 
-    /// Whether K is stored rotated.
+    /// Returns whether K is stored rotated.
     public boolean isRotated() {
         return basePosition >= 0;
     }

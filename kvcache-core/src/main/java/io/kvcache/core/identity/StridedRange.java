@@ -24,7 +24,7 @@ public record StridedRange(long offset, long pieceBytes, long strideBytes, int p
                 : new StridedRange(offset, pieceBytes, strideBytes, pieces);
     }
 
-    /// Whether one copy moves it all.
+    /// Returns whether one copy moves the whole range.
     public boolean isContiguous() {
         return pieces == 1;
     }

@@ -53,7 +53,7 @@ public final class ChunkedCrc {
         }
     }
 
-    /// Whether the sum can read it: native memory and byte arrays, but no array of another type.
+    /// Returns whether the checksum can read the source: native memory and byte arrays, but not other arrays.
     private static boolean isViewable(MemorySegment source) {
         return source.isNative() || source.heapBase().orElse(null) instanceof byte[];
     }

@@ -15,7 +15,8 @@ public interface HostMemory extends AutoCloseable {
     /// The whole span, bounded.
     MemorySegment segment();
 
-    /// What the span is made of, for a log line: `anonymous, huge pages advised`, `memfd 12`, `file /dev/shm/…`.
+    /// Returns a description of the memory for a log line: `anonymous, huge pages advised`, `memfd 12`, `file
+    /// /dev/shm/…`.
     String describe();
 
     @Override

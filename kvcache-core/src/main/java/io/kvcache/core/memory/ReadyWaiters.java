@@ -38,7 +38,7 @@ public final class ReadyWaiters {
         return stage;
     }
 
-    /// Whether any caller waits.
+    /// Returns whether any caller waits.
     public boolean hasWaiters() {
         return !waiting.isEmpty();
     }

@@ -50,7 +50,7 @@ public final class SlabPool {
         free = new FreeSlabs(count);
     }
 
-    /// Whether there is a class of this slot size already.
+    /// Returns whether a class of this slot size exists.
     public boolean hasClass(long slotBytes) {
         return findClass(Pages.roundUp(slotBytes)) != null;
     }
@@ -540,7 +540,7 @@ public final class SlabPool {
         }
     }
 
-    /// What emptying a slab would cost its owner.
+    /// Cost of emptying a slab, as its owner sees it.
     @FunctionalInterface
     public interface EvictionCost {
 

@@ -1,6 +1,6 @@
 /// Host memory, cut into slabs and slots.
 ///
-/// Where the memory comes from is behind [io.kvcache.core.memory.HostMemory]; this package never maps any itself.
+/// [io.kvcache.core.memory.HostMemory] hides the source of the memory; this package never maps any itself.
 @NullMarked
 package io.kvcache.core.memory;
 

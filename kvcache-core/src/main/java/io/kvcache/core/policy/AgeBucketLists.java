@@ -36,7 +36,7 @@ final class AgeBucketLists {
     /// The row of each span, and behind those the rows that are free.
     private int[] rowOf = new int[MIN_ROWS];
     private int[] spanOf = new int[MIN_ROWS];
-    /// Where the newest span's lists begin.
+    /// First list of the newest span.
     private int newestRow = BASE;
 
     AgeBucketLists(PolicyState state, MinScoreIndex.ListScorer listScorer, AgeHistogram ageHistogram) {
@@ -242,12 +242,12 @@ final class AgeBucketLists {
         ageHistogram.ensureRows(rows);
     }
 
-    /// Which lists of leaves have any, and the one of them that ranks lowest.
+    /// Index of the non-empty lists of leaves, with the one that ranks lowest.
     ///
-    /// Lists lie in rows, one for each span of age, and in a row in lanes of [ImportanceWord#LISTS]. A rank
-    /// is asked for only where there are leaves: when a list gets its first, and when a row's lowest is
-    /// looked for. Each row remembers its lowest until that becomes empty or all ranks are new, so what
-    /// an eviction looks through is one row and the lowest of the others, however many lanes there are.
+    /// Lists lie in rows, one for each span of age, and in a row in lanes of [ImportanceWord#LISTS]. A rank is
+    /// computed only for lists with leaves: when a list gets its first, and when a row's lowest is looked for.
+    /// Each row remembers its lowest until that becomes empty or all ranks are new. So an eviction looks through
+    /// one row and the lowest of the others, however many lanes there are.
     ///
     /// **Threads.** One writer, the holder of the store's lock.
     static final class MinScoreIndex {
@@ -260,7 +260,7 @@ final class AgeBucketLists {
         /// A row's lowest is to be looked for.
         private static final int UNKNOWN = -2;
 
-        /// What the leaves of a list are worth beside those of others.
+        /// Ranks the leaves of a list against those of other lists.
         interface ListScorer {
 
             /// Finds the rank, the same until [MinScoreIndex#invalidateScores] is called.
@@ -340,8 +340,8 @@ final class AgeBucketLists {
             invalidateLowest();
         }
 
-        /// Looks for the list that ranks lowest: of the oldest span and the first in it among equals.
-        /// That one stays until it is empty or another one is below it.
+        /// Looks for the list that ranks lowest; among equals, that of the oldest span and the first in it. The
+        /// result stays the lowest until it is empty or another one is below it.
         ///
         /// @param rows the row of each span
         /// @param spans how many there are

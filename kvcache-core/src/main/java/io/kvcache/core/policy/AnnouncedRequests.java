@@ -3,15 +3,14 @@ package io.kvcache.core.policy;
 import io.kvcache.core.policy.GhostCache.SetAssociativeTable;
 import org.jspecify.annotations.Nullable;
 
-/// Blocks that requests will use which are known to come, how many requests, and when the first of them was
-/// announced: what one policy instance was told.
+/// Blocks that announced requests will use, with the number of requests and the time of the first announcement.
+/// One policy instance keeps one.
 ///
-/// A request that uses a block fulfils one announcement of it. What is left of a block's announcements is
-/// forgotten when the last one is too long ago, so that announcing a block many times does not exempt it
-/// for as many uses.
+/// A request that uses a block fulfils one announcement of it. The rest of a block's announcements is forgotten
+/// when the last one is too long ago. So announcing a block many times does not exempt it for as many uses.
 ///
-/// Of a full set of [GhostCache.SetAssociativeTable] the block whose last announcement is longest ago makes room. An
-/// entry is
+/// In a full set of [GhostCache.SetAssociativeTable] a new block replaces the one with the oldest last
+/// announcement. An entry is
 ///
 /// ```
 /// first announcement (24 bits, in steps of 64 uses) | last one (16 bits, in steps of 4,096) | count (8 bits) |
@@ -31,7 +30,7 @@ final class AnnouncedRequests {
     /// No more requests are known to come.
     static final long NONE = -1;
 
-    /// Of the number of sets: so that blocks of a thousand requests of 128 are expected at most, in a MiB.
+    /// Number of sets, as a power of two: enough for a thousand requests of 128 blocks, in a MiB.
     private static final int SET_BITS = 14;
 
     private static final long COUNT_UNIT = 1L << SetAssociativeTable.TAG_BITS;

@@ -107,7 +107,7 @@ public final class DiskLru {
         return queue.score(record);
     }
 
-    /// Whether the record is on this disk alone.
+    /// Returns whether the record is on this disk alone.
     public boolean contains(int record) {
         return queue.contains(record);
     }

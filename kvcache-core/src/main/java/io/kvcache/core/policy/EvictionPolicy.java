@@ -24,7 +24,7 @@ public interface EvictionPolicy {
     /// Reuse classes that [#label] takes, the one for no class included.
     int REUSE_CLASSES = BlockLabel.REUSE_CLASSES;
 
-    /// What [#setWeight] takes at most.
+    /// Largest value that [#setWeight] takes.
     int MAX_HALVINGS = BlockLabel.MAX_HALVINGS;
 
     /// The record has become resident. It is a leaf now; its parent, when resident, is one no longer.
@@ -41,7 +41,7 @@ public interface EvictionPolicy {
     /// The record was used by a request.
     void touch(int record);
 
-    /// Whether a request must touch every block of its path, deepest first, or the deepest alone.
+    /// Returns whether a request must touch every block of its path, deepest first, or the deepest alone.
     boolean touchesAncestors();
 
     /// The record lost its last resident child and is a leaf again.
@@ -90,7 +90,7 @@ public interface EvictionPolicy {
     /// A record that is not resident was used where else it lies.
     default void onUsedElsewhere(int record) {}
 
-    /// Whether anything is remembered of a block that is not resident.
+    /// Returns whether the policy remembers anything of a block that is not resident.
     default boolean hasGhost(long fingerprint) {
         return false;
     }
@@ -101,8 +101,8 @@ public interface EvictionPolicy {
         return Double.NaN;
     }
 
-    /// What the likeliest next victim is worth by the same measure, 0 when there is none, or [Double#NaN]
-    /// for a policy that does not know.
+    /// Returns the score of the likeliest next victim by the same measure, 0 when there is none, or [Double#NaN]
+    /// for a policy without scores.
     default double lowestScore() {
         return Double.NaN;
     }
@@ -126,7 +126,7 @@ public interface EvictionPolicy {
         return 0;
     }
 
-    /// What a policy that learns finds beside plain LRU; nothing for the others.
+    /// Returns the comparison with plain LRU of a policy that learns; an empty report for the others.
     default LruFallback.Report fallbackReport() {
         return LruFallback.Report.EMPTY;
     }

@@ -17,7 +17,7 @@ public interface EvictionPolicyFactory {
         return commandName();
     }
 
-    /// Where the algorithm was published.
+    /// Returns the publication of the algorithm.
     default String source() {
         return "";
     }
@@ -38,12 +38,12 @@ public interface EvictionPolicyFactory {
         return 1;
     }
 
-    /// Whether instances are to hear of each block that an expected request will use.
+    /// Returns whether instances must be told of each block that an announced request will use.
     default boolean usesAnnouncements() {
         return false;
     }
 
-    /// Whether instances make use of what callers say of blocks: [EvictionPolicy#label] and
+    /// Returns whether instances use the labels and weights that callers give: [EvictionPolicy#label] and
     /// [EvictionPolicy#setWeight].
     default boolean usesLabels() {
         return false;

@@ -2,16 +2,16 @@ package io.kvcache.core.policy;
 
 import java.util.function.LongConsumer;
 
-/// When evicted blocks were last used, and of which class they were: eight bytes each.
+/// Last use and class of evicted blocks, eight bytes each.
 ///
-/// Of a full set of [SetAssociativeTable] the block that was used longest ago makes room. An entry is
+/// In a full set of [SetAssociativeTable] a new block replaces the least recently used one. An entry is
 ///
 /// ```
 /// last use (39 bits, in steps of 16) | class (9 bits, plus 1) | tag of the fingerprint (16 bits)
 /// ```
 ///
-/// and a stranger that is taken for one that is here costs a false count. Readings wrap around after 2^43,
-/// so the caller says what it is now; nothing is remembered for nearly as long.
+/// Two blocks with equal tags cost one false count. Readings wrap around after 2^43, so the caller passes the
+/// current one; no entry lives nearly as long.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 public final class GhostCache {
@@ -163,7 +163,7 @@ public final class GhostCache {
             return -1;
         }
 
-        /// What a block's entry ends with.
+        /// Returns the tag at the end of a block's entry.
         static long tag(long fingerprint) {
             return ((fingerprint * HASH_MULTIPLIER) >>> TAG_BITS) & TAG_MASK;
         }

@@ -391,7 +391,7 @@ public final class ImportancePolicy implements EvictionPolicy {
                 ImportanceWord.of(candidateIndex.owner(), uses, records.noveltyClass(record), now), copied);
     }
 
-    /// What was announced long ago and has not come was a mistake.
+    /// Drops announcements that are too old: their request will not come.
     private void expireAnnouncements(long now) {
         for (int span = 0; span < buckets.bucketCount() && buckets.age(span, now) > horizon(); span++) {
             int list = buckets.listAt(ImportanceWord.EXPECTED_CLASS, span);
@@ -483,13 +483,12 @@ public final class ImportancePolicy implements EvictionPolicy {
         }
     }
 
-    /// Whether a block that was never seen moves the clock by which ages are told.
+    /// Decides whether a first-time access advances the logical clock (scan resistance).
     ///
-    /// Ages count in blocks used. A scan of prompts that come once would make everything old within
-    /// minutes, and what is old counts for dead. So new blocks move the clock only as often as they
-    /// usually come: for each block that is used again, as many as there were between two such blocks
-    /// lately, and half a cache of them ahead. Beyond that the clock stands until something is used
-    /// again.
+    /// Ages count in blocks used. A scan of prompts that come once would make everything old within minutes, and
+    /// old blocks count as dead. So new blocks move the clock only as often as they usually come. Each block that
+    /// is used again allows as many of them as came between two such blocks lately, with half a cache of them
+    /// ahead. Beyond that the clock stands until a block is used again.
     ///
     /// **Threads.** One writer, the holder of the store's lock.
     static final class ScanResistantClock {
@@ -591,7 +590,7 @@ public final class ImportancePolicy implements EvictionPolicy {
             }
         }
 
-        /// What was said of a record.
+        /// Returns the label of a record.
         byte labelOf(int record) {
             byte[] said = state.labels();
             return said == null ? BlockLabel.NONE : said[record];

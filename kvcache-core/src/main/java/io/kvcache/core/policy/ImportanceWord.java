@@ -1,6 +1,6 @@
 package io.kvcache.core.policy;
 
-/// What [ImportancePolicy] notes of a resident block, in the word that each record has in
+/// State that [ImportancePolicy] keeps of a resident block, in the word that each record has in
 /// [PolicyState#words].
 ///
 /// ```
@@ -79,7 +79,7 @@ final class ImportanceWord {
         return (int) ((word & STATUS_MASK) >>> STATUS_SHIFT);
     }
 
-    /// Whether a resident block is among those that count in [ReuseTracker.AgeHistogram].
+    /// Returns whether a resident block is among those that count in [ReuseTracker.AgeHistogram].
     static boolean isCounted(long word) {
         return status(word) == NORMAL || status(word) == DEMOTED;
     }
@@ -180,13 +180,13 @@ final class ImportanceWord {
         /// Groups in which places are told apart.
         private static final int POSITIONED_GROUPS = 3;
 
-        /// Where requests ended: what came with cohorts from this one on is told from the rest.
+        /// First novelty cohort whose request ends are told from the rest.
         private static final int HIGH_NOVELTY = 3;
 
         /// Classes of a group in which places are told apart: where requests ended are two.
         static final int POSITIONS = NoveltyClass.COUNT + 2;
 
-        /// Where the groups of one class begin.
+        /// First group of the single classes.
         private static final int FIRST_SINGLE_CLASS = POSITIONED_GROUPS * POSITIONS;
 
         static final int COUNT = FIRST_SINGLE_CLASS + GROUPS - POSITIONED_GROUPS;

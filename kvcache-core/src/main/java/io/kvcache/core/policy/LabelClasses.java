@@ -2,17 +2,16 @@ package io.kvcache.core.policy;
 
 import java.util.Arrays;
 
-/// Which lists the leaves have of which callers said the same: a lane of lists for each thing said.
+/// Lanes of lists for leaves, one lane for each distinct label that callers gave.
 ///
-/// Lane 0 is for those of which nothing was said. A reuse class has a lane of its own and a label,
-/// the number under which [ReuseModel] learns it, both from the first block on that is said to be
-/// of it. A weight has one as long as there are any: what is weighed after that goes by its reuse
-/// class alone.
+/// Lane 0 is for blocks without a label. A reuse class has a lane of its own and a label, the number under which
+/// [ReuseModel] learns it. It gets both with its first block. A weight gets one while lanes are left; later
+/// weights go by their reuse class alone.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class LabelClasses {
 
-    /// What is not said.
+    /// Lane of blocks without a label.
     static final int NONE = 0;
 
     /// One for each reuse class, and as many for weights.
@@ -50,7 +49,7 @@ final class LabelClasses {
         return labelByClass[labelClass];
     }
 
-    /// What the weight leaves of what a block of the lane is worth.
+    /// Returns the factor that the lane's weight puts on the score of its blocks.
     float weightOf(int labelClass) {
         return 1f / (1 << BlockLabel.halvings(blockLabelByClass[labelClass]));
     }
@@ -60,7 +59,7 @@ final class LabelClasses {
         return classByLabel[label];
     }
 
-    /// What was said of a block with this label and no weight.
+    /// Returns the block label with this label and without a weight.
     byte blockLabelOf(int label) {
         return blockLabelByClass[classByLabel[label]];
     }
@@ -87,7 +86,7 @@ final class LabelClasses {
         count++;
     }
 
-    /// What callers said of a resident block, in a byte that each record has once anything was said.
+    /// A resident block's reuse class and weight, in a byte that each record has once a caller gave any.
     ///
     /// ```
     /// 0 (2 bits) | halvings of its weight (2) | reuse class (4)

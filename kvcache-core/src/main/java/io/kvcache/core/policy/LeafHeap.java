@@ -73,7 +73,7 @@ public final class LeafHeap {
         return heap.bytes();
     }
 
-    /// Whether a record is of this queue.
+    /// Returns whether a record is in this queue.
     public boolean contains(int record) {
         return (words[record] & OWNER_MASK) == ownerBits;
     }
@@ -273,12 +273,12 @@ public final class LeafHeap {
             return (int) (entries[0] & recordMask);
         }
 
-        /// Whether the top's score has risen since its entry was written.
+        /// Returns whether the top's score has risen since its entry was written.
         boolean isTopStale() {
             return entry(top()) > entries[0];
         }
 
-        /// Whether all entries are so far from the base that their order is lost.
+        /// Returns whether all entries are so far from the base that their order is lost.
         boolean isSaturated() {
             return size > 1 && entries[0] >>> recordBits == maxKey;
         }
@@ -294,7 +294,7 @@ public final class LeafHeap {
             entries = Arrays.copyOf(entries, length);
         }
 
-        /// Whether more than seven eighths of the room are taken.
+        /// Returns whether more than seven eighths of the room are taken.
         boolean isCrowded() {
             return size > entries.length - entries.length / 8;
         }

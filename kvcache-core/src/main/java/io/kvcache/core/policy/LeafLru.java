@@ -54,8 +54,8 @@ public final class LeafLru implements EvictionPolicy {
 
     /// {@inheritDoc}
     ///
-    /// What the record was used for until now still counts for its parent, unless that was demoted as well: so
-    /// a whole path can be demoted in any order.
+    /// The record's uses until now still count for its parent, unless that was demoted as well. So a whole path
+    /// can be demoted in any order.
     @Override
     public void demote(int record) {
         int parent = records.parent(record);

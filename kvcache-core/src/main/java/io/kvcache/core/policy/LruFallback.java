@@ -28,8 +28,8 @@ public final class LruFallback {
 
     private final ShadowLru shadow = new ShadowLru();
     private final long[] losses = new long[PARTS];
-    /// Of what each part has lost: the blocks of one request are found or lost together, so the square of each run
-    /// of equal differences.
+    /// Variance of the loss of each part. The blocks of one request are found or lost together, so it sums the
+    /// square of each run of equal differences.
     private final long[] variances = new long[PARTS];
     private long loss;
     private long varianceOfAll;
@@ -50,7 +50,7 @@ public final class LruFallback {
 
     LruFallback() {}
 
-    /// What has been seen.
+    /// Results of the comparison so far.
     ///
     /// @param followsLru whether the policy orders by last use now
     /// @param switches how often it was made to
@@ -65,7 +65,7 @@ public final class LruFallback {
         /// Nothing seen.
         public static final Report EMPTY = new Report(false, 0, 0, 0, 0, 0, 0);
 
-        /// Of two instances together.
+        /// Returns the sum of two instances' reports.
         public Report plus(Report other) {
             return new Report(
                     followsLru || other.followsLru,
@@ -176,12 +176,12 @@ public final class LruFallback {
         return Math.max(MIN_PART, shadow.size());
     }
 
-    /// What plain LRU of the same size would have found, from a sample of the blocks.
+    /// Hits that plain LRU of the same size would have had, estimated from a sample of the blocks.
     ///
-    /// Holds fingerprints only. A block is in the sample by its fingerprint, so all uses of a block count
-    /// or none; an LRU of a tenth of the blocks in a tenth of the size finds what the whole would. The
-    /// sample begins with all blocks and is halved whenever the table is full. LRU keeps prefixes whole by
-    /// itself, as a use of a block is a use of all before it, so blocks can be looked at one by one.
+    /// Holds fingerprints only. A block is in the sample by its fingerprint, so all uses of a block count or none.
+    /// An LRU of a tenth of the blocks in a tenth of the size finds the same share as the whole would. The sample
+    /// begins with all blocks and is halved whenever the table is full. LRU keeps prefixes whole by itself, as a
+    /// use of a block is a use of all before it, so blocks can be looked at one by one.
     ///
     /// Source: Waldspurger, Park, Garthwaite, Ahmad: "Efficient MRC construction with SHARDS", FAST 2015.
     static final class ShadowLru {
@@ -217,7 +217,7 @@ public final class LruFallback {
             }
         }
 
-        /// Whether a block is in the sample.
+        /// Returns whether a block is in the sample.
         boolean isSampled(long fingerprint) {
             return (int) (spread(fingerprint) >>> (Long.SIZE - SAMPLE_BITS)) < sampled;
         }

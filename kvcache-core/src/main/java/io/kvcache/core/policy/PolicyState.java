@@ -7,8 +7,8 @@ import java.util.concurrent.locks.Lock;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// What the policies of one store share: a clock, the per-record arrays of the store's own policies, and whatever else
-/// instances of a policy want to have in common ([#shared]).
+/// State shared by the policies of one store: a clock, the per-record arrays of the store's own policies, and any
+/// other state that instances of a policy have in common ([#shared]).
 ///
 /// A store runs one policy instance a slot class, and a record belongs to exactly one class at a time, so all
 /// instances write into the same arrays and none pays for records that are not its own. Arrays appear when
@@ -82,8 +82,8 @@ public final class PolicyState {
         return clock;
     }
 
-    /// What is lost with a block that a slower tier has too, as a share of what is lost with one
-    /// that is to be computed again.
+    /// Returns the cost of losing a block that a slower tier also has, as a share of the cost of losing one that
+    /// must be computed again.
     public double reloadCostRatio() {
         return reloadCostRatio;
     }
@@ -151,7 +151,7 @@ public final class PolicyState {
         return present;
     }
 
-    /// What callers said of each record, as [LabelClasses.BlockLabel] has it, or null as long as they said nothing.
+    /// Returns the label of each record, as [LabelClasses.BlockLabel] has it, or null until a caller gives one.
     byte @Nullable [] labels() {
         return labels;
     }
@@ -182,7 +182,7 @@ public final class PolicyState {
         return present == null ? 1 : 1.0 / (1 << BlockLabel.halvings(present[record]));
     }
 
-    /// What was said of a record is not said of the block that it holds now.
+    /// Clears the label of a record, because the record holds another block now.
     public void clearLabel(int record) {
         byte[] present = labels;
         if (present != null) {
@@ -200,7 +200,8 @@ public final class PolicyState {
         return present;
     }
 
-    /// What all instances over this state share beside it, made at the first call: a memory of evicted keys, say.
+    /// Returns state that all instances over this state share, made at the first call: for example, a memory of
+    /// evicted keys.
     ///
     /// @param type one object is kept for each
     public <T> T shared(Class<T> type, Function<PolicyState, T> maker) {

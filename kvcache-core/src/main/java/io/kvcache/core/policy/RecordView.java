@@ -1,6 +1,6 @@
 package io.kvcache.core.policy;
 
-/// What a policy may know of a record, without knowing where records are kept.
+/// The facts that a policy may know of a record, independent of the record pool.
 ///
 /// The store answers from its record pool; the trace replay from plain arrays.
 ///
@@ -31,7 +31,7 @@ public interface RecordView {
     /// Bytes that evicting this record frees.
     long bytes(int record);
 
-    /// Whether a slower tier has the record too.
+    /// Returns whether a slower tier has the record too.
     default boolean hasCopy(int record) {
         return false;
     }

@@ -43,7 +43,7 @@ final class ReuseModel {
     private static final int BINS = AgeBins.COUNT;
     private static final int GROUPS = BlockClasses.GROUPS;
     private static final int FIRST_CLASS = 1 + GROUPS;
-    /// Of the groups used more than twice.
+    /// First row of the groups used more than twice.
     private static final int FREQUENT_ROW = FIRST_CLASS + CLASSES;
     private static final int ROWS = FREQUENT_ROW + 1;
 
@@ -62,7 +62,7 @@ final class ReuseModel {
 
     private final ImportanceConfig rules;
     private final ReuseCounts counts = new ReuseCounts(ROWS);
-    /// Of each kind, as long as there are labels.
+    /// Counts of each kind, as long as there are labels.
     private final ReuseCounts kindCounts = new ReuseCounts(0);
     /// Those as of the last [#refresh].
     private final ReuseCounts refreshedKindCounts = new ReuseCounts(0);
@@ -72,10 +72,10 @@ final class ReuseModel {
     private final double[] ofAll = new double[BINS];
     private final double[] ofOften = new double[BINS];
     private final double[] ofGroup = new double[BINS];
-    /// Of one label in one group.
+    /// Scratch: the counts of one label in one group.
     private final double[] ofLabel = new double[BINS];
     private final double[] hazard = new double[BINS];
-    /// Of each class, whatever its label.
+    /// Hazard of each class, whatever its label.
     private final double[] hazards = new double[CLASSES * BINS];
     /// For each label and group: what [#factorOf] has worked out since [#refresh], 0 when it has not.
     private double[] factors = new double[GROUPS];
@@ -275,8 +275,8 @@ final class ReuseModel {
         }
     }
 
-    /// What the bins that are so far away say of each one, neighbour by neighbour and not bin by
-    /// bin, so that there is a loop without branches.
+    /// Adds the counts of the bins at this distance to each bin. It goes neighbour by neighbour and not bin by
+    /// bin, so that the loop has no branches.
     private void addNeighbours(ReuseCounts of, int row, int away) {
         double share = 1 - Math.abs(away) / (REACH + 1.0);
         int end = Math.min(bins, bins - away);

@@ -8,13 +8,12 @@ import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
 
-/// What [ImportancePolicy] remembers of all blocks, resident or gone, and what follows for its leaves.
+/// Memory of [ImportancePolicy] of all blocks, resident or gone, and the scores of its leaves that follow.
 ///
-/// Each block that is remembered counts in [AgeHistogram] under its kind and the span of its last
-/// use. Once a turn, time passes for all of them at once, so nothing is done for blocks that no request
-/// uses. A turn is 16 uses or a 64th of the resident blocks, whichever is more; the model is
-/// computed anew every 1,024 uses or an eighth of them. Uses of this instance's blocks are meant:
-/// others move the clock that all share, but give this one nothing to do.
+/// Each remembered block counts in [AgeHistogram] under its kind and the span of its last use. Once a turn, time
+/// passes for all of them at once, so blocks without uses cost nothing. A turn is 16 uses or a 64th of the
+/// resident blocks, whichever is more. The model is computed anew every 1,024 uses or an eighth of them. Only uses
+/// of this instance's blocks count: others move the shared clock, but give this instance nothing to do.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class ReuseTracker {
@@ -112,14 +111,14 @@ final class ReuseTracker {
         return entry == GhostCache.NONE ? UNKNOWN : GhostCache.classOf(entry);
     }
 
-    /// What is known of a block that is not resident, or was not used since it came: for [#useStepOf]
-    /// and [#labelOf].
+    /// Returns the class of a block that is not resident, or was not used since it came: for [#useStepOf] and
+    /// [#labelOf].
     int ghostClass(long fingerprint) {
         long entry = ghostCache.find(fingerprint);
         return entry == GhostCache.NONE ? UNKNOWN : GhostCache.classOf(entry);
     }
 
-    /// Whether anything is known of a block that is not resident.
+    /// Returns whether anything is known of a block that is not resident.
     boolean hasGhost(long fingerprint) {
         return ghostCache.find(fingerprint) != GhostCache.NONE;
     }
@@ -231,9 +230,9 @@ final class ReuseTracker {
         bucketScores.rankByAge(buckets);
     }
 
-    /// What a resident block with this word is worth.
+    /// Returns the score of a resident block with this word.
     ///
-    /// @param byAge by its last use alone
+    /// @param byAge whether to score by its last use alone
     double score(int labelClass, long word, long now, boolean byAge) {
         return switch (ImportanceWord.status(word)) {
             case ImportanceWord.DEMOTED -> 0;
@@ -245,7 +244,7 @@ final class ReuseTracker {
         };
     }
 
-    /// What a block is worth that is not resident, by what is remembered of it: 0 when nothing is.
+    /// Returns the score of a block that is not resident, from its ghost entry: 0 when it has none.
     ///
     /// @param horizon uses after which an announcement counts no more
     double ghostScore(long fingerprint, long now, long horizon, boolean byAge) {
@@ -338,8 +337,8 @@ final class ReuseTracker {
         ageHistogram.addCount(buckets.rowOfUse(lastUse), kind, change, epochStart);
     }
 
-    /// What the leaves of a list are worth beside those of others, as of the moment when they were
-    /// ranked last: a rank is worked out when it is asked for.
+    /// Scores of the lists of leaves, as of the moment when they were ranked last: a rank is computed when it is
+    /// asked for.
     ///
     /// **Threads.** One writer, the holder of the store's lock.
     static final class BucketScores implements MinScoreIndex.ListScorer {
@@ -424,7 +423,7 @@ final class ReuseTracker {
     static final class AgeHistogram {
 
         private static final int CLASSES = ReuseModel.CLASSES;
-        /// Of a row that is new, or has been told about.
+        /// Marks a row that is new, or has been reported.
         private static final int NONE = -1;
 
         private final ReuseModel model;
@@ -492,7 +491,7 @@ final class ReuseTracker {
             return counts[row * labels * CLASSES + kind];
         }
 
-        /// Whether it is known of a row that it has blocks of a kind.
+        /// Returns whether a row is known to have blocks of a kind.
         boolean hasKind(int row, int kind) {
             return (present[row * labels + kind / CLASSES] & 1 << kind % CLASSES) != 0;
         }
@@ -523,7 +522,7 @@ final class ReuseTracker {
             }
         }
 
-        /// What one row has goes to another one.
+        /// Moves the contents of one row to another.
         ///
         /// @param now as [#creditExposure] has it
         void merge(int from, int into, long now) {

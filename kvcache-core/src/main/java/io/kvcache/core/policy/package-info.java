@@ -1,4 +1,4 @@
-/// Which block to give up next: [io.kvcache.core.policy.EvictionPolicy] and one class an algorithm.
+/// Choice of the next block to evict: [io.kvcache.core.policy.EvictionPolicy] and one class for each algorithm.
 ///
 /// A policy sees record numbers and a [io.kvcache.core.policy.RecordView]; it may import nothing else of the store.
 @NullMarked

@@ -11,13 +11,13 @@ import java.lang.foreign.MemorySegment;
 /// **Threads.** Any.
 public interface SharedMemory {
 
-    /// What to map.
+    /// Returns the files to map.
     SharedMemoryFiles files();
 
     /// The slots, where this process has them, for as long as the store is open.
     MemorySegment slots();
 
-    /// Whether this tenant belongs to the domain. A caller that may speak for all tenants need not be checked.
+    /// Returns whether this tenant belongs to the domain. A caller that may speak for all tenants needs no check.
     boolean mayBeMappedBy(String tenant);
 
     /// The number that the records of a namespace's blocks carry.
@@ -30,9 +30,9 @@ public interface SharedMemory {
     /// @param handle of its record, see [io.kvcache.core.tree.RecordHandle]
     void recordAccess(long handle);
 
-    /// Where memory that a table or view shows lies, in bytes from the start of the slots.
+    /// Returns the offset of memory that a table or view shows, in bytes from the start of the slots.
     ///
-    /// @throws IllegalArgumentException when it is none of the store's
+    /// @throws IllegalArgumentException when it is not memory of the store
     long offsetOf(MemorySegment shown);
 
     /// The most that one client gets to write into, in bytes; 0 when none gets anything.

@@ -16,7 +16,7 @@ public interface StagingArea extends AutoCloseable {
     /// The name of the file in the store's folder.
     String file();
 
-    /// What the file begins with.
+    /// Returns the header at the start of the file.
     StagingHeader header();
 
     /// How much the client has.

@@ -37,7 +37,7 @@ public record StagingHeader(long ticket) {
         page.set(INT64, 16, ticket);
     }
 
-    /// Whether a file begins with it.
+    /// Returns whether a file begins with this header.
     public boolean matches(MemorySegment page) {
         return page.get(INT64, 0) == MAGIC && page.get(INT64, 8) == VERSION && page.get(INT64, 16) == ticket;
     }

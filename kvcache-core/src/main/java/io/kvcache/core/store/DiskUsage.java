@@ -22,12 +22,11 @@ import java.util.function.ToIntFunction;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// What is alive on one disk, and which of it goes first.
+/// Live bytes on one disk, and the order in which they are evicted from it.
 ///
 /// Groups of [MemoryShares] have an order each here, and their bytes are counted apart. Room comes from the group
-/// that has most here for its weight, so no group pushes another out of its share of the disk. Orders have numbers
-/// of few bits: groups for which there is none left share the order of those without a weight, and add their
-/// weights to its.
+/// with most bytes here for its weight, so a group never loses its share of the disk to another. Order numbers
+/// have few bits. Groups that get none share the order of those without a weight, and add their weights to its.
 ///
 /// **Threads.** Owned by the store's lock.
 final class DiskUsage {
@@ -42,7 +41,7 @@ final class DiskUsage {
     private long blocks;
     private long bytes;
 
-    /// What goes by one order.
+    /// The blocks and bytes in one order.
     private static final class GroupUsage {
 
         private static final Comparator<GroupUsage> BY_LOAD = Comparator.<GroupUsage>comparingDouble(
@@ -150,7 +149,7 @@ final class DiskUsage {
         return NONE;
     }
 
-    /// Whether a group has no more here than its share, while others have something too.
+    /// Returns whether a group has no more here than its share, while others have something too.
     boolean isWithinShare(int group) {
         GroupUsage own = findPart(group);
         if (own == null || own.bytes == bytes) {
@@ -171,7 +170,7 @@ final class DiskUsage {
         return weight;
     }
 
-    /// Whether the host tier's policy has a say in what stays, beside the last use.
+    /// Returns whether the host tier's policy ranks blocks, beside the last use.
     boolean isRanked() {
         return isRanked;
     }
@@ -211,11 +210,12 @@ final class DiskUsage {
                 .sum();
     }
 
-    /// Which of the blocks that were used least recently are spared all the same, because the host
-    /// tier's policy wants them more than what goes otherwise: those whose rank is a quarter above the
-    /// mean of the candidates before, and so many in a row at most. What is spared counts as used now.
+    /// Spares some of the least recently used blocks, because the host tier's policy ranks them higher than other
+    /// candidates. A block is spared when its rank is a quarter above the mean of the candidates before, and so
+    /// many in a row at most. A spared block counts as used now.
     ///
-    /// So order by last use has its way among blocks of about one rank, and where a policy ranks none.
+    /// So blocks of about equal rank leave in order of last use, and so do all blocks under a policy without
+    /// ranks.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class RankedSecondChance {
@@ -230,9 +230,9 @@ final class DiskUsage {
         private double mean = Double.NaN;
         private int inARow;
 
-        /// Whether the next candidate is spared.
+        /// Returns whether the next candidate is spared.
         ///
-        /// @param rank of it, 0 and up; without end for what is in use, which says nothing of others
+        /// @param rank of the candidate, 0 and up; infinite for a record in use, which says nothing of others
         boolean isExempt(double rank) {
             double before = mean;
             if (rank < Double.POSITIVE_INFINITY) {
@@ -243,7 +243,7 @@ final class DiskUsage {
         }
     }
 
-    /// What lies on each disk: how much of it is alive, how much may be, and what goes first.
+    /// Contents of each disk: live bytes, their limit, and the order of eviction.
     ///
     /// A record that is on disk and nowhere else is in its disk's order; one that is resident as well goes by the
     /// host tier's policy, and is never the next to go here.
@@ -359,7 +359,7 @@ final class DiskUsage {
             return usages.get(disk);
         }
 
-        /// Whether blocks below this one may lie on disk: it does, or it is not a block.
+        /// Returns whether blocks below this one may lie on disk: it does itself, or is `NONE`.
         boolean allowsChildren(int record) {
             return record == NONE
                     || (pool.diskAddress(record) != NONE
@@ -370,7 +370,7 @@ final class DiskUsage {
             return usages.get(DiskAddress.diskOf(pool.diskAddress(record)));
         }
 
-        /// What a record takes on disk.
+        /// Returns the pages that a record takes on disk.
         long pages(int record) {
             return Pages.roundUp(pool.bytes(record));
         }

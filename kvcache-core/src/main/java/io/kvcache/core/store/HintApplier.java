@@ -25,14 +25,14 @@ import java.util.function.IntPredicate;
 import java.util.function.ObjIntConsumer;
 import java.util.function.Predicate;
 
-/// Tells policies what callers know of blocks and objects: that they are worth nothing any more, that a request for
-/// them will come, of what class they are, and how much they matter. Chains and lists are gone through a bounded
-/// number of blocks or objects a turn of the lock.
+/// Passes to policies the hints that callers give on blocks and objects: dead, expected by a request, of a class,
+/// or of a weight. Chains and lists are processed a bounded number of blocks or objects for each turn of the lock.
 ///
-/// A hint that something is over reaches it in host memory, on the disk that alone has it, and among what waits to
-/// be written. Hints about objects reach those in host memory, and of those on disk only that they are over.
+/// A hint that a block is dead reaches it in host memory, on the disk that alone has it, and in the write-back
+/// queue. Hints on objects reach those in host memory; of objects on disk alone only the hint that they are dead
+/// applies.
 ///
-/// What readers are likely to ask for next is brought in from disk here too ([#startPrefetch]).
+/// Blocks that readers are likely to ask for next are brought in from disk here too ([#startPrefetch]).
 ///
 /// **Threads.** Any.
 public final class HintApplier {
@@ -232,9 +232,9 @@ public final class HintApplier {
         }
     }
 
-    /// Whether blocks that are to be used after so many uses are worth their room until then: there is room
-    /// that is unused, or one use in that time is more than the next victim promises. A policy that does
-    /// not know what that promises keeps a block for as long as the next victim has been kept.
+    /// Returns whether blocks that will be used after so many uses are worth their room until then. They are if
+    /// room is unused, or if one use in that time is more than the next victim promises. A policy without scores
+    /// keeps a block for as long as the next victim has been kept.
     public boolean isWorthKeeping(NamespaceEntry entry, long uses) {
         lock.lock();
         try {
@@ -318,7 +318,7 @@ public final class HintApplier {
         }
     }
 
-    /// Whether a record is in host memory or on a disk, for good.
+    /// Returns whether a record is in host memory or on a disk, and not on its way there.
     private boolean isSettled(int record) {
         int state = recordStates.stateOf(record);
         return state == ControlWord.SEALED || state == ControlWord.ON_DISK;
@@ -539,7 +539,7 @@ public final class HintApplier {
         return byAge ? (policies.now() - policy.victimLastUse()) * rate >= 1 : rate >= lowest;
     }
 
-    /// What became of those that were begun.
+    /// Returns the outcomes of the prefetches that were begun.
     public PrefetchStats prefetchStats() {
         lock.lock();
         try {
@@ -564,7 +564,7 @@ public final class HintApplier {
     /// **Threads.** Owned by the store's lock.
     static final class PrefetchTracker {
 
-        /// What is kept of all outcomes before at each one: the last 256 count for two thirds.
+        /// Weight that earlier outcomes keep at each new one: the last 256 count for two thirds.
         private static final double DECAY = 1 - 1.0 / 256;
 
         /// Taken for used before anything is known.
@@ -578,7 +578,7 @@ public final class HintApplier {
         private long wasted;
         private long unusedBytes;
 
-        /// Of one group.
+        /// Prefetch results of one group.
         private static final class Accuracy {
             private long unusedBytes;
             private double recentlyUsed = PRIOR_USES;
@@ -607,7 +607,7 @@ public final class HintApplier {
             accuracyOf(shares.group(record)).unusedBytes += pool.bytes(record);
         }
 
-        /// Whether a record was brought in, or is about to come, and was not used.
+        /// Returns whether a record was prefetched, or is about to come, and was not used.
         boolean isUnused(int record) {
             return RecordFlags.has(pool.flags(record), RecordFlags.PREFETCHED);
         }
@@ -689,7 +689,7 @@ public final class HintApplier {
             }
         }
 
-        /// What became of them.
+        /// Returns the outcomes of the prefetches.
         PrefetchStats stats() {
             return new PrefetchStats(started, used, wasted, unusedBytes);
         }

@@ -16,13 +16,13 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// How much of host memory each group may hold while others want it too.
+/// Share of host memory that each group may hold while others want it too.
 ///
 /// A namespace with a weight is a group of its own; those without one are group 0 together, with a weight of 1. A
-/// group's share is its weight's part of all slots. While no other group wants it, a group may hold more than its
-/// share. When room is made, it comes from the group that holds most for its weight. No group whose share is full
-/// gets anything from a group that is within its share: that is **protected** from him, and he is refused when
-/// he has nothing of his own to give.
+/// group's share is its weight's part of all slots. While the other groups do not want it, a group may hold more
+/// than its share. When room is made, it comes from the group that holds most for its weight. A group within its
+/// share is **protected**: a group whose share is full gets nothing from it, and is refused when it has nothing of
+/// its own to give.
 ///
 /// What counts is the slots' bytes of everything that has one, also while it is written or loaded, and after it
 /// was dropped as long as a caller holds it; a record counts at least its part of the memory, so that many
@@ -138,12 +138,12 @@ final class MemoryShares {
         return weights.length;
     }
 
-    /// Whether a group would hold more than its share.
+    /// Returns whether a group would hold more than its share.
     boolean isBeyondShare(int group, long moreBytes) {
         return weights.length > 1 && heldBytes[group] + moreBytes > shareBytes(group);
     }
 
-    /// Whether a group may not be taken from for the sake of another that is beyond its share.
+    /// Returns whether blocks of a group may not be evicted for another group that is beyond its share.
     boolean isProtected(int group, int asking) {
         return weights.length > 1 && group != asking && heldBytes[group] <= shareBytes(group);
     }
@@ -154,7 +154,7 @@ final class MemoryShares {
         return (long) ((double) totalBytes * weights[group] / (totalWeight - others));
     }
 
-    /// What a group may hold however much all others want.
+    /// Returns the bytes that a group may hold however much all others want.
     long guaranteedBytes(int group) {
         return (long) ((double) totalBytes * weights[group] / totalWeight);
     }
@@ -249,12 +249,13 @@ final class MemoryShares {
             return made;
         }
 
-        /// Whether a group may have a policy of its own: the common ones of all classes can still be made then.
+        /// Returns whether a group may have a policy of its own: the common ones of all classes can still be made
+        /// then.
         private boolean leavesReserve() {
             return remainingQueues() >= (1 + Math.max(RESERVED_FOR_SIZES, missingCommonPolicies())) * kind.queueCount();
         }
 
-        /// Whether blocks of one size more find a policy.
+        /// Returns whether another slot class would still get a policy.
         boolean canAddClass() {
             return remainingQueues() >= (1 + missingCommonPolicies()) * kind.queueCount();
         }
@@ -295,17 +296,17 @@ final class MemoryShares {
             return byClass.size();
         }
 
-        /// Whether the policies are to hear of each block that a request will use which is known to come.
+        /// Returns whether the policies must be told of each block that an announced request will use.
         boolean usesAnnouncements() {
             return kind.usesAnnouncements();
         }
 
-        /// Whether the policies make use of what callers say of blocks.
+        /// Returns whether the policies use the labels and weights of callers.
         boolean usesLabels() {
             return kind.usesLabels();
         }
 
-        /// What all instances find beside plain LRU.
+        /// Returns the comparison of all instances with plain LRU.
         LruFallback.Report fallbackReport() {
             LruFallback.Report all = LruFallback.Report.EMPTY;
             for (List<EvictionPolicy> groups : instances) {
@@ -316,7 +317,7 @@ final class MemoryShares {
             return all;
         }
 
-        /// What the instances share.
+        /// Returns the state that the instances share.
         PolicyState state() {
             return state;
         }

@@ -23,8 +23,8 @@ import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.util.ArrayDeque;
 import java.util.List;
 
-/// What a record goes through between being reserved and being freed, and everything that has to be told of
-/// it: index, policy, events, slots, parent.
+/// The states of a record from its reservation until it is freed, and the notification of every structure
+/// concerned: index, policy, events, slots, parent.
 ///
 /// A record that is dropped while a caller holds a pin on it, or on a block below it, becomes DELETED: out
 /// of the index, so that no look-up finds it again, but in its place until the last pin and the last child
@@ -85,7 +85,7 @@ final class RecordStates {
         return expiredBlocks;
     }
 
-    /// What callers have done that disks do not know when they tell what they held.
+    /// Returns the removals and puts by callers that disks do not know of when they report their contents.
     RecoveryExclusions exclusions() {
         return recoveryExclusions;
     }
@@ -641,7 +641,7 @@ final class RecordStates {
         return NONE;
     }
 
-    /// What is alive of a part of a span that is about to be reclaimed.
+    /// Collects the live copies in a part of a span that is about to be reclaimed.
     void collectLive(int disk, ReclaimCandidates offer, int from, int to, List<LiveCopy> live) {
         boolean ranked = disks.usage(disk).isRanked();
         for (int i = from; i < to; i++) {
@@ -672,7 +672,7 @@ final class RecordStates {
     ///     tails, then what was used last
     record LiveCopy(int index, int record, boolean isWithinShare, boolean isInUse, double rank, long score) {}
 
-    /// What is being read is in use.
+    /// Returns whether a copy is in use: it is worth another write, or is being loaded.
     private boolean isInUse(int record) {
         int state = stateOf(record);
         boolean loading = state == ControlWord.LOADING || state == ControlWord.LOADED;
@@ -768,7 +768,7 @@ final class RecordStates {
             return count > 0 && RecordFlags.has(pool.flags(record), RecordFlags.EXPIRED);
         }
 
-        /// Whether there is anything below a record that is not over, in whatever tier.
+        /// Returns whether any record below this one is not marked dead, in whatever tier.
         boolean hasLiveChildren(int record) {
             return pool.hasChildren(record) && !tree.allChildrenMatch(record, MAX_CHILDREN, this::isExpiredOrDeleted);
         }

@@ -186,8 +186,8 @@ final class SlotAllocator {
         return settle(record, allocate(slotClass, record, sparing));
     }
 
-    /// Whether blocks of a namespace may be put below a record: all of a path are of one namespace, and none goes
-    /// below one whose own blocks above were not found yet.
+    /// Returns whether blocks of a namespace may be put below a record: all of a path are of one namespace, and
+    /// none goes below a recovered block whose ancestors are still missing.
     private boolean allowsChildren(NamespaceEntry entry, int record) {
         int state = recordStates.stateOf(record);
         return state != ControlWord.PLACEHOLDER
@@ -325,7 +325,7 @@ final class SlotAllocator {
         return true;
     }
 
-    /// Whether the block above a record, if it has one, is in host memory or on its way there.
+    /// Returns whether the block above a record, if it has one, is in host memory or on its way there.
     boolean isParentAvailable(int record) {
         int parent = pool.parent(record);
         return parent == SlabPool.NONE || pool.hostPage(parent) != SlabPool.NONE;
@@ -466,7 +466,7 @@ final class SlotAllocator {
         return list.first;
     }
 
-    /// What is left of an object fits one slot of any larger class: better waste one than refuse.
+    /// Takes a slot of any larger class for the rest of an object: waste is better than a refusal.
     private boolean addLarger(SlotList list, int at, int record, Request request) {
         for (int larger = at - 1; larger >= 0; larger--) {
             if (list.add(allocate(objectClasses[larger], record, request))) {
@@ -704,8 +704,8 @@ final class SlotAllocator {
         return owners.allOwnersMatch(record -> hasParentInSlab(record) || canSubtreeGo(record, budget, request));
     }
 
-    /// Whether the record's parent lies in the same slab, so that a check of that one's descendants looks
-    /// at this.
+    /// Returns whether the record's parent lies in the same slab, so that a check of that parent's descendants
+    /// covers this record.
     private boolean hasParentInSlab(int record) {
         int parent = pool.parent(record);
         return recordStates.stateOf(record) == ControlWord.SEALED
@@ -719,7 +719,7 @@ final class SlotAllocator {
                         root, record -> !hasSlot(record) || (canGo(record, request) && budget[0]-- > 0));
     }
 
-    /// Whether a record has a slot, or is about to get one.
+    /// Returns whether a record has a slot, or is about to get one.
     private boolean hasSlot(int record) {
         return switch (recordStates.stateOf(record)) {
             case ControlWord.FREE, ControlWord.ON_DISK, ControlWord.PLACEHOLDER, ControlWord.ORPHAN -> false;

@@ -24,7 +24,7 @@ import java.util.Map;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/// What is told of records that come and go: events, counts by namespace and cause, and a snapshot of all that is here.
+/// Events of records that come and go, counts by namespace and cause, and a snapshot of all records.
 ///
 /// **Threads.** Any for the methods of [EventStream]; the others are owned by the store's lock. A snapshot takes the
 /// lock for a bounded number of records at a time and then applies the events that came meanwhile, so it is exact and
@@ -88,7 +88,7 @@ public final class StoreEvents implements EventStream {
         }
     }
 
-    /// What is kept for [#withoutObjectPuts], from its first call on.
+    /// Returns the log for [#withoutObjectPuts], which is kept from its first call on.
     private EventLog eventsWithoutPuts() {
         EventLog others = logWithoutPuts;
         if (others == null) {
@@ -98,7 +98,7 @@ public final class StoreEvents implements EventStream {
         return others;
     }
 
-    /// What an event says of a record.
+    /// Returns an event on a record.
     private CacheEvent describe(int record, EventKind kind, TierKind tier) {
         int parent = pool.parent(record);
         return new CacheEvent(
@@ -261,7 +261,7 @@ public final class StoreEvents implements EventStream {
             }
         }
 
-        /// Of some time after its number was taken.
+        /// Returns a snapshot that may be newer than its sequence number.
         @Override
         public StoreSnapshot snapshot() {
             long next = nextSequence();

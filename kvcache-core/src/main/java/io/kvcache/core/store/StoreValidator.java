@@ -195,7 +195,8 @@ final class StoreValidator {
         }
     }
 
-    /// What waits to be written, and outlives a copy of its key until then, is in host memory alone.
+    /// Checks that a record that waits for a write and has outlived a tombstone of its key is in host memory
+    /// alone.
     private void checkTombstones(PendingTombstones pendingTombstones) {
         for (int record : pendingTombstones.deferredRecords()) {
             boolean alone =

@@ -86,7 +86,7 @@ public final class TierPort {
         views = new TierBlocks(pool, slabs);
     }
 
-    /// Whether there is a disk to write to. Disks are opened before anything is put.
+    /// Returns whether there is a disk to write to. Disks are opened before anything is put.
     public boolean hasDisks() {
         return disks.disks() > 0;
     }
@@ -152,8 +152,8 @@ public final class TierPort {
         underLock(() -> writeCompletions.onCompleted(record, disk, address));
     }
 
-    /// What does not count any longer on a disk, to be told to it before anything else is written; null
-    /// when there is nothing.
+    /// Returns the next tombstone that a disk must be told before anything else is written to it; null when there
+    /// is none.
     public @Nullable Tombstone nextTombstone(int disk) {
         return underLock(() -> writeBackQueue.tombstones().poll(disk));
     }
@@ -289,8 +289,8 @@ public final class TierPort {
         }
     }
 
-    /// What is to be read for a load that was started, or null when no caller waits for it any longer, or another
-    /// disk has it by now: then the record is on disk as before, and [#onRead] is not to be called.
+    /// Returns the read for a load that was started, or null when no caller waits for it any longer or another
+    /// disk has it by now. After null the record is on disk as before, and [#onRead] must not be called.
     ///
     /// @param wanted whether to read it though the load alone has a pin
     /// @param tag comes back with the outcome
@@ -396,12 +396,13 @@ public final class TierPort {
         return underLock(() -> slotAllocator.evictAhead(lowPercent, highPercent));
     }
 
-    /// What reading a block from disk takes, as a share of what computing it takes: above 0 to 1.
+    /// Sets the cost of reading a block from disk, as a share of the cost of computing it: above 0 to 1.
     public void setReloadCostRatio(double share) {
         policies.state().reloadCostRatio(share);
     }
 
-    /// What computing blocks takes, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how much.
+    /// Sets the cost of computing blocks, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how
+    /// much.
     public void setPrefillCost(PrefillCost cost) {
         underLock(() -> writeBackQueue.writeAdmission().recomputeCost().setPrefillCost(cost));
     }
@@ -411,7 +412,7 @@ public final class TierPort {
         return SCAN_BATCH;
     }
 
-    /// What is alive on disk, and what became of what might be written.
+    /// Returns the live blocks on disk, and the outcomes of writes.
     public DiskTierStats stats() {
         return underLock(() -> DiskTierStats.of(disks, writeBackQueue, tierRecovery));
     }
@@ -434,7 +435,7 @@ public final class TierPort {
         }
     }
 
-    /// What the tree knows of the disks.
+    /// Contents of the disks as the store knows them, and outcomes of writes.
     ///
     /// @param disks by number
     /// @param admitted records that were taken into the queue of writes
@@ -498,7 +499,7 @@ public final class TierPort {
                     tierRecovery.withoutRecord());
         }
 
-        /// What is alive on one disk.
+        /// Live blocks on one disk.
         ///
         /// @param bytes in whole pages
         /// @param limitBytes that may be alive
@@ -578,7 +579,7 @@ public final class TierPort {
         }
     }
 
-    /// What becomes of records that were written to disk.
+    /// Completion of writes to disk, in the order of chains.
     ///
     /// Writes end in any order, and on several disks at once, but a block counts only once the block above it
     /// does. So one that is ahead of it waits, pinned as before.
@@ -636,14 +637,14 @@ public final class TierPort {
             }
         }
 
-        /// What was written lies elsewhere now.
+        /// Moves the address of a completed write.
         ///
-        /// @param to or -1 when it is lost
+        /// @param to the new address, or -1 when the block is lost
         void onMoved(int disk, long from, long to) {
             change(write -> write.disk == disk && write.address == from, to);
         }
 
-        /// What was written to a disk is lost.
+        /// Drops all completed writes to a disk, because its content is lost.
         void onDiskLost(int disk) {
             change(write -> write.disk == disk, NONE);
         }

@@ -169,8 +169,8 @@ final class TierRecovery {
         deferred.clear();
     }
 
-    /// What came into the store meanwhile may have gone again: then the copy is as good as when it was
-    /// told.
+    /// Retries blocks that the store lacked room for or already had. The store's own copy may have gone again:
+    /// then the disk's copy is as good as when it was reported.
     private void retryMissing() {
         List<Map.Entry<Long, DeferredCopy>> gone = new ArrayList<>();
         deferred.entrySet().stream()
@@ -318,8 +318,8 @@ final class TierRecovery {
         return orphans;
     }
 
-    /// What does not count of that which disks tell they held: they have told of a burial before, or are
-    /// still to be told of it. Owned by the store's lock.
+    /// Copies found by recovery that do not count: their disk has reported a tombstone of them before, or must
+    /// still be told one. Owned by the store's lock.
     static final class RecoveredTombstones {
 
         private final Set<Key> keys = new HashSet<>();
@@ -343,7 +343,7 @@ final class TierRecovery {
             }
         }
 
-        /// Whether a copy that a disk tells of now is buried.
+        /// Returns whether a tombstone covers a copy that a disk reports now.
         boolean covers(TierBlock block, int disk) {
             return (!keys.isEmpty() && keys.contains(new Key(disk, block.keyHi(), block.keyLo())))
                     || (!namespaces.isEmpty() && namespaces.contains(new DiskNamespace(disk, block.namespaceId())));
@@ -362,14 +362,13 @@ final class TierRecovery {
         }
     }
 
-    /// What was dropped, and which objects were put, while disks had not told everything that they
-    /// held: their copies are older, and do not count. An object whose newest copy was told and could not be
-    /// kept counts as dropped: its older copies have other bytes.
+    /// Removals and puts of objects by callers while disks had not reported all their contents. Copies on those
+    /// disks are older, and do not count. An object whose newest copy was reported and could not be kept counts as
+    /// dropped: its older copies have other bytes.
     ///
-    /// At the opening this is remembered key by key until all disks have told. A disk that was out may stay out
-    /// for long;
-    /// so of a disk that comes back no object counts at all. Its blocks do: whatever bytes a block's key had, it
-    /// has.
+    /// At the opening this is remembered key by key until all disks have reported. A disk that was out may stay
+    /// out for long, so after its return none of its objects counts. Its blocks do: a block's key always names the
+    /// same bytes.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class RecoveryExclusions {
@@ -419,15 +418,15 @@ final class TierRecovery {
             returningDisks.set(disk);
         }
 
-        /// Whether what a disk has told of is older for nothing but a put: then it is the last durable value of
-        /// its key.
+        /// Returns whether a copy that a disk reports is older than a put alone. Then it is the last durable value
+        /// of its key.
         boolean isReplacedOnly(TierBlock block, int disk) {
             return !returningDisks.get(disk)
                     && !namespaces.get(block.namespaceId())
                     && Boolean.FALSE.equals(keys.get(new BlockKey(block.keyHi(), block.keyLo())));
         }
 
-        /// Whether what a disk has told of is older than what callers did.
+        /// Returns whether a copy that a disk reports is older than a put or removal by a caller.
         boolean excludes(TierBlock block, int disk) {
             return (block.isObject() && returningDisks.get(disk))
                     || namespaces.get(block.namespaceId())

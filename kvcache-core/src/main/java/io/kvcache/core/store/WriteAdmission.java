@@ -11,22 +11,20 @@ import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import org.jspecify.annotations.Nullable;
 
-/// Which records are worth a write to disk, by what they promise.
+/// Decides which records are worth a write to disk, by the value they promise.
 ///
-/// **By value.** A record promises the odds that it is used again ([ReuseProbability]) times the root of
-/// what computing it takes beside the mean of what is put ([RecomputeCost]), times how much of it
-/// matters, as callers say ([PolicyState#weight]). One that was used again is taken to be used once
-/// more. [AdmissionThreshold] says how much a promise has to be, so that a share of what is put is written.
-/// The root is halfway between what saves most prefill, which is dear far into long prompts, and
-/// what finds most blocks.
+/// **By value.** The promise of a record is a product of three factors. They are its odds of another use
+/// ([ReuseProbability]), the root of its recompute cost relative to the mean of all puts ([RecomputeCost]), and
+/// its weight from callers ([PolicyState#weight]). A record that was used again counts as one further use.
+/// [AdmissionThreshold] sets the least promise, so that a fixed share of all puts is written. The root is halfway
+/// between saving most prefill, which is dear far into long prompts, and finding most blocks.
 ///
-/// A use counts for the odds when it comes while a copy would lie on disk: until as much is put as
-/// makes [AdmissionKind#WRITTEN_SHARE] of it fill all disks.
+/// A use counts for the odds when it comes while a copy would lie on disk: until the puts since then would fill
+/// all disks, of which [AdmissionKind#WRITTEN_SHARE] is written.
 ///
-/// **What has left.** Uses of records that have left are remembered ([PutHistory]): one
-/// that returns counts as used, for the kind of its first put. Of what made room on a disk they are
-/// remembered by value alone: under second-hit two fifths more was written on the synthetic trace,
-/// and less found, when they were.
+/// **Evicted records.** Uses of records that have left are remembered ([PutHistory]): one that returns counts as
+/// used, for the kind of its first put. Uses of records that were evicted from a disk are remembered by value
+/// alone. Under second-hit, remembering them wrote two fifths more on the synthetic trace, and found less.
 ///
 /// **Threads.** Owned by the store's lock.
 final class WriteAdmission {
@@ -66,7 +64,7 @@ final class WriteAdmission {
         stay += bytes / AdmissionKind.WRITTEN_SHARE;
     }
 
-    /// What computing takes.
+    /// Returns the recompute cost of records.
     RecomputeCost recomputeCost() {
         return cost;
     }
@@ -158,7 +156,7 @@ final class WriteAdmission {
         admissionThreshold.onWritten(bytes);
     }
 
-    /// Whether a known record is worth a write as things are.
+    /// Returns whether a known record is worth a write now.
     boolean isWorthWriting(int record) {
         int uses = RecordFlags.uses(pool.flags(record));
         return switch (kind) {
@@ -184,12 +182,11 @@ final class WriteAdmission {
         return putHistory == null ? 1 : reuseProbability.probability(putHistory.promptClass(record));
     }
 
-    /// What is remembered of puts: of which kind each was and when, and how often what was put has been
-    /// used; of records that have left every tier too, in [GhostCache], of twice as many as there are
-    /// records.
+    /// History of puts: kind and time of each, and the number of uses since. Records that have left every tier
+    /// stay in [GhostCache], which holds twice as many as there are records.
     ///
-    /// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record and
-    /// 16 to 32 for what has left, of which there is a sixteenth of the heap at most.
+    /// Time is the bytes that were put, in steps of 64 KiB. All that takes 6 bytes of heap a record. Records that
+    /// have left take 16 to 32 bytes, a sixteenth of the heap at most.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class PutHistory {
@@ -284,7 +281,7 @@ final class WriteAdmission {
             ghostCache.put(pool.fingerprint(record), known, Math.max(0, put) << READING_SHIFT, now << READING_SHIFT);
         }
 
-        /// What was known of a record when it left, or null.
+        /// Returns the history of a record as of its eviction, or null.
         @Nullable
         PastPut takeGhost(int record) {
             long entry = ghostCache.remove(pool.fingerprint(record));
@@ -297,20 +294,19 @@ final class WriteAdmission {
             return new PastPut(uses, uses > 0 ? 0 : known - RecordFlags.MAX_USES, elapsed((int) put));
         }
 
-        /// What was known of a record that has come back.
+        /// History of a record that has come back.
         ///
         /// @param kind of its put, when it was not used after that
         /// @param since bytes that were put since it was
         record PastPut(int uses, int kind, long since) {}
     }
 
-    /// Kinds of puts, which differ in how likely what is put is used again: by how many blocks of a
-    /// prompt were put at once and how many were here before them, each in powers of two. A long prompt
-    /// that no request has begun before, a next turn and an answer's few blocks are of different kinds, and
-    /// a block is of the kind of what it was put with.
+    /// Kinds of puts, which differ in the odds of another use. A kind is the number of blocks of a prompt that
+    /// were put at once and the number that were here before them, each in powers of two. A long prompt that no
+    /// request has begun before, a next turn and an answer's few blocks are of different kinds. A block is of the
+    /// kind of the put that it came with.
     ///
-    /// Of what is put alone it is unknown how much follows: its kind is its depth, in steps of about one
-    /// half.
+    /// A block that is put alone does not tell how many follow. Its kind is its depth, in steps of about one half.
     static final class PromptClass {
 
         /// Steps of a number of blocks; more than 65,535 count as those.
@@ -329,15 +325,15 @@ final class WriteAdmission {
 
         private PromptClass() {}
 
-        /// Of the last blocks of a prompt.
+        /// Returns the kind of the last blocks of a prompt.
         ///
-        /// @param blocks that are put, at least 1
-        /// @param before blocks that were here
+        /// @param blocks blocks that are put, at least 1
+        /// @param before blocks that were here before
         static int of(int blocks, int before) {
             return (step(blocks) - 1) * STEPS + step(before);
         }
 
-        /// Of what is put alone.
+        /// Returns the kind of a block that is put alone.
         ///
         /// @param depth blocks before it
         static int ofSingleBlock(int depth) {
@@ -361,12 +357,12 @@ final class WriteAdmission {
         }
     }
 
-    /// What a block must promise to be worth a write, so that only a share of what is put is written: that which
-    /// promises most. A promise of 1 is a use for certain of a block of mean cost, see [WriteAdmission].
+    /// Least promise that makes a block worth a write, so that only the most promising share of all puts is
+    /// written. A promise of 1 is one certain use of a block of mean cost, see [WriteAdmission].
     ///
-    /// After each window of puts the price moves by how far the share that was written is from the one that is
-    /// wanted. It is never below what a write costs by itself, so less is written than may be when there is not
-    /// enough that is worth it.
+    /// After each window of puts the threshold moves by the distance between the written share and the target. It
+    /// is never below the cost of a write by itself, so less than the target is written when too few blocks are
+    /// worth it.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class AdmissionThreshold {
@@ -498,7 +494,7 @@ final class WriteAdmission {
         }
     }
 
-    /// What computing a block again takes, beside what it takes for the mean of those that are put.
+    /// Cost of computing a block again, relative to the mean of all blocks put.
     ///
     /// A token looks back at all before it, so the farther into its prompt a block lies the more it takes, and it
     /// takes twice as much as a first block's behind [PrefillCost#doublingTokens]. Blocks of several models count
@@ -539,7 +535,7 @@ final class WriteAdmission {
             }
         }
 
-        /// What a record takes in units of the mean, above 0.
+        /// Returns the cost of a record in units of the mean, above 0.
         double relativeCost(int record) {
             return RecordFlags.isObject(pool.flags(record)) ? 1 : cost(record) / mean;
         }

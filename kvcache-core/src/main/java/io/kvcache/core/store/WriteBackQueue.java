@@ -23,11 +23,10 @@ import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Which records are to be written to disk, in which order.
+/// Queue of the records to be written to disk, in their order.
 ///
-/// A block is written after all blocks above it, so whatever makes it worth a write makes them worth one
-/// too. A record waits at most once. When too many bytes wait, none is added: it may be again when it is
-/// used again.
+/// A block is written after all blocks above it, so a reason to write it is a reason to write them too. A record
+/// waits at most once. When too many bytes wait, new records are refused; they may be queued at a later use.
 ///
 /// **Threads.** Owned by the store's lock.
 final class WriteBackQueue {
@@ -80,7 +79,7 @@ final class WriteBackQueue {
         maxRecordBytes = eachLimit;
     }
 
-    /// Whether anything can be written at all; while not, nothing waits for it.
+    /// Sets whether anything can be written at all; while not, no record waits.
     void setWritable(boolean can) {
         writable = can;
         while (!can && !waiting.isEmpty()) {
@@ -94,7 +93,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// Which records are worth a write.
+    /// Returns the policy of admission.
     WriteAdmission writeAdmission() {
         return writeAdmission;
     }
@@ -191,8 +190,8 @@ final class WriteBackQueue {
         pool.setFlags(record, RecordFlags.USED_ON_DISK, true);
     }
 
-    /// Whether it is to be told of the use of each block above one that is used, and not of that one alone: what
-    /// [AdmissionKind#VALUE] knows of a block is how often it was used.
+    /// Returns whether callers must report a use for every ancestor, not just the block itself:
+    /// [AdmissionKind#VALUE] counts the uses of each block.
     boolean countsAncestorUses() {
         return admission == AdmissionKind.VALUE;
     }
@@ -209,9 +208,9 @@ final class WriteBackQueue {
         }
     }
 
-    /// Whether a copy on disk is worth another write, as its span is about to be reclaimed: under
-    /// [AdmissionKind#VALUE] when it was used since it was last written, which has to happen anew until
-    /// the next time; never when it is [ExpiredBlocks].
+    /// Returns whether a copy on disk is worth another write, because its span is about to be reclaimed. Under
+    /// [AdmissionKind#VALUE] it is when it was used since it was last written, which must happen anew until the
+    /// next time. A copy in [ExpiredBlocks] never is.
     boolean isWorthKeeping(int record) {
         boolean worth = (!countsAncestorUses() || RecordFlags.has(pool.flags(record), RecordFlags.USED_ON_DISK))
                 && !RecordFlags.has(pool.flags(record), RecordFlags.EXPIRED);
@@ -363,7 +362,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// Whether a record is on disk, on its way there, or waits for that.
+    /// Returns whether a record is on disk, on its way there, or queued.
     private boolean settled(int record) {
         return pool.diskAddress(record) != NONE
                 || RecordFlags.has(pool.flags(record), RecordFlags.QUEUED | RecordFlags.WRITING);
@@ -522,25 +521,25 @@ final class WriteBackQueue {
         return settled;
     }
 
-    /// Whether the block above is on disk or on its way there.
+    /// Returns whether the block above is on disk or on its way there.
     private boolean isParentWritten(int record) {
         int parent = pool.parent(record);
         return parent == NONE || ancestorRewrites.isWrittenOrInFlight(parent);
     }
 
-    /// Whether eviction should spare a record because its write is about to begin.
+    /// Returns whether eviction should spare a record because its write is about to begin.
     boolean isProtected(int record) {
         return RecordFlags.has(pool.flags(record), RecordFlags.QUEUED);
     }
 
-    /// Whether anything waits to be written.
+    /// Returns whether any record waits to be written.
     boolean isWaiting() {
         return !waiting.isEmpty();
     }
 
-    /// Which blocks are to be written anew before one that waits to be written below them: their copies left the
-    /// disk since it was queued. Once for each that waits, from above down, so that one which a disk refuses does
-    /// not go round for ever.
+    /// Ancestors to be written again before a queued block below them, because their copies left the disk since it
+    /// was queued. Each is written once for each queued block, from the top down. So a block that a disk refuses
+    /// does not go round for ever.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class AncestorRewrites {
@@ -563,7 +562,7 @@ final class WriteBackQueue {
             return missing;
         }
 
-        /// Whether a block above one that waits was not yet written anew for it.
+        /// Returns whether a block above a queued one was not yet written again for it.
         boolean isFirstTime(long waiting, int above) {
             return waiting != waitingHandle || pool.depth(above) > depth;
         }
@@ -621,12 +620,11 @@ final class WriteBackQueue {
         }
     }
 
-    /// What each disk is to be told that it has and that does not count any longer, before anything else is
-    /// written there.
+    /// Tombstones waiting to be written to each disk, ahead of any other write.
     ///
-    /// A disk that is out is told when it is back. What callers drop meanwhile may be more than is worth
-    /// remembering key by key; then it is remembered by namespace, which loses what the disk has of those,
-    /// and nothing else.
+    /// A failed disk gets them when it is back. Callers may drop more meanwhile than is worth remembering key by
+    /// key. Then whole namespaces are remembered, which loses the disk's copies of those namespaces, and nothing
+    /// else.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class PendingTombstones {
@@ -669,8 +667,8 @@ final class WriteBackQueue {
             }
         }
 
-        /// What was dropped may lie on any disk, also where the store knows nothing of it: evicted from
-        /// there, its bytes not yet overwritten.
+        /// Adds a tombstone for all disks. A dropped block may lie on any disk, even where the store has no copy
+        /// on record: it was evicted from there, and its bytes are not overwritten yet.
         void addOnAllDisks(Tombstone burial, int disks) {
             for (int disk = 0; disk < disks; disk++) {
                 queueOf(disk).add(burial);
@@ -754,7 +752,7 @@ final class WriteBackQueue {
             return queueOf(disk).isEmpty();
         }
 
-        /// What waits for a disk.
+        /// Returns the tombstones that wait for a disk.
         Iterable<Tombstone> pending(int disk) {
             return Collections.unmodifiableCollection(queueOf(disk));
         }
@@ -771,7 +769,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// What became of records that might have been written to disk. Owned by the store's lock.
+    /// Counts of the outcomes of admission and of writes. Owned by the store's lock.
     static final class WriteBackCounters {
 
         /// Taken into the queue.

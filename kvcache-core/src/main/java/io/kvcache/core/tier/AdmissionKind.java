@@ -4,7 +4,7 @@ import java.util.Arrays;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// Which blocks are worth a write to disk.
+/// Choice of the blocks that are worth a write to disk.
 public enum AdmissionKind {
     /// Every block, as soon as it is sealed: most hits, most wear.
     ALWAYS("always"),
@@ -18,14 +18,14 @@ public enum AdmissionKind {
     /// on disk is written again, when its region is reclaimed, only if it was used there.
     VALUE("value");
 
-    /// What one use of a block saves in units of what its write costs. A GPU at 2.50 dollars an
-    /// hour that prefills 10,000 tokens of 128 KiB a second makes a terabyte of KV for 0.53
-    /// dollars; a drive of 400 dollars that takes 5 PB in its life has a terabyte written for 0.08.
+    /// Default gain: the saving by one use of a block, in units of the cost of its write. A GPU at 2.50 dollars an
+    /// hour that prefills 10,000 tokens of 128 KiB a second makes a terabyte of KV for 0.53 dollars. A drive of
+    /// 400 dollars that takes 5 PB in its life writes a terabyte for 0.08.
     public static final double DEFAULT_GAIN = 6.6;
 
-    /// Of the bytes that are put, those that [#VALUE] writes, on the whole: no more, but for what a
-    /// flush wants. A little below two fifths, as more is put than where everything is written, and
-    /// a little more of it is written again: all in, two fifths of what reaches the disk there.
+    /// Share of all bytes put that [#VALUE] writes on average, without the extra writes of a flush. It is a little
+    /// below two fifths, because more is put than where everything is written, and more of it is written again.
+    /// All in, two fifths of the bytes that would reach the disk there.
     public static final double WRITTEN_SHARE = 0.39;
 
     private final String commandName;

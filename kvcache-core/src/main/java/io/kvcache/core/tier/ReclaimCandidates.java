@@ -12,7 +12,7 @@ public interface ReclaimCandidates {
 
     long keyLo(int index);
 
-    /// Where it lies.
+    /// Returns the address of a candidate.
     long address(int index);
 
     /// Keeps one.

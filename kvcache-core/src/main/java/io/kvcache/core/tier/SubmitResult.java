@@ -1,12 +1,12 @@
 package io.kvcache.core.tier;
 
-/// Whether a [Tier] takes what it is asked to do.
+/// Answer of a [Tier] to a request.
 public enum SubmitResult {
     /// Taken: its outcome will be told.
     ACCEPTED,
     /// Not now; ask again. Nothing will be told.
     RETRY,
-    /// What lay there is gone. Nothing will be told.
+    /// The bytes at the address are gone. The listener will not be called.
     GONE,
     /// Not at all. Nothing will be told.
     REJECTED

@@ -23,10 +23,10 @@ import java.util.List;
 /// **Threads.** One, but for what says otherwise.
 public interface Tier extends AutoCloseable {
 
-    /// What it is called in statistics and messages. Any thread.
+    /// Returns the name in statistics and messages. Any thread.
     String name();
 
-    /// What it can do now. Any thread; it may be a tick behind.
+    /// Returns the current state. Any thread; it may be a tick behind.
     TierState state();
 
     /// Why it cannot do more; empty while it can do all. Any thread.
@@ -35,7 +35,7 @@ public interface Tier extends AutoCloseable {
     /// The largest block or object that it takes, in bytes.
     long maxBlockBytes();
 
-    /// Whether it has more to tell of what it held before.
+    /// Returns whether recovery will report more contents from before.
     boolean isRecovering();
 
     /// Writes a block or object; [TierListener#onWritten] tells where.
@@ -63,13 +63,13 @@ public interface Tier extends AutoCloseable {
     /// Ends the wait of a tick. Any thread.
     void wake();
 
-    /// Whether nothing is waiting or on its way.
+    /// Returns whether the tier has no operation queued or in flight.
     boolean isIdle();
 
     /// Takes nothing more; what is on its way ends by further ticks.
     void stop();
 
-    /// What it has done. Any thread; it may be a tick behind.
+    /// Returns the counters. Any thread; they may be a tick behind.
     TierStats stats();
 
     /// Closes it after it failed, for it to be opened again: what is still in use of it, and

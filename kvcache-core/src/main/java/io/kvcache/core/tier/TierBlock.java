@@ -1,6 +1,6 @@
 package io.kvcache.core.tier;
 
-/// What a tier is told of a block or object, and tells when it finds it again.
+/// Description of a block or object that the store gives to a tier, and that the tier returns at recovery.
 ///
 /// @param keyHi first half of the key
 /// @param keyLo second half of the key
@@ -24,7 +24,7 @@ public record TierBlock(
         int checksum,
         long engineHash) {
 
-    /// Whether there is a block before this one.
+    /// Returns whether there is a block before this one.
     public boolean hasParent() {
         return depth > 0;
     }

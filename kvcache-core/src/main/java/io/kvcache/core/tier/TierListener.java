@@ -30,7 +30,7 @@ public interface TierListener {
     /// be read at once.
     void onRecovered(TierBlock block, long address);
 
-    /// What is told of a key from now on by [#onRecovered] does not count.
+    /// Drops the key: from now on, copies reported by [#onRecovered] for it do not count.
     void onTombstone(long keyHi, long keyLo);
 
     /// All that was found has been told.
@@ -39,10 +39,10 @@ public interface TierListener {
     /// A span is about to be reclaimed: what is not kept is gone when this returns.
     void onReclaim(ReclaimCandidates offer);
 
-    /// What was kept lies elsewhere now.
+    /// A block was moved to another address.
     void onMoved(TierBlock block, long from, long to);
 
-    /// What was kept could not be.
+    /// A block could not be kept.
     void onLost(TierBlock block, long address);
 
     /// A block was used where it lies, by a reader that did not ask the store. Of a path all blocks are told,

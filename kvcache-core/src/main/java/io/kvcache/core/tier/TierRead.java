@@ -20,7 +20,7 @@ public record TierRead(TierBlock block, long address, List<MemorySegment> pages,
         return block.bytes();
     }
 
-    /// That its bytes must have.
+    /// Returns the checksum that the bytes must have.
     public int checksum() {
         return block.checksum();
     }

@@ -3,12 +3,12 @@ package io.kvcache.core.tier;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Where a store gets a [Tier] from, at its start and again after the tier failed.
+/// Source of a [Tier] for a store, at its start and again after the tier failed.
 ///
 /// **Threads.** [#open] by the thread that then drives the tier; the rest by any.
 public interface TierSource {
 
-    /// What the tier is called, open or not.
+    /// Returns the name of the tier, open or not.
     String name();
 
     /// Bytes of blocks, each in whole pages, that may be alive in it.

@@ -1,6 +1,6 @@
 package io.kvcache.core.tier;
 
-/// What a [Tier] can do.
+/// State of a [Tier], and so the operations that it can do.
 public enum TierState {
     /// Nothing yet.
     OPENING,
@@ -15,7 +15,7 @@ public enum TierState {
     /// Nothing, as asked.
     STOPPED;
 
-    /// Whether blocks can be read.
+    /// Returns whether blocks can be read.
     public boolean isReadable() {
         return this == SERVING || this == READ_ONLY;
     }

@@ -1,6 +1,6 @@
 package io.kvcache.core.tier;
 
-/// What a [Tier] holds and has done since it was opened.
+/// Contents of a [Tier], and its counters since it was opened.
 ///
 /// @param path how the bytes travel, as `io_uring, fixed buffers, O_DIRECT`
 /// @param capacityBytes of its storage
@@ -28,7 +28,7 @@ public record TierStats(
         long blocksKept,
         long blocksRecovered) {
 
-    /// Of a tier that has done nothing yet.
+    /// Returns the statistics of a tier without any operation yet.
     public static TierStats empty(String path, long capacityBytes) {
         return new TierStats(path, capacityBytes, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
     }

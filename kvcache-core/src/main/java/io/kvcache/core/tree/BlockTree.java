@@ -124,7 +124,8 @@ public final class BlockTree {
         return sure ? RecordHandle.MISS : RecordHandle.UNSURE;
     }
 
-    /// What a walk keeps of the unsealed records of its key: the control word of one, or the sum of several.
+    /// Returns the first state that a walk keeps of the unsealed records of its key: the control word of one, or
+    /// the sum of several.
     private static long startUnsealedSum(int unsealed, long unsealedControl, int record, long control) {
         if (unsealed == NONE) {
             return control;
@@ -157,12 +158,12 @@ public final class BlockTree {
         return sum == passed;
     }
 
-    /// Whether the same record stands at the front of a bucket as when a walk began.
+    /// Returns whether the same record stands at the front of a bucket as when a walk began.
     private boolean isHeadUnchanged(int bucket, int first, long firstControl) {
         return pool.head(bucket) == first && (first == NONE || !hasMoved(firstControl, pool.control(first)));
     }
 
-    /// Whether the records of the key that were not sealed when they were passed still are not.
+    /// Returns whether the records of the key that were unsealed when the walk passed them still are.
     ///
     /// @param record the one that was passed, [#SEVERAL], or none
     /// @param passed its control word, or the sum of several
@@ -374,8 +375,8 @@ public final class BlockTree {
         }
     }
 
-    /// Whether all children of a record are such, and there are no more than so many; under the
-    /// lock.
+    /// Returns whether all children of a record satisfy the predicate, and there are no more than so many; under
+    /// the lock.
     public boolean allChildrenMatch(int record, int most, IntPredicate such) {
         int left = most;
         for (int child = pool.firstChild(record); child != NONE; child = pool.nextSibling(child)) {

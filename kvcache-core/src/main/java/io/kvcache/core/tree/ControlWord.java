@@ -65,7 +65,7 @@ public final class ControlWord {
     /// The state in which readers may pin.
     static final int READABLE = 1 << SEALED;
 
-    /// Whether a record in this state is known: a match counts it.
+    /// Returns whether a record in this state is known: a match counts it.
     public static boolean isKnown(int state) {
         return (KNOWN >>> state & 1) != 0;
     }

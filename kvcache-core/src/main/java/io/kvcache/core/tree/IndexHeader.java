@@ -77,7 +77,7 @@ public record IndexHeader(long epoch, int records, long slotBytes) {
         INT.setRelease(page, STATE_AT, CLOSED);
     }
 
-    /// Whether the store serves, as far as it has said.
+    /// Returns whether the store serves, according to its header.
     static boolean isServing(MemorySegment page) {
         return (int) INT.getAcquire(page, STATE_AT) == SERVING;
     }

@@ -17,15 +17,15 @@ import java.lang.invoke.VarHandle;
 /// **How to read.** [#find] a block, ask for its [#page] and whatever else is needed, copy or compute, and
 /// ask whether the record still [holds][#isUnchanged] it. If not, what was read is void: a miss.
 ///
-/// What the other process has written is not trusted to be an index: look-ups end whatever is there, and
-/// one that is led to a record that there is not answers [RecordHandle#UNSURE].
+/// The contents are not trusted to be an index. Look-ups end with any contents, and a link to a record outside the
+/// pool gives [RecordHandle#UNSURE].
 ///
 /// **Ownership.** The memory is its caller's, and stays mapped for as long as this is used.
 ///
 /// **Threads.** Any.
 public final class IndexReader {
 
-    /// Of [RecordLayout#FLAGS].
+    /// Shift of the namespace in [RecordLayout#FLAGS].
     private static final int NAMESPACE_SHIFT = 16;
 
     private final IndexHeader header;
@@ -41,12 +41,12 @@ public final class IndexReader {
         tree = new BlockTree(pool);
     }
 
-    /// Whether the store still serves, as far as it has said: one that was killed has not.
+    /// Returns whether the store still serves, according to its header. A store that was killed still says so.
     public boolean isServing() {
         return IndexHeader.isServing(page);
     }
 
-    /// What the header says.
+    /// Returns the header.
     public IndexHeader header() {
         return header;
     }
@@ -73,11 +73,12 @@ public final class IndexReader {
         }
     }
 
-    /// Where the slot of a record begins that was found in host memory, or that the store keeps for us.
+    /// Returns the first page of a record's slot that was found in host memory, or that the store keeps for this
+    /// reader.
     ///
     /// @param bytes that the block must have
-    /// @return its first page, or -1 when the record holds it no more, holds another size, or is none of
-    ///     the store's
+    /// @return the page, or -1 when the record no longer holds it, holds another size, or is not a record of the
+    ///     store
     public int page(long handle, long bytes) {
         if (!RecordHandle.isFound(handle) || RecordHandle.record(handle) >= header.records()) {
             return RecordView.NONE;
@@ -109,8 +110,8 @@ public final class IndexReader {
         return line(handle).get(INT32, RecordLayout.FLAGS) >>> NAMESPACE_SHIFT;
     }
 
-    /// Whether the record holds the same block as when it was found, so that all that was read of it until
-    /// now, and of its slot, is right.
+    /// Returns whether the record still holds the block that was found, so that all reads of it and of its slot
+    /// until now are valid.
     public boolean isUnchanged(long handle) {
         VarHandle.loadLoadFence();
         long control = (long) LONG.getOpaque(line(handle), RecordLayout.CONTROL);

@@ -59,7 +59,7 @@ public final class RecordFlags {
         return ofBlock(namespace) | (cohort + 1) << NOVELTY_SHIFT | FRESH;
     }
 
-    /// What [#ofBlock] was told, or -1.
+    /// Returns the novelty class given to [#ofBlock], or -1.
     public static int noveltyClass(int flags) {
         return (flags >>> NOVELTY_SHIFT & NOVELTY_MASK) - 1;
     }
@@ -76,19 +76,18 @@ public final class RecordFlags {
         return (flags & OBJECT) != 0;
     }
 
-    /// Whether a record is a block of a namespace. Keys of blocks are digests over their namespace, so what is
-    /// found by one is; unless a caller names blocks by keys of another namespace.
+    /// Returns whether a record is a block of a namespace. Keys of blocks are digests over their namespace, so a
+    /// match by key implies it, unless a caller names blocks by keys of another namespace.
     public static boolean isBlockOf(int flags, int namespace) {
         return namespaceId(flags) == namespace && !isObject(flags);
     }
 
-    /// Whether a record is an object of a namespace; the same holds of keys of objects.
+    /// Returns whether a record is an object of a namespace; the same holds of keys of objects.
     public static boolean isObjectOf(int flags, int namespace) {
         return namespaceId(flags) == namespace && isObject(flags);
     }
 
-    /// Whether a record was brought in ahead of its readers and not used since, or comes without a caller that
-    /// waits.
+    /// Returns whether a record was prefetched and not used since, or comes without a caller that waits.
     public static boolean isPrefetch(int flags) {
         return has(flags, PREFETCHED | UNREQUESTED);
     }

@@ -25,7 +25,7 @@ public final class RecordHandle {
         return (int) (handle >>> 32);
     }
 
-    /// Whether a look-up found something.
+    /// Returns whether a look-up found something.
     public static boolean isFound(long handle) {
         return (int) handle >= 0;
     }

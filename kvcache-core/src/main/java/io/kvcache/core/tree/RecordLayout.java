@@ -4,8 +4,7 @@ import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 
-/// Where each field of a record lies. Processes on the same host read this memory, so it is part of the
-/// contract.
+/// Layout of the fields of a record. Processes on the same host read this memory, so it is part of the contract.
 ///
 /// One span of memory holds three tables, little-endian, in this order and each aligned to 64 bytes:
 ///

@@ -317,8 +317,8 @@ public final class RecordPool implements RecordView {
         setInt(hot(record) + RecordLayout.CHECKSUM, crc);
     }
 
-    /// Where the record's copy on disk lies, or [#NONE] when there is none; what the number means is up to
-    /// the disk that wrote it, but for its highest bits, see [DiskAddress].
+    /// Returns the address of the record's copy on disk, or [#NONE] when there is none. The disk that wrote it
+    /// gives the number its meaning, but for its highest bits, see [DiskAddress].
     public long diskAddress(int record) {
         return getLong(cold(record) + RecordLayout.DISK_ADDRESS);
     }
@@ -356,7 +356,7 @@ public final class RecordPool implements RecordView {
         flags(record, set ? flags(record) | bits : flags(record) & ~bits);
     }
 
-    /// Whether the record has a child of any kind.
+    /// Returns whether the record has a child of any kind.
     public boolean hasChildren(int record) {
         return firstChild(record) != NONE;
     }
@@ -418,7 +418,7 @@ public final class RecordPool implements RecordView {
         memory.set(INT32, offset, value);
     }
 
-    /// What a record is told when it is taken.
+    /// Initial values of the fields of a record.
     ///
     /// @param parent record of the block before, or -1
     /// @param depth blocks before this one

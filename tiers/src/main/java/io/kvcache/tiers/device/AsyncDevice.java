@@ -7,8 +7,8 @@ import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// What is the same in every [BlockDevice] of this package: which thread may call, which spans are valid, how many
-/// operations are on their way. An [IoBackend] carries them out.
+/// Common part of every [BlockDevice] of this package: checks of the calling thread and of spans, and the count of
+/// operations in flight. An [IoBackend] carries them out.
 final class AsyncDevice implements BlockDevice {
 
     private final String name;

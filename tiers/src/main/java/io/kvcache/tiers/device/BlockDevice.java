@@ -28,10 +28,10 @@ import java.lang.foreign.MemorySegment;
 /// closed by any thread. It is a platform thread, because the kernel knows the owner too. [#size], [#depth],
 /// [#describe] and [#wake] may be called by all.
 ///
-/// **Errors.** What the device could not do is an [IoOutcome], never an exception. Misuse is one:
-/// [IllegalArgumentException] for a span that is misaligned, out of range or not native memory, naming the
-/// value and the range, and [IllegalStateException] for a call on a closed device, by a thread that does not
-/// own it, or to poll from within a sink.
+/// **Errors.** A failed operation gives an [IoOutcome], never an exception. Misuse throws.
+/// [IllegalArgumentException] names the value and the range of a span that is misaligned, out of range or not
+/// native memory. [IllegalStateException] is for a call on a closed device, by a thread that does not own it, or a
+/// poll from within a sink.
 public interface BlockDevice extends AutoCloseable {
 
     /// The unit of offsets, lengths and addresses: what O_DIRECT asks for on disks of 512 and of 4,096 byte
@@ -127,7 +127,7 @@ public interface BlockDevice extends AutoCloseable {
         void completed(long tag, IoOutcome outcome);
     }
 
-    /// What a device can be asked to do.
+    /// Operations of a device.
     enum IoOperation {
         READ,
         WRITE,

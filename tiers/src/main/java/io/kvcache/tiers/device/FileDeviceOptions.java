@@ -3,19 +3,19 @@ package io.kvcache.tiers.device;
 import io.kvcache.tiers.device.IoRequest.IoRequestPool;
 import java.nio.file.Path;
 
-/// What a [FileDevice] is made of.
+/// Settings of a [FileDevice].
 ///
 /// @param path the file; its folder exists
 /// @param size bytes, a multiple of [BlockDevice#ALIGNMENT]
 /// @param depth operations on their way at a time, 1 to [BlockDevice#MAX_DEPTH]
-/// @param directIo whether the page cache is gone round
+/// @param directIo whether to bypass the page cache
 /// @param engine how the kernel is asked
 /// @param create whether a file that is missing or empty is created, with all its space; one that is there
 ///     must have exactly `size` bytes
 public record FileDeviceOptions(
         Path path, long size, int depth, DirectIo directIo, IoBackendType engine, boolean create) {
 
-    /// Whether the page cache is gone round, by O_DIRECT.
+    /// Use of O_DIRECT to bypass the page cache.
     public enum DirectIo {
         /// Goes round it where the file system lets us, and says so in the log where it does not.
         AUTO,

@@ -2,13 +2,13 @@ package io.kvcache.tiers.device;
 
 import io.kvcache.tiers.os.Errno;
 
-/// What became of an operation.
+/// Outcome of an operation.
 ///
 /// @param cause the name of the errno, `EIO`, or `end of file` where the medium is shorter than it was; empty
 ///     when done
 public record IoOutcome(Kind kind, String cause) {
 
-    /// What the caller can make of an outcome.
+    /// Meaning of an outcome for the caller.
     public enum Kind {
         /// All of it was done.
         DONE,
@@ -24,7 +24,7 @@ public record IoOutcome(Kind kind, String cause) {
     /// The outcome of what went well.
     public static final IoOutcome DONE = new IoOutcome(Kind.DONE, "");
 
-    /// What a read past the end of the medium gives.
+    /// Outcome of a read past the end of the medium.
     static final IoOutcome END_OF_FILE = new IoOutcome(Kind.FAILED, "end of file");
 
     /// The outcome for an error of the operating system.
@@ -44,7 +44,7 @@ public record IoOutcome(Kind kind, String cause) {
         return Errno.ENOSYS.isResult(result) || Errno.EOPNOTSUPP.isResult(result) ? Kind.UNSUPPORTED : Kind.FAILED;
     }
 
-    /// Whether all of it was done.
+    /// Returns whether all of it was done.
     public boolean isDone() {
         return kind == Kind.DONE;
     }

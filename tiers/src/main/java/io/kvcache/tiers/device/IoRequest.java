@@ -110,12 +110,12 @@ final class IoRequest {
         return Objects.requireNonNull(heldSegment, "no segment");
     }
 
-    /// Where the rest of the segment begins.
+    /// Returns the address of the rest of the segment.
     long address() {
         return address;
     }
 
-    /// Where the rest of the span begins on the device.
+    /// Returns the offset of the rest of the span on the device.
     long offset() {
         return offset;
     }

@@ -27,7 +27,7 @@ final class IoUring {
     // long. The array of the submission queue, an indirection without a use here, holds each number at its own
     // place for good.
 
-    /// What [#peekCompletion] answers when there is none.
+    /// Answer of [#peekCompletion] when there is no completion.
     static final long NONE = -1;
 
     static final int REGISTER_BUFFERS = 0;
@@ -150,14 +150,14 @@ final class IoUring {
         return submissions.asSlice(at, SUBMISSION_BYTES).fill((byte) 0);
     }
 
-    /// Whether entering would submit or bring in anything.
+    /// Returns whether entering would submit or bring in anything.
     boolean needsEnter() {
         return pending > 0 || ((int) INT.getAcquire(queues, (long) setup.submissionFlags()) & ENTER_TO_COLLECT) != 0;
     }
 
     /// Submits what was claimed, brings in completions, and waits for one.
     ///
-    /// What the kernel does not take now, being short of memory, stays for the next time.
+    /// Entries that the kernel does not take now, for want of memory, stay for the next time.
     ///
     /// @param timeoutNanos the longest wait; 0 not to wait
     void enter(long timeoutNanos) {
@@ -191,7 +191,7 @@ final class IoUring {
         }
     }
 
-    /// Where the oldest completion lies, or [#NONE]. It stays the oldest until [#consumeCompletion].
+    /// Returns the address of the oldest completion, or [#NONE]. It stays the oldest until [#consumeCompletion].
     long peekCompletion() {
         int head = queues.get(JAVA_INT, setup.completionHead());
         if (head == (int) INT.getAcquire(queues, (long) setup.completionTail())) {
@@ -291,7 +291,7 @@ final class IoUring {
             return (int) result;
         }
 
-        /// Whether the ring waits for its thread to enable it.
+        /// Returns whether the ring waits for its thread to enable it.
         boolean isDisabled() {
             return (parameter(FLAGS) & SETUP_R_DISABLED) != 0;
         }

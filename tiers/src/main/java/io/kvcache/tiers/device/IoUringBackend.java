@@ -199,7 +199,7 @@ final class IoUringBackend implements IoBackend {
 
         private static final Logger LOG = System.getLogger(RegisteredBuffers.class.getName());
 
-        /// What [#indexOf] answers for memory that the ring does not know.
+        /// Answer of [#indexOf] for memory that the ring does not know.
         static final int NONE = -1;
 
         private static final int BUFFER_SHIFT = 30;
@@ -224,8 +224,8 @@ final class IoUringBackend implements IoBackend {
             this.ioUring = ioUring;
         }
 
-        /// What most of the memory is to the kernel, in words that end with a comma; nothing before it was told of
-        /// any.
+        /// Returns how the kernel sees most of the memory, in words that end with a comma; empty before any was
+        /// registered.
         String describe() {
             if (offeredBytes == 0) {
                 return "";
@@ -294,8 +294,8 @@ final class IoUringBackend implements IoBackend {
         }
     }
 
-    /// What another thread rings to end a wait in a [IoUring]: an eventfd, of which the ring has one read on its
-    /// way whenever it waits.
+    /// Doorbell with which another thread ends a wait in an [IoUring]: an eventfd, of which the ring has one read
+    /// in flight whenever it waits.
     ///
     /// **Threads.** [#signal] any, for as long as it is open; the rest the owner of the ring.
     static final class EventFd {
@@ -311,8 +311,8 @@ final class IoUringBackend implements IoBackend {
         private final Libc libc;
         private final int descriptor;
 
-        /// Where the kernel writes the count of rings. It does so only when a thread rings, so never once the
-        /// doorbell was closed; the arena may end with this object.
+        /// Memory into which the kernel writes the count of rings. It does so only when a thread rings, so never
+        /// once the doorbell was closed; the arena may end with this object.
         private final MemorySegment count = Arena.ofAuto().allocate(JAVA_LONG);
 
         private boolean readPending;

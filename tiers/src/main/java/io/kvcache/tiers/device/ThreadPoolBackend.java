@@ -36,7 +36,7 @@ final class ThreadPoolBackend implements IoBackend {
     /// worker twice.
     private static final int WAKE_BATCH = 4;
 
-    /// What ends a worker that takes it.
+    /// Ends the worker that takes it.
     private static final IoRequest STOP = new IoRequest(-1);
 
     private final DeviceFile file;

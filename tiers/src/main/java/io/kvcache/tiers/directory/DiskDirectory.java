@@ -203,20 +203,20 @@ public final class DiskDirectory implements AutoCloseable {
         lock.close();
     }
 
-    /// What is wrong with a directory, found out without changing anything. Each check throws a
+    /// Checks of a directory, without changing anything. Each throws a [DiskDirectoryException].
     /// [DiskDirectoryException].
     ///
     /// @param folder the directory
     /// @param file the file of the tier in it
-    /// @param bytes that are asked for, whole pages
+    /// @param bytes requested size, whole pages
     private record DirectoryCheck(Path folder, Path file, long bytes) {
 
-        /// What callers can do about a file that is refused: those of the server and those of the library.
+        /// Advice on a file that is refused, to callers of the server and of the library.
         static final String ADVICE = "name another directory; or, to lose what is there and format it anew, set"
                 + " 'on_incompatible: discard' for it under 'disks:' of the server's configuration"
                 + " (embedded: DiskOptions.withOnIncompatible(OnIncompatible.DISCARD))";
 
-        /// What is to be done with the file that is there.
+        /// Action on the file that is there.
         enum FileAction {
             /// There is none, or none that anything was written to.
             CREATE,
@@ -250,7 +250,7 @@ public final class DiskDirectory implements AutoCloseable {
             return bytes / DiskGeometry.PAGE_BYTES * DiskGeometry.PAGE_BYTES;
         }
 
-        /// Whether nothing was ever written to a file of the right size.
+        /// Returns whether nothing was ever written to a file of the right size.
         boolean isBlank() throws IOException {
             return LogHeader.read(file).summary() == null;
         }

@@ -3,7 +3,7 @@ package io.kvcache.tiers.disk;
 import io.kvcache.core.identity.Namespace;
 import java.util.List;
 
-/// What a [LogAudit] found on a device.
+/// Findings of a [LogAudit] on a device.
 ///
 /// @param superblocks how often a superblock was written: at each opening, and for each namespace
 /// @param damagedCopy of the superblock, 1 or 2; 0 when both are sound. The next opening writes it anew
@@ -37,7 +37,7 @@ public record AuditReport(
         namespaces = List.copyOf(namespaces);
     }
 
-    /// What a region is in.
+    /// State of a region.
     public enum RegionState {
         /// Nothing in it counts, and its footer says so.
         FREE,
@@ -62,7 +62,7 @@ public record AuditReport(
     /// @param bytes of blocks and objects, in whole pages
     public record RegionReport(RegionState state, long epoch, int entries, long bytes) {}
 
-    /// What counts of a namespace, and what does not.
+    /// Entries of a namespace that count, and those that do not.
     ///
     /// @param blocks that count, and were not found bad
     /// @param objects that count, and were not found bad
@@ -98,7 +98,7 @@ public record AuditReport(
         return damagedCopy == 0 ? 2 : 1;
     }
 
-    /// Whether all is as it was written: blocks and objects, trailers, and both copies of the superblock.
+    /// Returns whether all is as it was written: blocks and objects, trailers, and both copies of the superblock.
     public boolean isIntact() {
         return corruptEntries() == 0
                 && lost == 0

@@ -19,16 +19,17 @@ import java.util.function.Consumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Packs what is appended into groups and adds them to the open region.
+/// Packs appended entries into groups and adds them to the open region.
 ///
-/// A group takes what is waiting, up to 63 blocks or the limit in bytes. A few are on their way at a time;
-/// what comes meanwhile waits for the next. So groups are small while there is little to do, and large when
-/// there is much.
+/// A group takes the entries that wait, up to 63 blocks or the limit in bytes. A few groups are in flight at a
+/// time; later entries wait for the next. So groups are small while there is little to do, and large when there is
+/// much.
 ///
-/// What is kept from a reclaimed region goes first, and the last free region is for it alone: callers' blocks
-/// wait while no region is free beside the open one. So reclaiming always comes to its end.
+/// Entries kept from a reclaimed region go first, and the last free region is for them alone: callers' blocks wait
+/// while no region is free beside the open one. So reclaiming always comes to its end.
 ///
-/// A flush waits until what was appended is written, and what only a trailer finds has its trailer, then syncs.
+/// A flush waits until all appended entries are written and every group that only a trailer finds has its trailer.
+/// Then it syncs.
 final class BatchWriter {
 
     /// Enough for the device to be busy while the next one is packed.
@@ -88,7 +89,7 @@ final class BatchWriter {
         }));
     }
 
-    /// What callers appended and is being written.
+    /// Returns the entries that callers appended and that are being written.
     Stream<DiskEntry> inFlight() {
         return inFlight.stream().flatMap(BatchWriter::fromCallers);
     }
@@ -131,8 +132,8 @@ final class BatchWriter {
         }
     }
 
-    /// Whether all groups have ended that a flush waits for: those, from the first on, that have ended without one
-    /// before them that has not.
+    /// Returns whether all groups have ended that a flush waits for: those, from the first on, that have ended
+    /// without one before them that has not.
     private boolean isWritten(FlushWaiter flush) {
         long begunAppends = acceptedAppends - appends.size();
         if (flush.batches == FlushWaiter.UNKNOWN && begunAppends >= flush.appends) {
@@ -422,7 +423,7 @@ final class BatchWriter {
     /// @param completion told where it lies, or [LogAddress#NONE]
     record PendingAppend(DiskEntry entry, BufferList bufferList, WriteKind kind, Completion completion) {
 
-        /// What follows an append.
+        /// Callback at the end of an append.
         @FunctionalInterface
         interface Completion {
             void complete(long address);

@@ -5,8 +5,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
-/// What the disk knows of one block or object. It is all that recovery needs to put the record back into the
-/// tree.
+/// Metadata of one block or object on disk. It is all that recovery needs to put the record back into the tree.
 ///
 /// A **tombstone** is an entry without bytes that says that earlier entries do not count any more: those of
 /// its key, namespace and part, or all of its namespace.
@@ -64,7 +63,7 @@ public record DiskEntry(
     /// Namespaces that [#identity] can tell apart.
     static final int MAX_NAMESPACES = 1 << 16;
 
-    /// What is known of a block of the store's.
+    /// Returns the entry of a block of the store.
     ///
     /// @param namespace its number in the log
     static DiskEntry of(TierBlock block, int namespace) {
@@ -97,23 +96,23 @@ public record DiskEntry(
         return new DiskEntry(0, 0, 0, 0, namespace << 16 | NAMESPACE_TOMBSTONE, 0, 0, 0, 0, 0);
     }
 
-    /// Whether it is an object, not a block.
+    /// Returns whether it is an object, not a block.
     public boolean isObject() {
         return (identity & OBJECT) != 0;
     }
 
-    /// Whether it is a tombstone, of either kind.
+    /// Returns whether it is a tombstone, of either kind.
     public boolean isTombstone() {
         return (identity & (TOMBSTONE | NAMESPACE_TOMBSTONE)) != 0;
     }
 
-    /// Whether it is a tombstone of a whole namespace.
+    /// Returns whether it is a tombstone of a whole namespace.
     public boolean isNamespaceTombstone() {
         return (identity & NAMESPACE_TOMBSTONE) != 0;
     }
 
-    /// Whether an earlier entry does not count beside this one: it has the same key, namespace and part, or
-    /// this is a tombstone of its namespace.
+    /// Returns whether an earlier entry does not count beside this one: it has the same key, namespace and part,
+    /// or this is a tombstone of its namespace.
     public boolean replaces(DiskEntry earlier) {
         if (isNamespaceTombstone()) {
             return namespace() == earlier.namespace();
@@ -138,12 +137,12 @@ public record DiskEntry(
         return new DiskEntry(keyHi, keyLo, parentHi, parentLo, identity, depth, newPage, bytes, checksum, engineHash);
     }
 
-    /// Whether it has bytes, or is a tombstone and has none.
+    /// Returns whether it has bytes, or is a tombstone and has none.
     boolean isValid() {
         return isTombstone() ? bytes == 0 : bytes > 0;
     }
 
-    /// Whether it lies where a block of a region of so many pages can lie.
+    /// Returns whether it lies where a block of a region of so many pages can lie.
     boolean fitsIn(int regionPages) {
         return isValid() && page >= WriteBatchHeader.HEAD_PAGES && page + (long) pages() < regionPages;
     }

@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-/// Where things lie on a device.
+/// Layout of a device.
 ///
 /// ```
 /// 0                superblock, first copy       SUPERBLOCK_BYTES
@@ -64,14 +64,14 @@ public record DiskGeometry(long deviceBytes, long regionBytes) {
         return (int) ((deviceBytes - 2L * SUPERBLOCK_BYTES) / regionBytes);
     }
 
-    /// Where a copy of the superblock begins.
+    /// Returns the offset of a copy of the superblock.
     ///
     /// @param copy 0 or 1
     public long superblockOffset(int copy) {
         return (long) copy * SUPERBLOCK_BYTES;
     }
 
-    /// Where a region begins.
+    /// Returns the offset of a region.
     public long regionOffset(int region) {
         if (region < 0 || region >= regions()) {
             throw new IndexOutOfBoundsException("region " + region + " of " + regions());

@@ -69,7 +69,7 @@ public final class DiskLog implements Tier {
 
     private static final Logger LOG = System.getLogger(DiskLog.class.getName());
 
-    /// What others read of the statistics is no older while there is anything to do.
+    /// Longest age of the published statistics while there is anything to do.
     private static final long STATS_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     /// How long closing waits for what is on its way; the device has a limit of its own after that.
@@ -112,7 +112,7 @@ public final class DiskLog implements Tier {
         this.logMount = new LogMount(io, config, reserve(2L * DiskGeometry.SUPERBLOCK_BYTES), this::onMounted);
     }
 
-    /// What a log stands on, which it closes with itself.
+    /// Device, memory and threads of a log, which it closes with itself.
     ///
     /// @param owner closes the device: the device itself, or the directory that it is a file of
     /// @param memory gives what the log works with, beside the blocks. It is asked twice, at opening, by the log's
@@ -363,7 +363,7 @@ public final class DiskLog implements Tier {
         return stats;
     }
 
-    /// What was done since the opening, in detail. The log's thread.
+    /// Returns detailed counters since the opening. The log's thread.
     ///
     /// @throws IllegalStateException before it serves
     public DiskLogStats logStats() {
@@ -384,7 +384,7 @@ public final class DiskLog implements Tier {
                 log.regionCounts());
     }
 
-    /// Whether there are statistics.
+    /// Returns whether there are statistics.
     boolean hasStats() {
         return mountedLog != null;
     }

@@ -7,7 +7,7 @@ package io.kvcache.tiers.disk;
 public record DiskLogConfig(
         DiskGeometry geometry, long deviceId, OnIncompatible onIncompatible, LogLimits limits, ReclaimConfig reclaim) {
 
-    /// What happens to a device that holds something else than a disk tier of this format and size.
+    /// Action on a device that holds something other than a disk tier of this format and size.
     public enum OnIncompatible {
         /// Nothing: the log is [TierState#REFUSED].
         REFUSE,
@@ -80,11 +80,11 @@ public record DiskLogConfig(
     /// @param discard whether the bytes of a free region are given back to the file system or the disk
     public record ReclaimConfig(int freeRegions, int keptPercent, int rewriteBytes, boolean discard) {
 
-        /// What is kept alive of a region that is reclaimed is at most half of it; an eighth in reserve keeps it
-        /// below that in the traces that we know.
+        /// Default reserve. At most half of a reclaimed region is kept; an eighth in reserve keeps it below that
+        /// in all known traces.
         public static final int DEFAULT_RESERVE_PERCENT = 12;
 
-        /// Of a region: heads of groups and the trailer, more than blocks of 16 KiB take.
+        /// Share of a region for heads of groups and the trailer: more than blocks of 16 KiB take.
         private static final int METADATA_PERCENT = 2;
 
         private static final int MAX_KEPT_PERCENT = 75;
@@ -116,12 +116,11 @@ public record DiskLogConfig(
             return new ReclaimConfig(freeRegions, Math.max(keptPercent, MAX_KEPT_PERCENT), rewriteBytes, discard);
         }
 
-        /// How many bytes of blocks may be alive on a device, each block in whole pages, so that reclaiming always
-        /// finds something that is not.
+        /// Returns the bytes of blocks that may be alive on a device, each block in whole pages, so that
+        /// reclaiming always finds dead ones.
         ///
-        /// What is not alive is the open region, those that are kept free, the tables, and a reserve: the
-        /// larger it is, the less of a region is still alive when its turn comes, and the less is written
-        /// again.
+        /// The rest is the open region, the regions kept free, the tables, and a reserve. The larger the reserve,
+        /// the less of a region is still alive when its turn comes, and the less is written again.
         ///
         /// @param reservePercent 0 to 90
         public long liveBytes(DiskGeometry geometry, int reservePercent) {

@@ -3,17 +3,17 @@ package io.kvcache.tiers.disk;
 import io.kvcache.core.tier.TierStats;
 import java.util.Map;
 
-/// What a [DiskLog] has done since it was opened.
+/// Counters of a [DiskLog] since it was opened.
 ///
 /// @param appended blocks, objects and tombstones written for callers
 /// @param appendedBytes their bytes
 /// @param appendsFailed taken, and not written
-/// @param writtenBytes bytes that the device has written, by what they were written for
+/// @param writtenBytes bytes that the device has written, by purpose
 /// @param failures operations that the device could not do
 /// @param reads ends of reads
-/// @param reclaimed what became of what was reclaimed
+/// @param reclaimed outcomes of reclaiming
 /// @param recovered entries found at opening
-/// @param regions by what they are in
+/// @param regions regions by state
 public record DiskLogStats(
         long appended,
         long appendedBytes,
@@ -34,14 +34,14 @@ public record DiskLogStats(
     /// @param stale refused because the region had been reclaimed
     public record Reads(long good, long ioErrors, long checksumErrors, long stale) {}
 
-    /// What became of reclaimed regions.
+    /// Outcomes of reclaimed regions.
     ///
     /// @param kept entries written again
     /// @param dropped entries that the index let go
     /// @param lost entries that were to be kept and could not, or were replaced before they were
     public record Reclaimed(long regions, long kept, long dropped, long lost) {}
 
-    /// What was found at opening.
+    /// Entries found at opening.
     ///
     /// @param entries blocks and objects, those that are buried included
     /// @param invalid entries that were left out: of an unknown namespace, or beyond their region
@@ -83,7 +83,7 @@ public record DiskLogStats(
         return appendedBytes == 0 ? 0 : (double) allWrittenBytes() / appendedBytes;
     }
 
-    /// What bytes are written for.
+    /// Purpose of written bytes.
     public enum WriteKind {
         /// Blocks and objects that were appended.
         BLOCK,

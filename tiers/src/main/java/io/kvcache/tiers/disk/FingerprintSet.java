@@ -12,12 +12,12 @@ final class FingerprintSet {
     private long[] slots = new long[INITIAL_SLOTS];
     private int size;
 
-    /// What stands for an entry; never 0.
+    /// Returns the fingerprint of an entry; never 0.
     static long of(DiskEntry entry) {
         return fingerprint(entry.keyHi(), entry.keyLo(), entry.identity());
     }
 
-    /// What stands for an entry's parent.
+    /// Returns the fingerprint of an entry's parent.
     static long ofParent(DiskEntry entry) {
         return fingerprint(entry.parentHi(), entry.parentLo(), entry.identity());
     }
@@ -51,7 +51,7 @@ final class FingerprintSet {
         return slots[find(fingerprint)] == fingerprint;
     }
 
-    /// Where a print is, or would be.
+    /// Returns the slot of a fingerprint, or the free one where it would go.
     private int find(long fingerprint) {
         int slot = (int) fingerprint & slots.length - 1;
         while (slots[slot] != 0 && slots[slot] != fingerprint) {

@@ -1,11 +1,11 @@
 package io.kvcache.tiers.disk;
 
-/// Where a block lies in a [DiskLog], as a number of 59 bits: `generation << 39 | region << 17 | page`. A
-/// record's field of 64 bits has four left for the number of the disk.
+/// Address of a block in a [DiskLog], as a number of 59 bits: `generation << 39 | region << 17 | page`. A record's
+/// field of 64 bits has four left for the number of the disk.
 ///
-/// The generation counts how often the region was reclaimed since the log was opened. So a place that was
-/// handed out before is known to be stale when it is used; one would have to be kept for a million reclaims
-/// of its region to be mistaken. Places mean nothing to the next opening, which hands out its own.
+/// The generation counts the reclaims of the region since the log was opened. So an address from before a reclaim
+/// is known to be stale when it is used. One would have to be kept for a million reclaims of its region to be
+/// mistaken. Addresses do not survive the process: the next opening hands out its own.
 public final class LogAddress {
 
     /// No place.

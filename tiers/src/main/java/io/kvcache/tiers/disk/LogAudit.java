@@ -177,7 +177,7 @@ public final class LogAudit {
         return report();
     }
 
-    /// What the other copy says goes into the damaged one. Nothing depends on a damaged copy, so a crash loses
+    /// Copies the intact superblock over the damaged one. Nothing depends on a damaged copy, so a crash loses
     /// nothing.
     private void repairCopy(MemorySegment span) {
         Superblock superblock = Objects.requireNonNull(superblockCopy.superblock());
@@ -223,8 +223,8 @@ public final class LogAudit {
         checkPredecessor();
     }
 
-    /// Whether an opening forgets the region, see [LogRecovery]. Nothing of it counts, and a repair leaves it
-    /// alone: a new trailer would hide what is lost.
+    /// Returns whether an opening forgets the region, see [LogRecovery]. None of its entries count, and a repair
+    /// leaves it alone: a new trailer would hide the loss.
     private boolean isDiscarded(Region region) {
         lost += discarding ? 0 : entries.lostEntries();
         discarding |= entries.losesReplacingEntries();
@@ -235,7 +235,7 @@ public final class LogAudit {
         return discarding;
     }
 
-    /// Whether the region before is nowhere, which an opening notices in the same way.
+    /// Checks whether the region before is missing, which an opening notices in the same way.
     private void checkPredecessor() {
         RegionPredecessor before = entries.predecessor();
         if (before.isMissing(regionTable.endedEpoch(), epochs)) {
@@ -244,7 +244,8 @@ public final class LogAudit {
         }
     }
 
-    /// Whether an opening tells it, so that older copies do not count. Entries that it does not tell hide none.
+    /// Returns whether an opening reports the entry, so that older copies do not count. Entries that it does not
+    /// report hide none.
     private boolean hidesOlder(DiskEntry entry) {
         return entry.fitsIn(regionTable.geometry().regionPages()) && entry.namespace() < tallies.size();
     }
@@ -265,7 +266,7 @@ public final class LogAudit {
         }
     }
 
-    /// Whether no later entry replaces this one.
+    /// Returns whether no later entry replaces this one.
     private boolean isCurrent(DiskEntry entry) {
         long print = FingerprintSet.of(entry);
         NamespaceAuditCounts tally = tallies.get(entry.namespace());
@@ -448,7 +449,7 @@ public final class LogAudit {
             }
         }
 
-        /// Whether no more can be read before one has ended.
+        /// Returns whether no more can be read before one has ended.
         boolean isFull() {
             return idle.isEmpty();
         }

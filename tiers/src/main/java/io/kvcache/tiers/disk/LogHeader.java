@@ -13,18 +13,18 @@ import java.nio.file.StandardOpenOption;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// What a file says of the disk tier in it, read without opening it as a log and without changing it.
+/// Header of the disk tier in a file, read without opening it as a log and without changing it.
 ///
-/// @param formatError why no log would open it; null when one would
-/// @param summary what its superblock says, even when it is refused for its size; null when there is none
-/// @param intactCopies of the superblock, 0 to 2; one is enough
+/// @param formatError why a log cannot open it; null when one can
+/// @param summary contents of its superblock, even when it is refused for its size; null when there is none
+/// @param intactCopies intact copies of the superblock, 0 to 2; one is enough
 public record LogHeader(
         @Nullable FormatError formatError, @Nullable TierSummary summary, int intactCopies) {
 
     /// The version of the format that this program reads and writes.
     public static final int FORMAT_VERSION = Superblock.FORMAT_VERSION;
 
-    /// What the superblock says.
+    /// Contents of the superblock.
     ///
     /// @param superblocks how often one was written: at each opening and for each namespace
     /// @param namespaces by number
@@ -94,8 +94,8 @@ public record LogHeader(
         return MemorySegment.ofArray(bytes.array());
     }
 
-    /// Where a device without a superblock shows that it holds a log all the same: the footers and first heads of
-    /// its first regions, which are used first.
+    /// Detects a log on a device without a superblock, by the footers and first heads of its first regions, which
+    /// are used first.
     static final class LogDetector {
 
         /// More are not looked at: as many pages as a superblock has.
@@ -116,7 +116,7 @@ public record LogHeader(
             return geometry.regionOffset(region) + geometry.regionBytes() - DiskGeometry.PAGE_BYTES;
         }
 
-        /// Whether a page is a footer or a head, of whichever log.
+        /// Returns whether a page is a footer or a head, of whichever log.
         static boolean isLogPage(MemorySegment page, DiskGeometry geometry) {
             return RegionFooter.read(page, geometry.regionPages()) != null || WriteBatchHeader.read(page) != null;
         }
@@ -128,7 +128,7 @@ public record LogHeader(
     /// @param expected what would have been taken
     public record FormatError(Reason reason, String found, String expected) {
 
-        /// What is wrong with the device.
+        /// Reason why the device is refused.
         public enum Reason {
             /// It holds something that no disk tier wrote.
             FOREIGN,

@@ -30,9 +30,9 @@ import org.jspecify.annotations.Nullable;
 /// one is enough.
 final class LogIo {
 
-    /// Of loads: handed to the device at a time, if one is not larger. Where the kernel copies the bytes itself, as
-    /// from a page cache, they are then still in a cache of the processor when they are verified, which makes that
-    /// three times as fast.
+    /// Bytes of loads handed to the device at a time, if one is not larger. Where the kernel copies the bytes
+    /// itself, as from a page cache, they are then still in a cache of the processor when they are verified. That
+    /// makes the verification three times as fast.
     private static final long LOAD_BATCH_BYTES = 1 << 20;
 
     /// A thread that owns a log ticks it some hundred times a second. More time than this between two ticks
@@ -51,19 +51,19 @@ final class LogIo {
     /// A disk that fails three times at one place will not do better the fourth time.
     private static final int ATTEMPTS = 3;
 
-    /// What follows when an operation has ended.
+    /// Callback at the end of an operation.
     @FunctionalInterface
     interface Completion {
         void complete(IoOutcome outcome);
     }
 
-    /// What follows a write of metadata.
+    /// Callback at the end of a write of metadata.
     @FunctionalInterface
     interface WriteCallback {
         void onWritten(boolean done);
     }
 
-    /// What follows a sync.
+    /// Callback at the end of a sync.
     @FunctionalInterface
     interface SyncCallback {
         void onSynced(boolean durable);
@@ -110,17 +110,17 @@ final class LogIo {
         return cause;
     }
 
-    /// Whether anything new may be written.
+    /// Returns whether anything new may be written.
     boolean canWrite() {
         return state == TierState.SERVING;
     }
 
-    /// Whether blocks may be read.
+    /// Returns whether blocks may be read.
     boolean canRead() {
         return state == TierState.SERVING || state == TierState.READ_ONLY;
     }
 
-    /// Whether writing has ended for good.
+    /// Returns whether writing has ended for good.
     boolean isWritingHalted() {
         return state != TierState.SERVING && state != TierState.OPENING;
     }
@@ -192,12 +192,12 @@ final class LogIo {
         return others.size();
     }
 
-    /// Whether nothing waits and nothing is on its way, syncs that were not begun included.
+    /// Returns whether nothing waits and nothing is in flight, syncs that were not begun included.
     boolean isIdle() {
         return isDeviceIdle() && !syncInFlight && syncWaiters.isEmpty();
     }
 
-    /// Whether no operation waits for the device or is on its way to it.
+    /// Returns whether no operation waits for the device or is in flight.
     boolean isDeviceIdle() {
         return loads.isEmpty() && others.isEmpty() && freeCount == freeTags.length;
     }
@@ -414,7 +414,7 @@ final class LogIo {
         }
     }
 
-    /// What its failure means, and its priority.
+    /// Kind of an operation, with the effect of its failure and its priority.
     private enum OperationType {
         /// A read that a caller waits for.
         LOAD,
@@ -431,9 +431,9 @@ final class LogIo {
         /// Hands it to the device, which may be full.
         final Submitter submitter;
         final OperationType type;
-        /// What a write is for, null for anything else.
+        /// Purpose of a write, null for anything else.
         final @Nullable WriteKind writeKind;
-        /// Of a load or a write.
+        /// Bytes of a load or a write.
         final long bytes;
         final Completion completion;
         /// When the device took it.

@@ -145,7 +145,7 @@ final class LogMount {
             return current;
         }
 
-        /// Whether one is being written.
+        /// Returns whether one is being written.
         boolean isBusy() {
             return busy;
         }

@@ -72,8 +72,8 @@ final class LogRecovery {
         return ended;
     }
 
-    /// What was found. Missing regions must be there, as each is the [RegionPredecessor] of another; for their sake
-    /// others are discarded.
+    /// Returns the entries found. A missing region is known because another names it as its [RegionPredecessor];
+    /// others are discarded for its sake.
     DiskLogStats.Recovered stats() {
         return new DiskLogStats.Recovered(
                 entries, tombstones, invalidEntries, lostEntries, missingRegions, discardedRegions);
@@ -127,8 +127,9 @@ final class LogRecovery {
         }
     }
 
-    /// Where tombstones or newer objects are lost, everything before them may be what they ended. The store may
-    /// forget: none of that is told, and its lives are over, which the footers of its regions say from now on.
+    /// If tombstones or newer objects are lost, they may have ended everything before them. The store may forget:
+    /// it reports none of the earlier entries. Their lives are over, and the footers of their regions say so from
+    /// now on.
     private void checkLostEntries(RegionEntryReader front) {
         lostEntries += discarding ? 0 : front.lostEntries();
         if (!discarding && front.losesReplacingEntries()) {
@@ -136,7 +137,7 @@ final class LogRecovery {
         }
     }
 
-    /// Where a whole region is not found, what is older than it may have been ended by it.
+    /// If a whole region is not found, it may have ended any older entry.
     private void checkPredecessor(RegionEntryReader front) {
         RegionPredecessor before = front.predecessor();
         if (before.isMissing(regionTable.endedEpoch(), epochs)) {

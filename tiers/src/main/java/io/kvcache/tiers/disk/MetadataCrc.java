@@ -9,7 +9,7 @@ import java.util.zip.CRC32C;
 /// Seals a span of metadata with a CRC32C over all of it but the checksum itself.
 final class MetadataCrc {
 
-    /// Where the checksum lies in every kind of page.
+    /// Offset of the checksum in every kind of page.
     static final long OFFSET = 8;
 
     private MetadataCrc() {}
@@ -31,7 +31,7 @@ final class MetadataCrc {
         return span.get(INT32, OFFSET) == compute(span);
     }
 
-    /// Whether nothing was ever written there.
+    /// Returns whether nothing was ever written there.
     static boolean isBlank(MemorySegment span) {
         long last = span.byteSize() - 1;
         return span.get(JAVA_BYTE, last) == 0 && span.asSlice(0, last).mismatch(span.asSlice(1)) < 0;

@@ -107,7 +107,7 @@ final class NamespaceTable {
         return !superblockWriter.isBusy() && waiting.isEmpty();
     }
 
-    /// What the store calls an entry, or null when it does not take the namespace, which it is asked to register.
+    /// Returns the store's block of an entry, or null when the store refuses to register the namespace.
     @Nullable
     TierBlock toTierBlock(DiskEntry entry) {
         int id = toStoreId(entry.namespace());

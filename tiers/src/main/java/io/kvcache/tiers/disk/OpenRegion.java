@@ -51,7 +51,7 @@ final class OpenRegion {
         return epoch;
     }
 
-    /// Whether a group of so many entries, of so many pages without its head, fits before the trailer.
+    /// Returns whether a group of so many entries, of so many pages without its head, fits before the trailer.
     boolean fits(int count, long pages) {
         return pages <= freePages(count);
     }
@@ -80,7 +80,8 @@ final class OpenRegion {
         broken |= !placed.isWritten();
     }
 
-    /// What the groups from the first on take that have been written, without one before them that has not.
+    /// Returns the extent of the groups from the first on that have been written, without one before them that has
+    /// not.
     DurableExtent writtenExtent() {
         while (followed < groups.size() && groups.get(followed).isWritten()) {
             writtenExtent = writtenExtent.plus(groups.get(followed++).batchHeader());
@@ -104,7 +105,7 @@ final class OpenRegion {
         inFlight--;
     }
 
-    /// Whether it may hold entries that replace others.
+    /// Returns whether it may hold entries that replace others.
     boolean mayReplaceEntries() {
         return groups.stream()
                 .anyMatch(placed -> DurableExtent.replacing(placed.batchHeader().entries()) > 0);
@@ -115,7 +116,7 @@ final class OpenRegion {
         return inFlight;
     }
 
-    /// Whether a group failed.
+    /// Returns whether a group failed.
     boolean isBroken() {
         return broken;
     }
@@ -184,7 +185,7 @@ final class OpenRegion {
             waiting.add(full);
         }
 
-        /// Whether there are groups that are found by a trailer alone, and it is not written yet.
+        /// Returns whether there are groups that are found by a trailer alone, and it is not written yet.
         boolean hasBrokenRegion() {
             return waiting.stream().anyMatch(OpenRegion::isBroken);
         }

@@ -5,10 +5,10 @@ import static io.kvcache.tiers.disk.DiskEntry.INT64;
 
 import java.lang.foreign.MemorySegment;
 
-/// What the log knows of one region.
+/// State of one region, as the log knows it.
 final class Region {
 
-    /// What a region is in.
+    /// Phase in the life of a region.
     enum State {
         /// Not looked at yet.
         UNKNOWN,
@@ -20,7 +20,7 @@ final class Region {
         CLOSING,
         /// Holds blocks.
         CLOSED,
-        /// What is kept of it is written elsewhere.
+        /// Its kept entries are being written elsewhere.
         RECLAIMING,
         /// Its places are stale, its footer does not say so yet.
         FREEING,
@@ -63,7 +63,7 @@ final class Region {
         return LogAddress.of(generation, index, page);
     }
 
-    /// Whether what lay at the place still lies there.
+    /// Returns whether the address still names the entry that it was handed out for.
     boolean isCurrent(long address) {
         return address == addressOf(LogAddress.page(address))
                 && switch (state) {
@@ -100,7 +100,7 @@ final class Region {
     ///     later
     record RegionEpoch(long device, int region, long number) {
 
-        /// Where it lies in every kind of page, behind magic, checksum and count.
+        /// Offset of the region epoch in every kind of page, behind magic, checksum and count.
         private static final long NUMBER = 16;
 
         private static final long DEVICE = 24;

@@ -64,7 +64,7 @@ final class RegionEntryReader {
         return region;
     }
 
-    /// Whether all has been read; then the rest may be asked for.
+    /// Returns whether all has been read; then the rest may be asked for.
     boolean isReady() {
         return ready;
     }
@@ -82,12 +82,12 @@ final class RegionEntryReader {
         return torn;
     }
 
-    /// Whether these are known to be all entries of the region.
+    /// Returns whether these are known to be all entries of the region.
     boolean isComplete() {
         return complete;
     }
 
-    /// Whether the footer could be read and does not say that the region is closed.
+    /// Returns whether the footer could be read and does not say that the region is closed.
     boolean isUnclosed() {
         return unclosed;
     }
@@ -97,13 +97,13 @@ final class RegionEntryReader {
         return complete ? 0 : Math.max(0, durableExtent.entries() - foundExtent.entries());
     }
 
-    /// Whether what is lost may have replaced earlier entries by other content, or have buried them.
+    /// Returns whether the lost entries may have replaced earlier entries by other content, or have buried them.
     boolean losesReplacingEntries() {
         boolean known = durableExtent.replacing() != RegionFooter.UNKNOWN;
         return lostEntries() > 0 && (!known || durableExtent.replacing() > foundExtent.replacing());
     }
 
-    /// What the trailer names, unknown when there is none.
+    /// Returns the predecessor that the trailer names, unknown when there is no trailer.
     RegionPredecessor predecessor() {
         return predecessor;
     }
@@ -205,7 +205,7 @@ final class RegionEntryReader {
         private long checksummedBytes;
         private boolean failed;
 
-        /// Where a group is read from.
+        /// Place from which a group is read.
         record Source(LogIo io, RegionTable regionTable, Region region, MemorySegment buffer) {}
 
         /// @param then told those that are whole, in their order

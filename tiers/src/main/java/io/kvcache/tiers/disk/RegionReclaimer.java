@@ -16,20 +16,20 @@ import java.util.List;
 import java.util.Map;
 import java.util.Queue;
 
-/// Makes room: while few regions are free it takes the oldest, offers its entries to the store, writes those
-/// that are kept again, and when that is durable has the region become free. What replaced an entry that is
-/// not kept must be durable by then too: until it is, the entry in this region is the one that was promised.
+/// Frees regions. While few are free, it takes the oldest, offers its entries to the store, and writes the kept
+/// ones again. When those are durable, it marks the region free. The entries that replaced the dropped ones must
+/// be durable by then too: until they are, the entry in this region is the one that was promised.
 ///
-/// Of what is kept as much is read at a time as the memory for it holds; each block is verified, so that rot
-/// is not carried on under a new place.
+/// It reads as many kept entries at a time as its memory holds. Each block is verified, so that rot is not carried
+/// on under a new address.
 ///
-/// What is appended anew or buried, in a group that was begun before the kept entry is with the writer, is not
-/// written again: it would come behind what replaces it, and after a crash it would be the one that counts. It
-/// comes before whatever has not begun by then, because the writer writes what is kept first.
+/// An entry is not written again when its key was appended anew or buried in a group that was begun before the
+/// entry is with the writer. It would come behind its replacement, and would count after a crash. It comes before
+/// every group not begun by then, because the writer writes kept entries first.
 final class RegionReclaimer {
 
-    /// Of a region: what is larger cannot be kept, since it could leave so much unused at the end of the one
-    /// it is written to that nothing is won.
+    /// Divisor of a region: a larger entry cannot be kept. It could leave so much unused at the end of its new
+    /// region that nothing is won.
     private static final int MAX_ENTRY_SHARE = 8;
 
     private enum Phase {
@@ -58,7 +58,7 @@ final class RegionReclaimer {
     private long entriesDropped;
     private long entriesLost;
 
-    /// What tells an entry from all others.
+    /// Key that tells an entry from all others.
     private record EntryKey(long keyHi, long keyLo, int namespaceAndPart) {
         static EntryKey of(DiskEntry entry) {
             return new EntryKey(entry.keyHi(), entry.keyLo(), entry.identity() >>> DiskEntry.FLAG_BITS);
@@ -232,7 +232,7 @@ final class RegionReclaimer {
         private final BitSet kept = new BitSet();
         private int pagesLeft;
 
-        /// What can be kept of a region.
+        /// Limits on the entries kept of a region.
         ///
         /// @param pages of all together
         /// @param maxEntryPages of one
@@ -273,7 +273,7 @@ final class RegionReclaimer {
             return entries.get(index).keyLo();
         }
 
-        /// Where an entry lies.
+        /// Returns the address of an entry.
         @Override
         public long address(int index) {
             return region.addressOf(entries.get(index).page());
@@ -284,8 +284,8 @@ final class RegionReclaimer {
             return region.index();
         }
 
-        /// Whether these are all entries of the region. If its trailer is damaged there may be more, whose places
-        /// will be stale.
+        /// Returns whether these are all entries of the region. If its trailer is damaged there may be more, whose
+        /// addresses will be stale.
         public boolean isComplete() {
             return complete;
         }

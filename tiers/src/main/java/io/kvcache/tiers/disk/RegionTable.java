@@ -56,7 +56,7 @@ final class RegionTable {
         return geometry.regionOffset(region.index()) + (long) page * DiskGeometry.PAGE_BYTES;
     }
 
-    /// Where the footer lies.
+    /// Returns the offset of the footer.
     long footerOffset(Region region) {
         return offset(region, geometry.regionPages() - 1);
     }
@@ -65,12 +65,12 @@ final class RegionTable {
         return new RegionEpoch(deviceId, region.index(), region.epoch());
     }
 
-    /// Whether a page of metadata, which says it is of this life, can lie in this region.
+    /// Returns whether a page of metadata with this epoch can lie in this region.
     boolean isEpochOf(Region region, RegionEpoch epoch) {
         return epoch.device() == deviceId && epoch.region() == region.index();
     }
 
-    /// What the footer of a region says that becomes free now: every life that is given later is higher.
+    /// Returns the epoch for the footer of a region that becomes free now: every later one is higher.
     RegionEpoch lastEpoch(Region region) {
         return new RegionEpoch(deviceId, region.index(), lastEpoch);
     }

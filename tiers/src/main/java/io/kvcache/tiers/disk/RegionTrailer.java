@@ -78,7 +78,7 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
 
         static final RegionPredecessor UNKNOWN = new RegionPredecessor(0, true);
 
-        /// Whether it must be there and is not found.
+        /// Returns whether the region must exist and is not found.
         ///
         /// @param endedEpoch lives up to this one have ended
         /// @param found lives of the regions that were found
@@ -164,7 +164,7 @@ record RegionTrailer(RegionEpoch epoch, List<DiskEntry> entries, long endedEpoch
             return entries >= 0;
         }
 
-        /// What is durable of an open region, or was written to a closed one.
+        /// Returns the durable extent of an open region, or the written one of a closed region.
         DurableExtent durableExtent() {
             return isOpen()
                     ? new DurableExtent(tablePage, tableChecksum, replacing)

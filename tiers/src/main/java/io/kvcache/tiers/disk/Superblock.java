@@ -22,11 +22,11 @@ import java.util.Arrays;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// What a device says of itself: format, geometry, and the namespaces by number.
+/// Self-description of a device: format, geometry, and the namespaces by number.
 ///
-/// There are two copies, and nothing depends on a new one before both have it: a crash in between leaves one
-/// that is whole and knows every namespace in use, and so does damage to either later. The one with the
-/// higher sequence counts.
+/// There are two copies, and nothing depends on a new one before both have it. So a crash in between, or later
+/// damage to either, leaves one that is whole and knows every namespace in use. The one with the higher sequence
+/// counts.
 ///
 /// ```
 ///  0  int64  magic                  8  int32  CRC32C of all that follows and of the magic
@@ -53,8 +53,7 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
         namespaces = List.copyOf(namespaces);
     }
 
-    /// What a span that should be a superblock turned out to be; of two, the one that is named first here
-    /// counts.
+    /// Kind of a span that should be a superblock; of two, the one that is named first here counts.
     enum Kind {
         /// Whole, and of this version.
         INTACT,
@@ -64,13 +63,13 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
         OTHER_VERSION,
         /// Ours once; torn or damaged now.
         DAMAGED,
-        /// Of another format.
+        /// A superblock of another format.
         FOREIGN,
         /// All zeroes.
         BLANK
     }
 
-    /// What one copy turned out to be.
+    /// Result of reading one copy.
     ///
     /// @param superblock there when the kind is INTACT
     /// @param version format version that the span claims, 0 when it claims none

@@ -26,14 +26,14 @@ import org.jspecify.annotations.Nullable;
 
 /// A disk with a faster tier in front of it, as one tier.
 ///
-/// What is written goes to both, and counts once the disk has it; what is read comes from the front if it is
-/// there, else from the disk, and is copied to the front before the store hears of it. Objects go to the disk
-/// alone. What could not be read in front is read from the disk, so nothing is lost with the front. Places, state
-/// and promises are the disk's.
+/// Writes go to both, and count once the disk has them. Reads come from the front if it has the block, else from
+/// the disk, and are copied to the front before the store hears of it. Objects go to the disk alone. A block that
+/// cannot be read in front is read from the disk, so nothing is lost with the front. Addresses, state and promises
+/// are the disk's.
 ///
-/// Of what the front has to give up stays what the store's policy wants most; there is no order of its own beside
-/// the store's. Under a policy that has no measure for that stays what was used since it came there: a second
-/// chance.
+/// When the front must give up blocks, it keeps those that the store's policy wants most; it has no order of its
+/// own beside the store's. Under a policy without scores it keeps the blocks that were used since they came there:
+/// a second chance.
 public final class CachedDiskTier implements Tier {
 
     /// While something is on its way to the front, no one operation waits for the disk longer than this: half of

@@ -196,8 +196,8 @@ final class FrontCacheTier implements TierListener {
         }
     }
 
-    /// Whether something is on its way there. One that failed may stay in use for long,
-    /// with nothing to do about it.
+    /// Returns whether an operation is in flight. A failed tier may stay in use for long, without anything to do
+    /// about it.
     boolean isBusy() {
         Tier present = tier;
         if (present == null) {
@@ -280,7 +280,7 @@ final class FrontCacheTier implements TierListener {
         store.onUsed(block, address);
     }
 
-    /// What it held before counts for nothing: only what goes to the disk in one go with it does.
+    /// Ignored: earlier contents of the front do not count, only blocks written to it together with the disk.
     @Override
     public void onRecovered(TierBlock block, long address) {}
 
@@ -293,7 +293,7 @@ final class FrontCacheTier implements TierListener {
     @Override
     public void onFlushed(long tag, boolean durable) {}
 
-    /// What of a disk is in front of it as well, and where.
+    /// Index of the copies in front of a disk, with their addresses.
     ///
     /// Owned by the tier's thread.
     static final class FrontCopyIndex {
@@ -323,7 +323,7 @@ final class FrontCacheTier implements TierListener {
             }
         }
 
-        /// What lies at a place of the disk has a copy in front.
+        /// Adds the copy in front of a block at an address of the disk.
         void add(long diskAddress, long address) {
             removeByDiskAddress(diskAddress);
             Copy copy = new Copy(diskAddress, address);
@@ -331,7 +331,7 @@ final class FrontCacheTier implements TierListener {
             byAddress.put(address, copy);
         }
 
-        /// Where the copy is, or null when there is none.
+        /// Returns the address of the copy, or null when there is none.
         @Nullable
         Long find(long diskAddress) {
             Copy copy = byDiskAddress.get(diskAddress);
@@ -346,7 +346,7 @@ final class FrontCacheTier implements TierListener {
             }
         }
 
-        /// What lay at a place of the disk does not lie there any more.
+        /// Removes the copy of a block that left its address on the disk.
         void removeByDiskAddress(long diskAddress) {
             Copy copy = byDiskAddress.remove(diskAddress);
             if (copy != null) {

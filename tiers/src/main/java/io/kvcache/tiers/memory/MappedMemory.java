@@ -58,7 +58,7 @@ public final class MappedMemory implements HostMemory {
         return description;
     }
 
-    /// What another process of the same user opens to map the same bytes, if there is such a thing.
+    /// Returns the file that another process of the same user opens to map the same bytes, if there is one.
     public Optional<Path> sharedPath() {
         return Optional.ofNullable(file).map(SharedMemoryFile::path);
     }

@@ -2,7 +2,7 @@ package io.kvcache.tiers.memory;
 
 import java.nio.file.Path;
 
-/// What host memory is made of.
+/// Kind of host memory.
 ///
 /// @param backing where the pages come from, and so which processes can map them
 /// @param hugePages whether to ask for 2 MiB pages
@@ -10,7 +10,7 @@ import java.nio.file.Path;
 ///     refused when it belongs to another user or is open to others
 public record MemoryOptions(Backing backing, HugePages hugePages, Path shmDirectory) {
 
-    /// Where the pages come from.
+    /// Backing of the pages.
     public enum Backing {
         /// Private to this process. The only one that works on every platform.
         ANONYMOUS,
@@ -22,7 +22,7 @@ public record MemoryOptions(Backing backing, HugePages hugePages, Path shmDirect
         SHM_FILE
     }
 
-    /// Whether to ask for transparent huge pages.
+    /// Use of transparent huge pages.
     public enum HugePages {
         /// Asks, and does without where the kernel refuses.
         AUTO,

@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any thread may reserve.
 public final class NamedMemorySource implements HostMemorySource {
 
-    /// What the store calls the memory that values lie in.
+    /// The store's name for the memory of values.
     private static final String SLOTS = "slots";
 
     private static final int O_RDWR = 2;
@@ -160,14 +160,14 @@ public final class NamedMemorySource implements HostMemorySource {
         }
     }
 
-    /// Whether an open file is the one of the name: a process that found it before it was locked took it for a
-    /// leftover.
+    /// Returns whether an open file is still the one of the name. Another process that found it before it was
+    /// locked may have taken it for a leftover, and replaced it.
     private boolean named(int descriptor) throws IOException {
         Object open = Files.getAttribute(Path.of("/proc/self/fd/" + descriptor), "fileKey");
         return Objects.equals(open, currentFileKey());
     }
 
-    /// What file has the name; null when none has.
+    /// Returns the identity of the file that has the name; null when none has.
     private @Nullable Object currentFileKey() throws IOException {
         try {
             return Files.getAttribute(path, "fileKey", LinkOption.NOFOLLOW_LINKS);

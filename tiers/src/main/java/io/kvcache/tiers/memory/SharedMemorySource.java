@@ -28,10 +28,10 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any, but for [#publish].
 public final class SharedMemorySource implements HostMemorySource {
 
-    /// What a store calls the memory that values lie in.
+    /// The store's name for the memory of values.
     private static final String SLOTS = "slots";
 
-    /// What a store calls the memory of its index and its records.
+    /// The store's name for the memory of its index and its records.
     private static final String RECORDS = "records";
 
     private final Path folder;

@@ -90,7 +90,7 @@ final class ShmDirectoryLock implements AutoCloseable {
         return wanted.failed(folder + " belongs to another store that runs; name another");
     }
 
-    /// Whether a locked file is the one of this name.
+    /// Returns whether a locked file is the one of this name.
     private static boolean isCurrentFile(FileChannel locked, Path name) throws IOException {
         long bytes = ThreadLocalRandom.current().nextLong(1, MAX_LOCK_FILE_BYTES);
         locked.truncate(0).write(ByteBuffer.allocate(1), bytes - 1);

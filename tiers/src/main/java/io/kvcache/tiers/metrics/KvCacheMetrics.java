@@ -194,7 +194,7 @@ public final class KvCacheMetrics implements MeterBinder {
             return distinct.contains(own) || (distinct.size() < MAX_LABELS && distinct.add(own)) ? own : OTHER;
         }
 
-        /// Whether this label is bound for the first time.
+        /// Returns whether this label is bound for the first time.
         synchronized boolean markBound(Label label) {
             return bound.add(label);
         }

@@ -5,7 +5,7 @@ import static java.util.Map.entry;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// What the meters of a store count, a line each, which is the text after `# HELP`; and their units.
+/// Help texts and units of a store's meters. A help text is one line, the one after `# HELP`.
 final class MeterMetadata {
 
     private static final Map<String, String> DESCRIPTIONS = Map.ofEntries(

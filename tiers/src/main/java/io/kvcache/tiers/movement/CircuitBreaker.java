@@ -12,9 +12,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Whether a tier is there, and what happens when it fails: its blocks are forgotten, it is closed once
-/// nothing is on its way, and opened again after a while that doubles with each failure. Owned by the
-/// mover's thread, but for what says otherwise.
+/// Availability of a tier. After a failure its blocks are forgotten, and it is closed once nothing is in flight.
+/// It is opened again after a pause that doubles with each failure. Owned by the tier worker's thread, unless a
+/// method says otherwise.
 final class CircuitBreaker {
 
     private static final Logger LOG = System.getLogger(CircuitBreaker.class.getName());
@@ -145,13 +145,12 @@ final class CircuitBreaker {
         probeAt = nowNanos + backoff.currentNanos();
     }
 
-    /// Whether what the tier holds is not to be had any more, though it may still tell of it. The mover's
-    /// thread.
+    /// Returns whether the tier's contents are lost, though it may still report them. The tier worker's thread.
     boolean isContentLost() {
         return contentsDropped;
     }
 
-    /// What the tier holds is not to be had any more.
+    /// Reports the contents of the tier as lost, and its recovery as ended.
     private void dropContents() {
         if (!contentsDropped) {
             contentsDropped = true;

@@ -149,7 +149,7 @@ final class LoadPump {
         }
     }
 
-    /// Whether so much is on its way that writes have to wait.
+    /// Returns whether so much is in flight that writes have to wait.
     boolean isBusy() {
         return inFlightCount >= limits.maxReadsDuringWrites() || held != null;
     }

@@ -15,7 +15,7 @@ final class ReadThroughput {
 
     private static final int MAX_RUN_READS = 64;
 
-    /// What is kept of all before when a run is added: the last 32 runs count for two thirds.
+    /// Weight that earlier runs keep when a run is added: the last 32 runs count for two thirds.
     private static final double DECAY = 1 - 1.0 / 32;
 
     private volatile LinearModel model = new LinearModel(0, 0);

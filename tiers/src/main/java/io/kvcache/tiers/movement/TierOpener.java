@@ -6,7 +6,7 @@ import io.kvcache.core.tier.TierListener;
 /// Opens a tier, the first time and after it was taken out.
 public interface TierOpener {
 
-    /// What the tier is called, open or not.
+    /// Returns the name of the tier, open or not.
     String name();
 
     /// Begins to open it.

@@ -49,7 +49,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     private final Object restoring = new Object();
     private final Set<Runnable> recoveryListeners = Collections.synchronizedSet(new LinkedHashSet<>());
 
-    /// Whether [#isRecovering] has any: what every acquire asks.
+    /// True if any tier is recovering; every acquire reads it for [#isRecovering].
     private volatile boolean anyRecovering;
 
     /// One tier to move to and from.
@@ -64,9 +64,9 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
     }
 
-    /// What is written.
+    /// Settings of writes to the tiers.
     ///
-    /// @param maxWaitingBytes that may wait to be written
+    /// @param maxWaitingBytes most bytes that may wait to be written
     /// @param maxBlockBytes a larger block is not written
     /// @param gain what one use of a block saves in units of what its write costs, for
     ///     [AdmissionKind#VALUE]
@@ -123,7 +123,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return movers.get(disk).tick(clock.nanos(), waitNanos);
     }
 
-    /// Whether nothing is on its way to or from a tier.
+    /// Returns whether nothing is in flight to or from a tier.
     public boolean isIdle(int disk) {
         return movers.get(disk).isIdle();
     }
@@ -281,12 +281,12 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         movers.get(disk).close();
     }
 
-    /// What goes on, by tier.
+    /// Returns the transfers of each tier.
     public List<TierTransferStats> stats() {
         return movers.stream().map(TierWorker::stats).toList();
     }
 
-    /// Whether a tier has more to tell of what it held before.
+    /// Returns whether a tier has more to report of its contents from before.
     public boolean isRecovering() {
         return anyRecovering;
     }
@@ -396,8 +396,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
         }
 
-        /// Whether all that was to be written was, and all tiers have made durable what they were given; once
-        /// it has ended.
+        /// Returns whether all queued writes were done, and all tiers have made them durable; valid once the flush
+        /// has ended.
         public boolean isDurable() {
             return tierPort.unwrittenCount() == unwritten
                     && tiers != null

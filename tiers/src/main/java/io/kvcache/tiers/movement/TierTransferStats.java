@@ -12,11 +12,11 @@ import java.util.stream.IntStream;
 import java.util.stream.LongStream;
 import org.HdrHistogram.AtomicHistogram;
 
-/// What goes on between host memory and one tier.
+/// Transfers between host memory and one tier.
 ///
-/// @param name of the tier
+/// @param name name of the tier
 /// @param cause why the tier cannot do more than it does; empty while it can do all
-/// @param tier what it has done since it was last opened
+/// @param tier counters of the tier since it was last opened
 /// @param opened how often it was opened
 /// @param readsWaiting loads that wait to be handed to it
 /// @param readsUnderWay loads on their way
@@ -52,7 +52,7 @@ public record TierTransferStats(
     public record Latency(
             long count, long sumMicros, long p50Micros, long p99Micros, long maxMicros, List<Long> within) {
 
-        /// What `within` counts by: 1, 2, 5, 10 from 10 µs to 50 s.
+        /// Upper bounds of the buckets of `within`: 1, 2, 5, 10 from 10 µs to 50 s.
         public static final List<Long> BOUNDS_MICROS = LongStream.iterate(10, decade -> decade * 10)
                 .limit(7)
                 .flatMap(decade -> LongStream.of(decade, 2 * decade, 5 * decade))

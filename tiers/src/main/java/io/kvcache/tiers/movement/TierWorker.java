@@ -40,7 +40,7 @@ public final class TierWorker implements TierListener {
     private final WorkerListener workerListener;
     private volatile @Nullable Thread driver;
 
-    /// What a mover needs of the store around it.
+    /// Parts of the store that a tier worker needs.
     ///
     /// @param disk number of the tier in the store
     /// @param opener opens the tier, the first time and after a failure
@@ -108,7 +108,7 @@ public final class TierWorker implements TierListener {
         return done;
     }
 
-    /// Whether nothing is on its way or waiting to be moved.
+    /// Returns whether nothing is in flight or waiting to be moved.
     public boolean isIdle() {
         Tier tier = circuitBreaker.currentTier();
         return loadPump.isIdle() && writePump.isIdle() && flushPump.isIdle() && (tier == null || tier.isIdle());
@@ -154,7 +154,7 @@ public final class TierWorker implements TierListener {
         return loadPump.inFlightCount() + loadPump.waiting();
     }
 
-    /// What goes on. Any thread.
+    /// Returns the transfers of this tier. Any thread.
     public TierTransferStats stats() {
         Tier tier = circuitBreaker.currentTier();
         return new TierTransferStats(
@@ -175,7 +175,8 @@ public final class TierWorker implements TierListener {
                 writePump.budgetSpent());
     }
 
-    /// What was on its way to a tier that is gone will not be told any more.
+    /// Ends all operations that were in flight to a tier that is gone: their outcomes will not be reported any
+    /// more.
     void onTierAbandoned() {
         loadPump.failInFlight();
         writePump.rejectAll();

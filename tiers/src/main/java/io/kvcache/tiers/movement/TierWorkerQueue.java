@@ -10,15 +10,15 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// What other threads ask of a [TierWorker].
+/// Requests of other threads to a [TierWorker].
 ///
-/// **Threads.** Any may add; the mover takes.
+/// **Threads.** Any may add; the tier worker takes.
 public final class TierWorkerQueue {
 
     private final Queue<Load> demanded = new ConcurrentLinkedQueue<>();
     private final Queue<Load> prefetches = new ConcurrentLinkedQueue<>();
 
-    /// What of [#prefetches] is still to come from there: others were wanted meanwhile, and moved up.
+    /// Loads of [#prefetches] that are still to come from there. The others were wanted meanwhile, and moved up.
     private final Map<Integer, Load> pendingPrefetches = new ConcurrentHashMap<>();
 
     private final Queue<CompletableFuture<Boolean>> flushes = new ConcurrentLinkedQueue<>();
@@ -28,10 +28,10 @@ public final class TierWorkerQueue {
     static final class Load {
 
         final int record;
-        /// Whether it goes on though no caller waits for it.
+        /// True if it continues though no caller waits for it.
         final boolean wanted;
         final long sinceNanos;
-        /// What the tier is asked for, from when it is asked on; owned by the mover.
+        /// The read given to the tier, from then on; owned by the tier worker.
         @Nullable
         TierRead read;
 
@@ -41,7 +41,7 @@ public final class TierWorkerQueue {
             this.sinceNanos = sinceNanos;
         }
 
-        /// What the tier is asked for.
+        /// Returns the read given to the tier.
         TierRead read() {
             return Objects.requireNonNull(read);
         }

@@ -23,7 +23,7 @@ public final class WriteBudget {
         day = new Bucket(bytesPerDay, TimeUnit.DAYS.toNanos(1));
     }
 
-    /// Whether something may be written now.
+    /// Returns whether something may be written now.
     boolean canWrite(long nowNanos) {
         return second.canWrite(nowNanos) && day.canWrite(nowNanos);
     }

@@ -100,8 +100,8 @@ final class WritePump {
         return done;
     }
 
-    /// What is written while the burial of a namespace is on its way would be buried too, if that failed
-    /// and were told again.
+    /// Returns whether a tombstone of the namespace is in flight. Blocks written meanwhile would be buried too, if
+    /// that failed and were sent again.
     private boolean isNamespaceDropInFlight() {
         return !inFlightTombstones.isEmpty()
                 && inFlightTombstones.values().stream().anyMatch(Tombstone::isNamespace);
@@ -141,7 +141,7 @@ final class WritePump {
         };
     }
 
-    /// What the tier has not taken yet is on its way as well: it is pinned.
+    /// Updates the count of writes in flight. Records that the tier has not taken yet count too: they are pinned.
     private void updateInFlightCount() {
         inFlightCount = inFlight.size() + (held == null ? 0 : 1);
     }
@@ -172,7 +172,7 @@ final class WritePump {
         unsyncedTombstones.headMap(taken, true).clear();
     }
 
-    /// Whether so many burials wait for a flush that one should come by itself.
+    /// Returns whether so many tombstones wait for a flush that one should start by itself.
     boolean needsFlush() {
         return unsyncedTombstones.size() >= MAX_UNSYNCED_TOMBSTONES;
     }
@@ -246,7 +246,7 @@ final class WritePump {
             writable.set(disk, can ? 1 : 0);
         }
 
-        /// Whether any tier can be written to.
+        /// Returns whether any tier can be written to.
         boolean isAnyWritable() {
             for (int disk = 0; disk < limits.length; disk++) {
                 if (writable.get(disk) == 1) {

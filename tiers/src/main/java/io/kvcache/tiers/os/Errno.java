@@ -48,7 +48,7 @@ public enum Errno {
         return number;
     }
 
-    /// Whether a call returned this error, in the convention of [Libc#call].
+    /// Returns whether a call returned this error, in the convention of [Libc#call].
     public boolean isResult(long result) {
         return result == -number;
     }

@@ -77,7 +77,7 @@ public final class Libc {
         }
     }
 
-    /// Whether this machine has the call.
+    /// Returns whether this machine has the function.
     public boolean supports(LibcFunction libcFunction) {
         return handles.containsKey(libcFunction);
     }
@@ -113,7 +113,7 @@ public final class Libc {
         return handle;
     }
 
-    /// What [#call] would return for a function that returned `returned` and left its errno in `state`.
+    /// Returns the value of [#call] for a function that returned `returned` and left its errno in `state`.
     public static long result(MemorySegment state, long returned) {
         return returned == -1 ? -(int) ERRNO.get(state, 0L) : returned;
     }
@@ -179,7 +179,7 @@ public final class Libc {
         }
     }
 
-    /// What came of reserving space for a file.
+    /// Outcome of reserving space for a file.
     ///
     /// @param reservedBytes how far it got, from the start of the file
     /// @param result 0 when all is reserved, otherwise the negated errno of the call that failed

@@ -172,11 +172,11 @@ final class FaultInjector {
         return Objects.requireNonNull(pending.segment(), "no segment");
     }
 
-    /// What a disk with a volatile cache may still lose: for each page written since it was last made durable, the
-    /// bytes it had before.
+    /// Bytes that a disk with a volatile cache may still lose: for each page written since it was last made
+    /// durable, its content before.
     ///
-    /// A sync covers what was written before it was queued, not what was written since; so each sync begins a new
-    /// generation, and its end makes all older ones durable.
+    /// A sync covers the writes before it was queued, not those since. So each sync begins a new generation, and
+    /// its end makes all older ones durable.
     private static final class UnflushedPages {
 
         private static final int SECTOR_BYTES = 512;
@@ -227,7 +227,7 @@ final class FaultInjector {
             Set<Long> kept = new HashSet<>();
             for (Generation generation : newestFirst) {
                 generation.before().forEach((page, old) -> {
-                    // Where a later write arrived, what this generation did is no longer there to lose.
+                    // A later write has replaced this generation's write here, so this one cannot be lost.
                     if (!kept.contains(page)) {
                         int sectors = random.nextInt(ALIGNMENT / SECTOR_BYTES + 1);
                         int keptBytes = random.nextBoolean() ? ALIGNMENT * random.nextInt(2) : sectors * SECTOR_BYTES;

@@ -43,7 +43,7 @@ public record FaultRates(Map<Fault, Double> probabilities, int maxLatencyTicks) 
         return probabilities.getOrDefault(fault, 0.0);
     }
 
-    /// What a [FaultyDevice] does to an operation.
+    /// Effect of a [FaultyDevice] on an operation.
     public enum Fault {
         /// A read ends with EIO, and its target is full of junk.
         READ_ERROR,

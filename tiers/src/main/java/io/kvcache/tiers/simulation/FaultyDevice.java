@@ -55,9 +55,9 @@ public final class FaultyDevice implements BlockDevice {
         }
     }
 
-    /// What it works on, and the tag that comes back.
+    /// Range of an operation, and the tag that comes back.
     ///
-    /// @param covered what a sync makes durable, for [FaultInjector.UnflushedPages]
+    /// @param covered generation that a sync makes durable, for [FaultInjector.UnflushedPages]
     record OperationRange(long offset, long length, long tag, long covered) {}
 
     /// @param below a device without another user
