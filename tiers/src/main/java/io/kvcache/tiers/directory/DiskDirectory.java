@@ -204,7 +204,6 @@ public final class DiskDirectory implements AutoCloseable {
     }
 
     /// Checks of a directory, without changing anything. Each throws a [DiskDirectoryException].
-    /// [DiskDirectoryException].
     ///
     /// @param folder the directory
     /// @param file the file of the tier in it

@@ -119,8 +119,8 @@ public record DiskLogConfig(
         /// Returns the bytes of blocks that may be alive on a device, each block in whole pages, so that
         /// reclaiming always finds dead ones.
         ///
-        /// The rest is the open region, the regions kept free, the tables, and a reserve. The larger the reserve,
-        /// the less of a region is still alive when its turn comes, and the less is written again.
+        /// The rest is the open region, the regions kept free, the tables, and a reserve. The larger the
+        /// reserve, the less of a region is still alive when its turn comes, and the less is written again.
         ///
         /// @param reservePercent 0 to 90
         public long liveBytes(DiskGeometry geometry, int reservePercent) {
