@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.server.ServerBuildBenchmark;
-import io.kvcache.bench.suite.Build;
+import io.kvcache.bench.suite.RunnableBuild;
 import io.kvcache.bench.suite.BuildComparison;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
@@ -90,8 +90,8 @@ final class BuildComparisonCommand implements Callable<Integer> {
         if (pairs < MIN_PAIRS) {
             io.printError("fewer than " + MIN_PAIRS + " pairs decide nothing: chance makes cells slower");
         }
-        Build other = Build.locate(older);
-        Build ours = newer == null ? Build.running() : Build.locate(newer);
+        RunnableBuild other = RunnableBuild.locate(older);
+        RunnableBuild ours = newer == null ? RunnableBuild.running() : RunnableBuild.locate(newer);
         BuildComparison comparison = new BuildComparison(other, ours, pairs, io::printError);
         boolean ok = true;
         for (Map.Entry<BuildBenchmark, Set<String>> each : chosen.entrySet()) {

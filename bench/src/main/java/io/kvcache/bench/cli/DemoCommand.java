@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
 import com.sun.management.OperatingSystemMXBean;
-import io.kvcache.bench.demo.Demo;
+import io.kvcache.bench.demo.ReplayDemo;
 import io.kvcache.bench.demo.DemoReport;
 import io.kvcache.bench.demo.DemoReport.DemoJson;
 import io.kvcache.bench.demo.DemoReport.DemoResult;
@@ -81,7 +81,7 @@ final class DemoCommand implements Callable<Integer> {
         if (gpu) {
             return demoGpu();
         }
-        Demo.Settings settings = settings();
+        ReplayDemo.Settings settings = settings();
         PrintWriter out = io.out();
         if (!json) {
             out.println(DemoReport.heading(Version.text(), hostBytes()));
@@ -94,7 +94,7 @@ final class DemoCommand implements Callable<Integer> {
         read.partialBlockRemark().ifPresent(remark -> io.err().println("kvcache: " + remark));
         DemoResult result;
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            result = new Demo(read, settings, progressLine::update).run();
+            result = new ReplayDemo(read, settings, progressLine::update).run();
         }
         if (json) {
             io.printJson(DemoJson.of(result));
@@ -114,7 +114,7 @@ final class DemoCommand implements Callable<Integer> {
         return result.passed() ? 0 : 1;
     }
 
-    private Demo.Settings settings() {
+    private ReplayDemo.Settings settings() {
         return io.check(() -> {
             long blockBytes = ByteSizeText.parse(bytes).bytes();
             if (blocks < 1 || blockBytes > MAX_BYTES / blocks) {
@@ -122,7 +122,7 @@ final class DemoCommand implements Callable<Integer> {
                         + ": the demo takes from 1 block to 1 GiB in all; replay --bytes takes more");
             }
             TraceSource.parse(source());
-            return new Demo.Settings(source(), title(), CAPACITIES, blocks, (int) blockBytes);
+            return new ReplayDemo.Settings(source(), title(), CAPACITIES, blocks, (int) blockBytes);
         });
     }
 

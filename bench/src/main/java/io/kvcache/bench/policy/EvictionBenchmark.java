@@ -1,6 +1,6 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.core.policy.EvictionPolicy;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
@@ -48,14 +48,14 @@ public class EvictionBenchmark {
     private int chainLength = 1;
 
     private ChainRecords records = new ChainRecords(1, 1);
-    private EvictionPolicy policy = Baselines.ofParameter(kind).create(records);
+    private EvictionPolicy policy = PolicyParameter.parse(kind).create(records);
     private Random random = new Random(1);
 
     /// Fills all records.
     @Setup(Level.Trial)
     public void fill() {
         records = new ChainRecords(RECORDS, chainLength);
-        policy = Baselines.ofParameter(kind).create(records);
+        policy = PolicyParameter.parse(kind).create(records);
         random = new Random(1);
         for (int record = 0; record < RECORDS; record++) {
             records.admit(policy, record);

@@ -1,6 +1,6 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.core.policy.EvictionPolicy;
 import java.util.Random;
 import java.util.concurrent.TimeUnit;
@@ -52,7 +52,7 @@ public class PolicyCostBenchmark {
     private int labels;
 
     private ChainRecords records = new ChainRecords(1, 1);
-    private EvictionPolicy policy = Baselines.ofParameter(kind).create(records);
+    private EvictionPolicy policy = PolicyParameter.parse(kind).create(records);
     private Random random = new Random(1);
     private final int[] victims = new int[BATCH];
 
@@ -60,7 +60,7 @@ public class PolicyCostBenchmark {
     @Setup(Level.Trial)
     public void fill() {
         records = new ChainRecords(RECORDS, BATCH);
-        policy = Baselines.ofParameter(kind).create(records);
+        policy = PolicyParameter.parse(kind).create(records);
         random = new Random(1);
         for (int record = 0; record < RECORDS; record++) {
             records.admit(policy, record);

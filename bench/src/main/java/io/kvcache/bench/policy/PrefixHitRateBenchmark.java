@@ -1,6 +1,6 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
@@ -80,7 +80,7 @@ public class PrefixHitRateBenchmark {
     /// The whole trace.
     @Benchmark
     public long replay(HitCounts hitCounts) {
-        HitTotals totals = new PolicyReplay(Baselines.ofParameter(kind)).run(forest, blocks, 0);
+        HitTotals totals = new PolicyReplay(PolicyParameter.parse(kind)).run(forest, blocks, 0);
         hitCounts.hits += totals.blockHits();
         hitCounts.accesses += totals.blockAccesses();
         return totals.blockHits();

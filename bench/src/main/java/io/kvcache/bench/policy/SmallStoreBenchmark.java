@@ -1,6 +1,6 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.PolicyState;
 import java.util.Random;
@@ -71,7 +71,7 @@ public class SmallStoreBenchmark {
         policies = new EvictionPolicy[tenants];
         random = new Random(1);
         for (int tenant = 0; tenant < tenants; tenant++) {
-            policies[tenant] = Baselines.ofParameter(kind).create(records, state);
+            policies[tenant] = PolicyParameter.parse(kind).create(records, state);
         }
         for (int record = 0; record < records.capacity(); record++) {
             EvictionPolicy policy = policies[record / (CHAINS * CHAIN)];

@@ -1,6 +1,6 @@
 package io.kvcache.bench.replay;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.S3Fifo;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.EvictionPolicyFactory;
@@ -41,7 +41,7 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
     /// S3-FIFO's ghosts are as many as the cache has blocks, as its paper says. Importance has a memory
     /// of its own.
     private static int ghosts(EvictionPolicyFactory kind, int nodes, int blocks) {
-        return kind.equals(Baselines.S3_FIFO) ? Math.min(nodes, blocks) : nodes;
+        return kind instanceof S3Fifo.Factory ? Math.min(nodes, blocks) : nodes;
     }
 
     /// One pass of a trace over one policy instance.

@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
 import io.kvcache.bench.server.PipelineBenchmark.PipelinedClient;
-import io.kvcache.bench.suite.Build;
+import io.kvcache.bench.suite.RunnableBuild;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import java.io.IOException;
 import java.time.Duration;
@@ -51,7 +51,7 @@ public final class ServerBuildBenchmark implements BuildBenchmark {
 
     @Override
     public Map<String, Double> measurePair(
-            Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
+            RunnableBuild older, RunnableBuild newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
             throws IOException, InterruptedException {
         progress.accept("starting and warming both servers");
         Map<String, Double> ratios = new LinkedHashMap<>();

@@ -1,6 +1,6 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.suite.Build;
+import io.kvcache.bench.suite.RunnableBuild;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
@@ -30,7 +30,7 @@ public final class ServerProcess implements AutoCloseable {
     ///
     /// @param hostBytes for values
     static ServerProcess startCurrent(long hostBytes) throws IOException, InterruptedException {
-        Build build = Build.shippedServer();
+        RunnableBuild build = RunnableBuild.shippedServer();
         List<String> command = withoutAotCache(build.classPath());
         command.addAll(1, build.aotFlags());
         return startServe("KVCache", command, build.mainClass(), hostBytes);
@@ -40,7 +40,7 @@ public final class ServerProcess implements AutoCloseable {
     /// fits only one build and would favour it.
     ///
     /// @param hostBytes for values
-    static ServerProcess startBuild(Build build, long hostBytes) throws IOException, InterruptedException {
+    static ServerProcess startBuild(RunnableBuild build, long hostBytes) throws IOException, InterruptedException {
         return startServe(build.name(), withoutAotCache(build.classPath()), build.mainClass(), hostBytes);
     }
 

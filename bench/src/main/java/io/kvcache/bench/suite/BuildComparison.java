@@ -20,7 +20,7 @@ import java.util.stream.Collectors;
 ///
 /// @param count pairs a cell and run
 /// @param progress told what is about to run
-public record BuildComparison(Build older, Build newer, int count, Consumer<String> progress) {
+public record BuildComparison(RunnableBuild older, RunnableBuild newer, int count, Consumer<String> progress) {
 
     /// What a suite came to.
     ///
@@ -156,7 +156,7 @@ public record BuildComparison(Build older, Build newer, int count, Consumer<Stri
         ///     does not have
         /// @throws IOException when a build cannot be run
         Map<String, Double> measurePair(
-                Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
+                RunnableBuild older, RunnableBuild newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
                 throws IOException, InterruptedException;
     }
 }

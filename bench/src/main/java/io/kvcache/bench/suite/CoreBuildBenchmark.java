@@ -59,7 +59,7 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
 
     @Override
     public Map<String, Double> measurePair(
-            Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
+            RunnableBuild older, RunnableBuild newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
             throws IOException {
         Map<String, Double> ratios = new LinkedHashMap<>();
         for (Map.Entry<String, JmhRun> cell : forks.entrySet()) {
@@ -77,7 +77,7 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
     }
 
     /// The median time of an invocation; empty when the build has no such benchmark.
-    private static OptionalDouble nanos(Build build, JmhRun jmhRun) throws IOException {
+    private static OptionalDouble nanos(RunnableBuild build, JmhRun jmhRun) throws IOException {
         Path result = Files.createTempFile("kvcache-pairs", ".json");
         try {
             ProcessOutput output = ProcessRunner.run(
@@ -100,7 +100,7 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
         }
     }
 
-    private static List<String> command(Build build, JmhRun jmhRun, Path result) {
+    private static List<String> command(RunnableBuild build, JmhRun jmhRun, Path result) {
         List<String> command = new ArrayList<>(
                 List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Djmh.ignoreLock=true"));
         command.addAll(JmhRunner.JVM_ARGUMENTS.stream()

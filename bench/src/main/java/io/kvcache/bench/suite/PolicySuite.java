@@ -1,6 +1,6 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
@@ -25,7 +25,7 @@ import java.util.Map;
 final class PolicySuite {
 
     private static final List<EvictionPolicyFactory> HIT_POLICIES =
-            List.of(PolicyKind.LRU, Baselines.LFU_DA, PolicyKind.IMPORTANCE);
+            List.of(PolicyKind.LRU, PolicyParameter.parse("LFU_DA"), PolicyKind.IMPORTANCE);
     private static final List<String> PERCENTS = List.of("3", "11");
 
     private static final List<String> TENANTS = List.of("1", "20");
@@ -93,18 +93,18 @@ final class PolicySuite {
 
     private static MetricSource small(String title, String tenants, String labels, EvictionPolicyFactory kind) {
         Map<String, String> parameters =
-                Map.of("kind", Baselines.parameter(kind), "tenants", tenants, "labels", labels);
+                Map.of("kind", PolicyParameter.format(kind), "tenants", tenants, "labels", labels);
         return MetricSource.nanosPer(title, 1, new JmhRun("SmallStoreBenchmark.touch", 1, parameters));
     }
 
     private static MetricSource nanos(String title, String benchmark, String labels, EvictionPolicyFactory kind) {
         return MetricSource.nanosPer(
-                title, 1, new JmhRun(benchmark, 1, Map.of("kind", Baselines.parameter(kind), "labels", labels)));
+                title, 1, new JmhRun(benchmark, 1, Map.of("kind", PolicyParameter.format(kind), "labels", labels)));
     }
 
     private static MetricSource replace(String title, EvictionPolicyFactory kind) {
         return MetricSource.nanosPer(
-                title, 1, new JmhRun(REPLACE, 1, Map.of("kind", Baselines.parameter(kind), "chainLength", "16")));
+                title, 1, new JmhRun(REPLACE, 1, Map.of("kind", PolicyParameter.format(kind), "chainLength", "16")));
     }
 
     private static BenchmarkSpec hitBenchmarks(EvictionPolicyFactory kind, String percent, String trace) {
@@ -140,7 +140,7 @@ final class PolicySuite {
         return new JmhRun(
                 "PrefixHitRateBenchmark.replay",
                 1,
-                Map.of("kind", Baselines.parameter(kind), "percent", percent, "trace", trace));
+                Map.of("kind", PolicyParameter.format(kind), "percent", percent, "trace", trace));
     }
 
     private static double bound(String percent, String trace) {

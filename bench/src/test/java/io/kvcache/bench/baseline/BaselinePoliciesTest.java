@@ -19,7 +19,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenFifo_whenTheFirstIsUsed_thenItStillGoesFirst() {
-        TreeStore store = filled(Baselines.ofParameter("FIFO"), 4);
+        TreeStore store = filled(PolicyParameter.parse("FIFO"), 4);
         store.use(0);
         assertThat(drain(store)).containsExactly(0, 1, 2, 3);
     }
@@ -33,7 +33,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenLfu_whenUsesDiffer_thenTheLeastUsedGoesFirst() {
-        TreeStore store = filled(Baselines.LFU_DA, 3);
+        TreeStore store = filled(PolicyParameter.parse("LFU_DA"), 3);
         store.use(0);
         store.use(0);
         store.use(1);
@@ -42,7 +42,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenLfu_whenGuessesAreNotRead_thenTheyCountForNothing() {
-        for (EvictionPolicyFactory kind : List.of(Baselines.LFU_DA, Baselines.ofParameter("GDSF"))) {
+        for (EvictionPolicyFactory kind : List.of(PolicyParameter.parse("LFU_DA"), PolicyParameter.parse("GDSF"))) {
             FlatCache cache = new FlatCache(kind, 4, 2);
             for (int i = 0; i < 5; i++) {
                 cache.prefetchUnused(9);
@@ -58,7 +58,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenLfu_whenVictimsHadManyUses_thenNewcomersStartAbove() {
-        TreeStore store = filled(Baselines.LFU_DA, 3);
+        TreeStore store = filled(PolicyParameter.parse("LFU_DA"), 3);
         for (int i = 0; i < 9; i++) {
             store.use(0);
             store.use(1);
@@ -74,7 +74,7 @@ final class BaselinePoliciesTest {
     @Test
     void givenGdsf_whenUsesAreEqual_thenTheCheapestToComputeGoesFirst() {
         TreeStore store = new TreeStore(200);
-        store.addClass(Baselines.ofParameter("GDSF").create(store));
+        store.addClass(PolicyParameter.parse("GDSF").create(store));
         for (int record = 0; record < 100; record++) {
             store.admit(record, record - 1, 0);
         }
@@ -88,7 +88,7 @@ final class BaselinePoliciesTest {
     @Test
     void givenGdsf_whenTheFirstToComeIsAGuess_thenSizesAreRelativeToIt() {
         TreeStore store = new TreeStore(2);
-        store.addClass(Baselines.ofParameter("GDSF").create(store));
+        store.addClass(PolicyParameter.parse("GDSF").create(store));
         store.prefetch(1, RecordView.NONE, 0);
         store.admit(0, RecordView.NONE, 0);
         assertThat(drain(store)).as("of equals").containsExactly(0, 1);
@@ -96,7 +96,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenSlru_whenScanned_thenTheReusedRecordSurvives() {
-        TreeStore store = filled(Baselines.ofParameter("SLRU"), 10);
+        TreeStore store = filled(PolicyParameter.parse("SLRU"), 10);
         store.use(0);
         for (int record = 1; record < 10; record++) {
             assertThat(store.evict(0)).isEqualTo(record);
@@ -107,7 +107,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenSlru_whenAGuessIsReadOnce_thenItIsOnProbation() {
-        TreeStore store = guessed(Baselines.ofParameter("SLRU"), 10);
+        TreeStore store = guessed(PolicyParameter.parse("SLRU"), 10);
         store.use(0);
         scan(store, 1, 10);
         assertThat(store.evict(0)).as("one use").isEqualTo(0);
@@ -115,7 +115,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenSlru_whenAGuessIsReadAgain_thenItIsProtected() {
-        TreeStore store = guessed(Baselines.ofParameter("SLRU"), 10);
+        TreeStore store = guessed(PolicyParameter.parse("SLRU"), 10);
         store.use(0);
         store.use(0);
         scan(store, 1, 10);
@@ -125,7 +125,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenSieve_whenAGuessIsReadOnce_thenTheHandTakesIt() {
-        TreeStore store = guessed(Baselines.ofParameter("SIEVE"), 4);
+        TreeStore store = guessed(PolicyParameter.parse("SIEVE"), 4);
         store.use(0);
         scan(store, 1, 4);
         assertThat(store.evict(0))
@@ -135,7 +135,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenSieve_whenAGuessIsReadAgain_thenTheHandSparesIt() {
-        TreeStore store = guessed(Baselines.ofParameter("SIEVE"), 4);
+        TreeStore store = guessed(PolicyParameter.parse("SIEVE"), 4);
         store.use(0);
         store.use(0);
         scan(store, 1, 4);
@@ -144,7 +144,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenSieve_whenAGuessIsDemotedAndReadOnce_thenThatIsItsFirstUse() {
-        TreeStore store = guessed(Baselines.ofParameter("SIEVE"), 4);
+        TreeStore store = guessed(PolicyParameter.parse("SIEVE"), 4);
         store.demote(0);
         store.use(0);
         scan(store, 1, 4);
@@ -153,7 +153,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenSieve_whenTheHandPasses_thenUsedRecordsStayAndTheFirstUnusedGoes() {
-        TreeStore store = filled(Baselines.ofParameter("SIEVE"), 4);
+        TreeStore store = filled(PolicyParameter.parse("SIEVE"), 4);
         store.use(0);
         store.use(2);
         assertThat(store.evict(0)).isEqualTo(1);
@@ -163,7 +163,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenS3Fifo_whenScanned_thenRecordsUsedTwiceSurviveInMain() {
-        TreeStore store = filled(Baselines.ofParameter("S3_FIFO"), 20);
+        TreeStore store = filled(PolicyParameter.parse("S3_FIFO"), 20);
         store.use(0);
         store.use(0);
         for (int record = 1; record < 20; record++) {
@@ -175,7 +175,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsReadTwice_thenThatIsOneUseAgain() {
-        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
+        TreeStore store = guessed(PolicyParameter.parse("S3_FIFO"), 20);
         store.use(0);
         store.use(0);
         scan(store, 1, 20);
@@ -184,7 +184,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsDemotedAndReadTwice_thenThatIsOneUseAgain() {
-        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
+        TreeStore store = guessed(PolicyParameter.parse("S3_FIFO"), 20);
         store.demote(0);
         store.use(0);
         store.use(0);
@@ -194,7 +194,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsPinnedAtItsTurn_thenItStaysAGuess() {
-        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
+        TreeStore store = guessed(PolicyParameter.parse("S3_FIFO"), 20);
         store.pin(0, true);
         scan(store, 1, 2);
         store.pin(0, false);
@@ -206,7 +206,7 @@ final class BaselinePoliciesTest {
 
     @Test
     void givenS3Fifo_whenAGuessIsReadThreeTimes_thenItSurvivesInMain() {
-        TreeStore store = guessed(Baselines.ofParameter("S3_FIFO"), 20);
+        TreeStore store = guessed(PolicyParameter.parse("S3_FIFO"), 20);
         for (int i = 0; i < 3; i++) {
             store.use(0);
         }
@@ -220,7 +220,7 @@ final class BaselinePoliciesTest {
         assertThat(EvictionPolicies.names()).isEqualTo("lru, fifo, lfu-da, gdsf, slru, s3-fifo, sieve, importance");
         for (EvictionPolicyFactory kind : EvictionPolicies.all()) {
             assertThat(EvictionPolicies.find(kind.commandName())).contains(kind);
-            assertThat(Baselines.ofParameter(Baselines.parameter(kind))).isEqualTo(kind);
+            assertThat(PolicyParameter.parse(PolicyParameter.format(kind))).isEqualTo(kind);
             assertThat(kind.source()).isNotBlank();
         }
         assertThat(EvictionPolicies.find("random")).isEmpty();

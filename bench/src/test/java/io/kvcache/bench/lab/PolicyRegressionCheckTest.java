@@ -3,7 +3,7 @@ package io.kvcache.bench.lab;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
@@ -61,7 +61,7 @@ final class PolicyRegressionCheckTest {
         for (double share : SHARES) {
             int blocks = (int) Math.max(1, Math.round(share * forest.nodeCount()));
             ReplayComparison.Outcome own = comparison.run(new PolicyReplay(PolicyKind.IMPORTANCE), blocks);
-            ReplayComparison.Outcome lfuDa = comparison.run(new PolicyReplay(Baselines.LFU_DA), blocks);
+            ReplayComparison.Outcome lfuDa = comparison.run(new PolicyReplay(PolicyParameter.parse("LFU_DA")), blocks);
             Margin margin = new Margin(
                     trace.name(),
                     share,

@@ -4,7 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
-import io.kvcache.bench.baseline.Baselines;
+import io.kvcache.bench.baseline.PolicyParameter;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
@@ -70,7 +70,7 @@ final class ReferenceValuesTest {
         "synthetic, 200000, .6396",
     })
     void givenPublishedTrace_whenReplayed_thenLfuWithinTwoThousandths(String trace, int blocks, double expected) {
-        assertThat(ratio(new PolicyReplay(Baselines.LFU_DA), forest(trace), blocks))
+        assertThat(ratio(new PolicyReplay(PolicyParameter.parse("LFU_DA")), forest(trace), blocks))
                 .isCloseTo(expected, within(.002));
     }
 

@@ -26,8 +26,8 @@ import org.junit.jupiter.api.io.TempDir;
 
 class BuildComparisonTest {
 
-    private static final Build OLD = new Build("old", "old.jar", "Main");
-    private static final Build NEW = new Build("new", "new.jar", "Main");
+    private static final RunnableBuild OLD = new RunnableBuild("old", "old.jar", "Main");
+    private static final RunnableBuild NEW = new RunnableBuild("new", "new.jar", "Main");
 
     @Test
     void givenSpeedsThatScatterAlike_whenCompared_thenNoCellIsSlower() throws Exception {
@@ -90,7 +90,7 @@ class BuildComparisonTest {
 
     @Test
     void givenNoBuild_whenLookedFor_thenItSaysWhatAPlaceIs(@TempDir Path folder) {
-        assertThatThrownBy(() -> Build.locate(folder))
+        assertThatThrownBy(() -> RunnableBuild.locate(folder))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(folder.toString())
                 .hasMessageContaining("./kvcache build");
@@ -107,10 +107,10 @@ class BuildComparisonTest {
         manifest.getMainAttributes().put(Attributes.Name.MAIN_CLASS, "a.Main");
         new JarOutputStream(Files.newOutputStream(one), manifest).close();
 
-        assertThat(Build.locate(folder).classPath())
+        assertThat(RunnableBuild.locate(folder).classPath())
                 .isEqualTo(jar.toRealPath() + File.pathSeparator + library.toRealPath());
-        assertThat(Build.locate(folder).mainClass()).isEqualTo(Kvcache.class.getName());
-        assertThat(Build.locate(one)).isEqualTo(new Build(one.toString(), one.toString(), "a.Main"));
+        assertThat(RunnableBuild.locate(folder).mainClass()).isEqualTo(Kvcache.class.getName());
+        assertThat(RunnableBuild.locate(one)).isEqualTo(new RunnableBuild(one.toString(), one.toString(), "a.Main"));
     }
 
     private static BuildComparison.SuiteComparison compare(ScatteredBenchmark trial)
@@ -144,7 +144,7 @@ class BuildComparisonTest {
 
         @Override
         public Map<String, Double> measurePair(
-                Build older, Build newer, boolean newFirst, Set<String> cells, Consumer<String> progress) {
+                RunnableBuild older, RunnableBuild newer, boolean newFirst, Set<String> cells, Consumer<String> progress) {
             Map<String, Double> ratios = new LinkedHashMap<>();
             for (String cell : cellNames()) {
                 if (cells.contains(cell)) {

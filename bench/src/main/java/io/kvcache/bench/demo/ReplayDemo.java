@@ -24,7 +24,7 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /// Replays one trace at several capacities by metadata, and at one of them through the real store with real bytes.
-public final class Demo {
+public final class ReplayDemo {
 
     private final Trace trace;
     private final Settings settings;
@@ -40,7 +40,7 @@ public final class Demo {
     public record Settings(String trace, String traceTitle, List<Integer> capacities, int realBlocks, int blockBytes) {}
 
     /// @param progress is told what is going on
-    public Demo(Trace trace, Settings settings, Consumer<String> progress) {
+    public ReplayDemo(Trace trace, Settings settings, Consumer<String> progress) {
         this.trace = trace;
         this.settings = settings;
         this.progress = progress;

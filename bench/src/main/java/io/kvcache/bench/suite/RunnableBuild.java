@@ -17,7 +17,7 @@ import java.util.jar.Manifest;
 /// @param name for tables and messages
 /// @param classPath all jars of the command line, with the path separator between them
 /// @param mainClass of the command line
-public record Build(String name, String classPath, String mainClass) {
+public record RunnableBuild(String name, String classPath, String mainClass) {
 
     private static final String BENCH_MAIN = "io.kvcache.bench.cli.Kvcache";
     private static final String SERVER_MAIN = "io.kvcache.server.cli.Kvcache";
@@ -26,28 +26,28 @@ public record Build(String name, String classPath, String mainClass) {
     private static final List<String> BUILD_DIRECTORIES = List.of(".kvcache/run/bench", "bench/target", ".kvcache/run");
 
     /// The build that this code comes from.
-    public static Build running() {
-        return new Build("this build", System.getProperty("java.class.path"), BENCH_MAIN);
+    public static RunnableBuild running() {
+        return new RunnableBuild("this build", System.getProperty("java.class.path"), BENCH_MAIN);
     }
 
     /// The server as it ships, where the launcher has it beside the jar of this code; else the build that this code
     /// comes from.
-    public static Build shippedServer() throws IOException {
+    public static RunnableBuild shippedServer() throws IOException {
         Path first = Path.of(running().classPath().split(File.pathSeparator, 2)[0]);
         Path folder = first.toAbsolutePath().resolveSibling("../server").normalize();
         List<String> jars = jars(folder, "kvcache-server-*.jar");
         // As the launcher writes it: what was rehearsed fits no other class path.
         return jars.size() == 1 && Files.isDirectory(folder.resolve("lib"))
-                ? new Build("KVCache", jars.getFirst() + File.pathSeparator + folder.resolve("lib") + "/*", SERVER_MAIN)
+                ? new RunnableBuild("KVCache", jars.getFirst() + File.pathSeparator + folder.resolve("lib") + "/*", SERVER_MAIN)
                 : running();
     }
 
     /// The build in a checkout that was built, or in one jar, which has the server alone.
     ///
     /// @throws IOException when nothing that can run is there
-    public static Build locate(Path place) throws IOException {
+    public static RunnableBuild locate(Path place) throws IOException {
         if (Files.isRegularFile(place)) {
-            return new Build(place.toString(), place.toAbsolutePath().toString(), mainClass(place));
+            return new RunnableBuild(place.toString(), place.toAbsolutePath().toString(), mainClass(place));
         }
         for (String inside : BUILD_DIRECTORIES) {
             Path folder = place.resolve(inside);
@@ -55,7 +55,7 @@ public record Build(String name, String classPath, String mainClass) {
             List<String> libraries = jars(folder.resolve("lib"), "*.jar");
             if (!jars.isEmpty() && !libraries.isEmpty()) {
                 jars.addAll(libraries);
-                return new Build(place.toString(), String.join(File.pathSeparator, jars), BENCH_MAIN);
+                return new RunnableBuild(place.toString(), String.join(File.pathSeparator, jars), BENCH_MAIN);
             }
         }
         throw new IOException(place + " holds no build: neither a jar nor a checkout in which ./kvcache build was run");
