@@ -1,6 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.capture.CaptureReplay;
+import io.kvcache.bench.store.CaptureReplay;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.cli.ByteSizeText;

@@ -1,10 +1,8 @@
 package io.kvcache.bench.cli;
 
 import com.sun.management.OperatingSystemMXBean;
-import io.kvcache.bench.demo.ReplayDemo;
-import io.kvcache.bench.demo.DemoReport;
-import io.kvcache.bench.demo.DemoReport.DemoJson;
-import io.kvcache.bench.demo.DemoReport.DemoResult;
+import io.kvcache.bench.cli.DemoReport.DemoJson;
+import io.kvcache.bench.cli.DemoReport.DemoResult;
 import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;

@@ -1,6 +1,6 @@
 package io.kvcache.bench.gpu;
 
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import io.kvcache.gpu.driver.CopyBatch;
 import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;

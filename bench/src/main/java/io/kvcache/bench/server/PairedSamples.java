@@ -1,6 +1,6 @@
 package io.kvcache.bench.server;
 
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.MetricSource;
@@ -23,8 +23,8 @@ final class PairedSamples {
 
     /// @param against what the reference is of
     BenchResult toResult(MetricSpec metricSpec, String against, Threshold threshold) {
-        double value = Median.of(values, each -> each);
-        double reference = Median.of(references, each -> each);
+        double value = Median.of(values);
+        double reference = Median.of(references);
         BenchmarkSpec benchmarkSpec = new BenchmarkSpec(
                 metricSpec.name(),
                 metricSpec.text(),
@@ -32,7 +32,7 @@ final class PairedSamples {
                 new MetricSource.ConstantMetric("KVCache", () -> value),
                 new MetricSource.ConstantMetric(against, () -> reference),
                 threshold);
-        return new BenchResult(benchmarkSpec, value, reference, Median.of(ratios, each -> each), values.size(), "");
+        return new BenchResult(benchmarkSpec, value, reference, Median.of(ratios), values.size(), "");
     }
 
     /// Of several ratios, as ratios are averaged.

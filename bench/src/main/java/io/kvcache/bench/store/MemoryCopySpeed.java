@@ -1,6 +1,6 @@
 package io.kvcache.bench.store;
 
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Random;

@@ -1,4 +1,5 @@
-/// Replay through the real store with real bytes: every byte that comes back is checked.
+/// Replays traces through the real store with real bytes, and checks every byte that comes back. Replays too the traces
+/// that a running server recorded, over stores of other sizes and policies.
 @NullMarked
 package io.kvcache.bench.store;
 

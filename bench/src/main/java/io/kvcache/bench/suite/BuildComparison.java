@@ -1,6 +1,6 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;

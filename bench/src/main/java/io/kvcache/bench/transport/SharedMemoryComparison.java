@@ -2,7 +2,7 @@ package io.kvcache.bench.transport;
 
 import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import io.kvcache.bench.transport.SharedMemoryComparison.SharedMemoryAccess;
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 import io.kvcache.bench.transport.TransferMeter.TransferStats;
@@ -129,8 +129,8 @@ public final class SharedMemoryComparison {
                 transferSpec,
                 TransferMeter.median(own),
                 TransferMeter.median(other),
-                Median.of(ratios, ratio -> ratio),
-                Median.of(micros, each -> each));
+                Median.of(ratios),
+                Median.of(micros));
     }
 
     /// One use of shared memory, beside a bare copy of as many bytes.

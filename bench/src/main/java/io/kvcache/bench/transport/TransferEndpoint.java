@@ -2,7 +2,7 @@ package io.kvcache.bench.transport;
 
 import com.sun.management.OperatingSystemMXBean;
 import com.sun.management.ThreadMXBean;
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import io.kvcache.bench.transport.TransferMeter.TransferStats;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;

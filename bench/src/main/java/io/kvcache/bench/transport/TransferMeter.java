@@ -1,6 +1,6 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 import java.io.IOException;
 import java.time.Duration;

@@ -1,7 +1,7 @@
 package io.kvcache.bench.transport;
 
 import io.kvcache.bench.server.ServerProcess;
-import io.kvcache.bench.stats.Median;
+import io.kvcache.bench.Median;
 import io.kvcache.bench.transport.BaselineAeron.BaselineAeronClient;
 import io.kvcache.bench.transport.BaselineTcp.BaselineTcpClient;
 import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
@@ -245,7 +245,7 @@ public final class TransportComparison {
                     own.getLast().moves().gigabytes() / other.getLast().moves().gigabytes());
         }
         return new TransportResult(
-                transferSpec, moves(own), moves(other), Median.of(ratios, ratio -> ratio), costs(own), costs(other));
+                transferSpec, moves(own), moves(other), Median.of(ratios), costs(own), costs(other));
     }
 
     private static TransferStats moves(List<TransferEndpoint.RoundResult> rounds) {

@@ -1,17 +1,15 @@
-package io.kvcache.bench.stats;
+package io.kvcache.bench;
 
 import java.util.Arrays;
 import java.util.Collection;
 import java.util.function.ToDoubleFunction;
 
-/// The median: the middle of the sorted values, or the mean of the middle two.
+/// The median: the middle of the sorted values, or the mean of the middle two. All measurements use this one.
 public final class Median {
 
     private Median() {}
 
-    /// The middle of sorted values; of an even number, the mean of the middle two.
-    ///
-    /// @param values at least one
+    /// Returns the median of at least one value.
     public static double of(double... values) {
         double[] sorted = values.clone();
         Arrays.sort(sorted);
@@ -19,7 +17,12 @@ public final class Median {
         return sorted.length % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
     }
 
-    /// The median of one figure of several results, at least one.
+    /// Returns the median of at least one value.
+    public static double of(Collection<Double> values) {
+        return of(values, Double::doubleValue);
+    }
+
+    /// Returns the median of one figure of at least one result.
     public static <T> double of(Collection<T> results, ToDoubleFunction<? super T> figure) {
         return of(results.stream().mapToDouble(figure).toArray());
     }

@@ -1,4 +1,4 @@
-package io.kvcache.bench.capture;
+package io.kvcache.bench.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
@@ -7,7 +7,6 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.bench.opaque.LmcacheReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.store.TraceChains;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.BlockTable;

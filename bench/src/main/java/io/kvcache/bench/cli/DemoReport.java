@@ -1,4 +1,4 @@
-package io.kvcache.bench.demo;
+package io.kvcache.bench.cli;
 
 import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
@@ -11,7 +11,7 @@ import java.util.Locale;
 
 /// The demo's result on one screen.
 @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
-public final class DemoReport {
+final class DemoReport {
 
     private static final ModelPreset MODEL = ModelPreset.LLAMA_3_8B;
 
@@ -21,13 +21,13 @@ public final class DemoReport {
     private final PrintWriter out;
     private final DemoResult result;
 
-    public DemoReport(PrintWriter out, DemoResult result) {
+    DemoReport(PrintWriter out, DemoResult result) {
         this.out = out;
         this.result = result;
     }
 
     /// The machine and the version, before anything has run.
-    public static String heading(String version, long hostBytes) {
+    static String heading(String version, long hostBytes) {
         return format(
                 "KVCache %s  JDK %d  %d cores  host %.1f GiB",
                 version,
@@ -37,7 +37,7 @@ public final class DemoReport {
     }
 
     /// Prints the result.
-    public void print() {
+    void print() {
         scale();
         table();
         findings();
@@ -219,7 +219,7 @@ public final class DemoReport {
     /// @param doubled hits of LRU at twice that capacity
     /// @param survival of a process with a disk tier that was killed
     /// @param copyGigabytesPerSecond memory copy of the same block size in this run
-    public record DemoResult(
+    record DemoResult(
             String traceTitle,
             Trace.Totals totals,
             int blockBytes,
@@ -233,20 +233,20 @@ public final class DemoReport {
             double copyGigabytesPerSecond) {
 
         /// Copies the rows.
-        public DemoResult {
+        DemoResult {
             rows = List.copyOf(rows);
         }
 
         /// One capacity.
-        public record Row(int blocks, HitTotals lru, HitTotals best, HitTotals belady) {}
+        record Row(int blocks, HitTotals lru, HitTotals best, HitTotals belady) {}
 
         /// Whether no byte was wrong and no promise was broken.
-        public boolean passed() {
+        boolean passed() {
             return real.check().passed() && survival.passed();
         }
 
         /// Percentage points that doubling the memory would add to the tokens reused.
-        public double doublingGainPoints() {
+        double doublingGainPoints() {
             return 100 * (doubled.tokenHitRatio() - real.totals().tokenHitRatio());
         }
     }

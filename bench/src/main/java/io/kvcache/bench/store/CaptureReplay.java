@@ -1,6 +1,5 @@
-package io.kvcache.bench.capture;
+package io.kvcache.bench.store;
 
-import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;

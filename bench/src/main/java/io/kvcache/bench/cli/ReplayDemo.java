@@ -1,7 +1,7 @@
-package io.kvcache.bench.demo;
+package io.kvcache.bench.cli;
 
 import io.kvcache.bench.crash.CrashReplay;
-import io.kvcache.bench.demo.DemoReport.DemoResult;
+import io.kvcache.bench.cli.DemoReport.DemoResult;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
@@ -24,7 +24,7 @@ import java.util.List;
 import java.util.function.Consumer;
 
 /// Replays one trace at several capacities by metadata, and at one of them through the real store with real bytes.
-public final class ReplayDemo {
+final class ReplayDemo {
 
     private final Trace trace;
     private final Settings settings;
@@ -37,10 +37,10 @@ public final class ReplayDemo {
     /// @param realBlocks capacity of the run with real bytes
     /// @param blockBytes real bytes of a block
     /// @param trace as `--trace` takes it
-    public record Settings(String trace, String traceTitle, List<Integer> capacities, int realBlocks, int blockBytes) {}
+    record Settings(String trace, String traceTitle, List<Integer> capacities, int realBlocks, int blockBytes) {}
 
     /// @param progress is told what is going on
-    public ReplayDemo(Trace trace, Settings settings, Consumer<String> progress) {
+    ReplayDemo(Trace trace, Settings settings, Consumer<String> progress) {
         this.trace = trace;
         this.settings = settings;
         this.progress = progress;
@@ -50,7 +50,7 @@ public final class ReplayDemo {
     /// Runs everything; takes some ten seconds.
     ///
     /// @throws IOException when the process with the disk tier fails
-    public DemoResult run() throws IOException {
+    DemoResult run() throws IOException {
         StoreReplayResult real = replayStore();
         double copy = MemoryCopySpeed.gigabytesPerSecond(settings.blockBytes());
         List<Candidate> candidates =
