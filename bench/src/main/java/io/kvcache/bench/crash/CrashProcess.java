@@ -2,6 +2,7 @@ package io.kvcache.bench.crash;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.kvcache.bench.ChildProcess;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.file.Files;
@@ -36,7 +37,7 @@ final class CrashProcess implements AutoCloseable {
     /// Starts the main method of a class, with the JDK and the class path of this process.
     static CrashProcess start(Class<?> program, List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add(ChildProcess.java());
         command.addAll(List.of("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"));
         command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path")));
         command.add(program.getName());

@@ -75,28 +75,34 @@ final class PipelineBenchmark implements ServerBenchmark {
         /// Each request asks for another key.
         private static final int STRIDE = 7919;
 
-        /// A small request, and how long its reply is.
+        /// A small request, with the length of its reply.
         enum SmallRequest {
-            EXISTS("*2\r\n$6\r\nEXISTS\r\n$16\r\n%s\r\n", ":1\r\n".length()),
-            GET("*2\r\n$3\r\nGET\r\n$16\r\n%s\r\n", "$64\r\n".length() + 64 + 2),
-            SET("*3\r\n$3\r\nSET\r\n$16\r\n%s\r\n$64\r\n" + "v".repeat(64) + "\r\n", "+OK\r\n".length());
+            EXISTS(":1\r\n".length()),
+            GET("$64\r\n".length() + VALUE_BYTES + 2),
+            SET("+OK\r\n".length());
 
-            private final String form;
+            private static final String VALUE = "v".repeat(VALUE_BYTES);
+
             private final int replyBytes;
 
-            SmallRequest(String form, int replyBytes) {
-                this.form = form;
+            SmallRequest(int replyBytes) {
                 this.replyBytes = replyBytes;
+            }
+
+            private String command(String key) {
+                return this == SET
+                        ? RespConnection.command(name(), key, VALUE)
+                        : RespConnection.command(name(), key);
             }
         }
 
-        private final RawSocket rawSocket;
+        private final RespConnection connection;
         private final SmallRequest request;
         private final ByteBuffer[] batches;
 
         /// @param keys asked for, from 0 on; all of them exist, with values of 64 bytes
         PipelinedClient(int port, SmallRequest request, int keys) throws IOException {
-            rawSocket = new RawSocket(port, DEPTH * request.replyBytes);
+            connection = new RespConnection(port, DEPTH * request.replyBytes);
             this.request = request;
             batches = new ByteBuffer[keys / DEPTH];
             for (int i = 0; i < batches.length; i++) {
@@ -108,7 +114,7 @@ final class PipelineBenchmark implements ServerBenchmark {
             StringBuilder text = new StringBuilder();
             for (int i = 0; i < DEPTH; i++) {
                 int key = Math.floorMod((number * DEPTH + i) * STRIDE, keys);
-                text.append(request.form.replace("%s", ValueClient.keyName(key)));
+                text.append(request.command(ValueClient.keyName(key)));
             }
             byte[] bytes = text.toString().getBytes(StandardCharsets.US_ASCII);
             return ByteBuffer.allocateDirect(bytes.length).put(bytes).flip();
@@ -116,13 +122,13 @@ final class PipelineBenchmark implements ServerBenchmark {
 
         @Override
         public void roundTrip(int key) throws IOException {
-            rawSocket.send(batches[key % batches.length].rewind());
-            rawSocket.skip((long) DEPTH * request.replyBytes);
+            connection.send(batches[key % batches.length].rewind());
+            connection.skip((long) DEPTH * request.replyBytes);
         }
 
         @Override
         public void close() throws IOException {
-            rawSocket.close();
+            connection.close();
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.server;
 
+import io.kvcache.bench.ChildProcess;
 import io.kvcache.bench.suite.RunnableBuild;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
@@ -9,7 +10,6 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.TimeUnit;
 
 /// A server in a process of its own, at a port that was free just before its start.
 public final class ServerProcess implements AutoCloseable {
@@ -17,10 +17,10 @@ public final class ServerProcess implements AutoCloseable {
     private static final Path REDIS = Path.of("/usr/bin/redis-server");
 
     private final String name;
-    private final Process process;
+    private final ChildProcess process;
     private final int port;
 
-    private ServerProcess(String name, Process process, int port) {
+    private ServerProcess(String name, ChildProcess process, int port) {
         this.name = name;
         this.process = process;
         this.port = port;
@@ -62,7 +62,7 @@ public final class ServerProcess implements AutoCloseable {
         command.addAll(List.of(BaselineServer.class.getName(), Integer.toString(port)));
         ServerProcess started = start("bare responder", port, command);
         try {
-            RawSocket.awaitListening(port).close();
+            RespConnection.awaitListening(port).close();
             return started;
         } catch (IOException | InterruptedException failed) {
             started.close();
@@ -73,7 +73,7 @@ public final class ServerProcess implements AutoCloseable {
     /// Returns a command for this JVM with the flags that the launcher gave it, without those of the AOT cache.
     private static List<String> withoutAotCache(String classPath) {
         List<String> command = new ArrayList<>();
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
+        command.add(ChildProcess.java());
         command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
         command.removeIf(flag -> flag.startsWith("-XX:AOT") || flag.startsWith("-Xlog:aot"));
         command.addAll(List.of("-cp", classPath));
@@ -116,20 +116,19 @@ public final class ServerProcess implements AutoCloseable {
     }
 
     private static ServerProcess start(String name, int port, List<String> command) throws IOException {
-        Process process = new ProcessBuilder(command)
+        ProcessBuilder silent = new ProcessBuilder(command)
                 .redirectOutput(ProcessBuilder.Redirect.DISCARD)
-                .redirectError(ProcessBuilder.Redirect.DISCARD)
-                .start();
-        return new ServerProcess(name, process, port);
+                .redirectError(ProcessBuilder.Redirect.DISCARD);
+        return new ServerProcess(name, new ChildProcess(silent), port);
     }
 
     private void awaitPong() throws IOException, InterruptedException {
         try {
-            RawSocket.awaitPong(port);
+            RespConnection.awaitPong(port);
         } catch (IOException failed) {
-            String ended = process.isAlive() ? "does not answer" : "ended with " + process.exitValue();
+            String state = process.state();
             close();
-            throw new IOException(name + " at port " + port + " " + ended + ": " + failed.getMessage(), failed);
+            throw new IOException(name + " at port " + port + " " + state + ": " + failed.getMessage(), failed);
         } catch (InterruptedException failed) {
             close();
             throw failed;
@@ -153,19 +152,11 @@ public final class ServerProcess implements AutoCloseable {
 
     /// Of its process.
     public long processId() {
-        return process.pid();
+        return process.handle().pid();
     }
 
     @Override
     public void close() {
-        process.destroy();
-        try {
-            if (!process.waitFor(10, TimeUnit.SECONDS)) {
-                process.destroyForcibly();
-            }
-        } catch (InterruptedException stopped) {
-            process.destroyForcibly();
-            Thread.currentThread().interrupt();
-        }
+        process.terminate();
     }
 }

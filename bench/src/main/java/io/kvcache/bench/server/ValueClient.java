@@ -12,13 +12,13 @@ final class ValueClient implements BenchClient {
 
     private static final int KEY_DIGITS = 12;
 
-    private final RawSocket rawSocket;
+    private final RespConnection connection;
     private final ByteBuffer value;
     private final int bytes;
     private final boolean write;
 
     ValueClient(int port, int bytes, boolean write) throws IOException {
-        rawSocket = new RawSocket(port, Math.min(bytes, CHUNK_BYTES));
+        connection = new RespConnection(port, Math.min(bytes, CHUNK_BYTES));
         this.bytes = bytes;
         this.write = write;
         value = ByteBuffer.allocateDirect(Math.min(bytes, CHUNK_BYTES));
@@ -39,34 +39,34 @@ final class ValueClient implements BenchClient {
         }
     }
 
-    /// Has the server forget all keys.
+    /// Deletes all keys of the server.
     void flushAll() throws IOException {
-        rawSocket.send("FLUSHDB\r\n");
-        rawSocket.expect("+OK\r\n");
+        connection.send(RespConnection.command("FLUSHDB"));
+        connection.expect("+OK\r\n");
     }
 
-    /// Sets a value of another size than usual, but no larger.
+    /// Sets a value that may be smaller than usual, but not larger.
     void setValue(int key, int length) throws IOException {
-        rawSocket.send("*3\r\n$3\r\nSET\r\n$16\r\n" + keyName(key) + "\r\n$" + length + "\r\n");
+        connection.send(RespConnection.setHead(keyName(key), length));
         for (int left = length; left > 0; left -= value.limit()) {
-            rawSocket.send(value.clear().limit(Math.min(left, value.capacity())));
+            connection.send(value.clear().limit(Math.min(left, value.capacity())));
         }
-        rawSocket.send("\r\n");
-        rawSocket.expect("+OK\r\n");
+        connection.send("\r\n");
+        connection.expect("+OK\r\n");
     }
 
-    /// Gets a value of any size; answers whether there is one.
+    /// Gets a value of any size. Returns false if the key has none.
     boolean getValue(int key) throws IOException {
-        rawSocket.send("*2\r\n$3\r\nGET\r\n$16\r\n" + keyName(key) + "\r\n");
-        long length = rawSocket.readLength();
+        connection.send(RespConnection.command("GET", keyName(key)));
+        long length = connection.readLength();
         if (length >= 0) {
-            rawSocket.skip(length + 2);
+            connection.skip(length + 2);
         }
         return length >= 0;
     }
 
     @Override
     public void close() throws IOException {
-        rawSocket.close();
+        connection.close();
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.ChildProcess;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.JmhRunner.JmhRun;
@@ -102,7 +103,7 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
 
     private static List<String> command(RunnableBuild build, JmhRun jmhRun, Path result) {
         List<String> command = new ArrayList<>(
-                List.of(Path.of(System.getProperty("java.home"), "bin", "java").toString(), "-Djmh.ignoreLock=true"));
+                List.of(ChildProcess.java(), "-Djmh.ignoreLock=true"));
         command.addAll(JmhRunner.JVM_ARGUMENTS.stream()
                 .filter(argument -> !argument.startsWith("-Xm"))
                 .toList());

@@ -1,6 +1,7 @@
 package io.kvcache.bench.transport;
 
 import com.sun.management.ThreadMXBean;
+import io.kvcache.bench.ChildProcess;
 import io.kvcache.bench.transport.BaselineAeron.BaselineAeronServer;
 import io.kvcache.bench.transport.BaselineTcp.BaselineTcpServer;
 import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
@@ -11,19 +12,15 @@ import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.tcp.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
-import java.io.BufferedReader;
 import java.io.IOException;
-import java.io.InputStreamReader;
 import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
-import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
 /// The server's process: a store of a GiB behind an endpoint, and a bare responder beside it. It ends
@@ -35,14 +32,12 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
     private static final String BASELINE_PREFIX = "bare:";
     private static final String UCX_PREFIX = "ucx:";
 
-    private final Process process;
-    private final BufferedReader output;
+    private final ChildProcess process;
     private final int port;
     private final int barePort;
 
-    private TransportServerProcess(Process process, BufferedReader said, int port, int barePort) {
+    private TransportServerProcess(ChildProcess process, int port, int barePort) {
         this.process = process;
-        this.output = said;
         this.port = port;
         this.barePort = barePort;
     }
@@ -80,7 +75,7 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
 
     private static TransportServerProcess start(List<String> arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                ChildProcess.java(),
                 "--enable-native-access=ALL-UNNAMED",
                 "--sun-misc-unsafe-memory-access=allow",
                 "--add-exports",
@@ -90,17 +85,10 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
                 System.getProperty("java.class.path"),
                 TransportServerProcess.class.getName()));
         command.addAll(arguments);
-        Process process = new ProcessBuilder(command)
-                .redirectError(ProcessBuilder.Redirect.INHERIT)
-                .start();
-        BufferedReader said =
-                new BufferedReader(new InputStreamReader(process.getInputStream(), StandardCharsets.UTF_8));
-        String line = said.readLine();
-        if (line == null) {
-            throw new IOException("the server's process has ended");
-        }
-        String[] ports = line.split(" ", 2);
-        return new TransportServerProcess(process, said, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
+        ChildProcess process =
+                new ChildProcess(new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT));
+        String[] ports = process.awaitFirstLine().split(" ", 2);
+        return new TransportServerProcess(process, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
     }
 
     int port() {
@@ -109,18 +97,12 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
 
     @Override
     public Duration processorTime() {
-        return PeerProcess.ofProcess(process.toHandle()).processorTime();
+        return PeerProcess.ofProcess(process.handle()).processorTime();
     }
 
     @Override
     public long allocatedBytes() throws IOException {
-        process.getOutputStream().write('\n');
-        process.getOutputStream().flush();
-        String line = output.readLine();
-        if (line == null) {
-            throw new IOException("the server's process has ended");
-        }
-        return Long.parseLong(line);
+        return Long.parseLong(process.ask());
     }
 
     int baselinePort() {
@@ -129,15 +111,7 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
 
     @Override
     public void close() throws IOException {
-        process.getOutputStream().close();
-        try {
-            if (!process.waitFor(10, TimeUnit.SECONDS)) {
-                process.destroyForcibly();
-            }
-        } catch (InterruptedException stopped) {
-            process.destroyForcibly();
-            Thread.currentThread().interrupt();
-        }
+        process.closeInput();
     }
 
     /// Serves until its input ends. For each line of input, prints how many heap bytes it has allocated.

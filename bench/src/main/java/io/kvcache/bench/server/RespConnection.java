@@ -10,8 +10,11 @@ import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 
-/// A connection to this machine, with as little as possible between a client and its socket.
-final class RawSocket implements AutoCloseable {
+/// A connection to a RESP server on this machine, with as little as possible between a client and its socket. All
+/// clients of measurements use it, for KVCache and for Redis alike.
+///
+/// **Threads.** For one thread at a time.
+public final class RespConnection implements AutoCloseable {
 
     /// Header and line ends of any reply.
     private static final int FRAMING = 64;
@@ -23,7 +26,7 @@ final class RawSocket implements AutoCloseable {
     private final ByteBuffer in;
 
     /// @param bytes read at once
-    RawSocket(int port, int bytes) throws IOException {
+    public RespConnection(int port, int bytes) throws IOException {
         channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
         in = ByteBuffer.allocateDirect(bytes + FRAMING).limit(0);
@@ -31,20 +34,20 @@ final class RawSocket implements AutoCloseable {
 
     /// Waits until a server takes connections and answers a PING.
     static void awaitPong(int port) throws IOException, InterruptedException {
-        try (RawSocket rawSocket = awaitListening(port)) {
-            rawSocket.send("PING\r\n");
-            rawSocket.expect("+PONG\r\n");
+        try (RespConnection connection = awaitListening(port)) {
+            connection.send(command("PING"));
+            connection.expect("+PONG\r\n");
         }
     }
 
     /// Connects as soon as a server listens at the port.
     ///
     /// @throws IOException when none does within the timeout
-    static RawSocket awaitListening(int port) throws IOException, InterruptedException {
+    static RespConnection awaitListening(int port) throws IOException, InterruptedException {
         long end = System.nanoTime() + CONNECT_TIMEOUT.toNanos();
         while (true) {
             try {
-                return new RawSocket(port, 1);
+                return new RespConnection(port, 1);
             } catch (IOException notYet) {
                 if (System.nanoTime() > end) {
                     throw notYet;
@@ -54,7 +57,28 @@ final class RawSocket implements AutoCloseable {
         }
     }
 
-    void send(String text) throws IOException {
+    /// Returns a command of ASCII words.
+    public static String command(String... words) {
+        StringBuilder command = new StringBuilder(64).append('*').append(words.length);
+        command.append("\r\n");
+        for (String word : words) {
+            appendWord(command, word);
+        }
+        return command.toString();
+    }
+
+    /// Returns a SET up to its value, which must follow with a line end.
+    public static String setHead(String key, int valueBytes) {
+        StringBuilder head = new StringBuilder(64).append("*3\r\n$3\r\nSET\r\n");
+        appendWord(head, key);
+        return head.append('$').append(valueBytes).append("\r\n").toString();
+    }
+
+    private static void appendWord(StringBuilder command, String word) {
+        command.append('$').append(word.length()).append("\r\n").append(word).append("\r\n");
+    }
+
+    public void send(String text) throws IOException {
         send(ByteBuffer.wrap(text.getBytes(StandardCharsets.US_ASCII)));
     }
 
@@ -64,16 +88,30 @@ final class RawSocket implements AutoCloseable {
         }
     }
 
-    /// Takes a text that has to come next.
-    void expect(String text) throws IOException {
-        StringBuilder reply = new StringBuilder();
-        while (reply.length() < text.length()) {
-            reply.append((char) next());
+    /// Reads a text that must come next, and not a byte after it.
+    ///
+    /// @throws IOException if the server sends another text
+    public void expect(String text) throws IOException {
+        for (int i = 0; i < text.length(); i++) {
+            if (!in.hasRemaining()) {
+                in.clear().limit(Math.min(in.capacity(), text.length() - i));
+                read();
+                in.flip();
+            }
+            byte found = in.get();
+            if (found != text.charAt(i)) {
+                in.position(in.position() - 1);
+                throw new IOException("expected " + text.strip() + ", got "
+                        + text.substring(0, i)
+                        + StandardCharsets.US_ASCII.decode(in).toString().strip());
+            }
         }
-        if (!reply.toString().equals(text)) {
-            throw new IOException(
-                    "expected " + text.strip() + ", got " + reply.toString().strip());
-        }
+    }
+
+    /// Returns the socket, for values that go to and from memory of the caller. Nothing was read ahead of it after
+    /// [#expect].
+    public SocketChannel channel() {
+        return channel;
     }
 
     /// Takes the length that goes before a value; negative when there is none.
