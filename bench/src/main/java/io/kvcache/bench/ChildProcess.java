@@ -62,7 +62,8 @@ public final class ChildProcess {
     private String readLine() throws IOException {
         String line = output.readLine();
         if (line == null) {
-            throw new IOException("process " + process.pid() + " has ended, or printed nothing in " + START_SECONDS + " s");
+            throw new IOException(
+                    "process " + process.pid() + " has ended, or printed nothing in " + START_SECONDS + " s");
         }
         return line;
     }

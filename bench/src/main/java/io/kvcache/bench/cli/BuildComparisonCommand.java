@@ -1,12 +1,12 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.server.ServerBuildBenchmark;
-import io.kvcache.bench.suite.RunnableBuild;
 import io.kvcache.bench.suite.BuildComparison;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import io.kvcache.bench.suite.CoreBuildBenchmark;
 import io.kvcache.bench.suite.MachineInfo;
+import io.kvcache.bench.suite.RunnableBuild;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;

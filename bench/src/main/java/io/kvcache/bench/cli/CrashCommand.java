@@ -1,11 +1,11 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.Median;
 import io.kvcache.bench.crash.CrashCost;
 import io.kvcache.bench.crash.CrashTestRunner;
 import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.Median;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;

@@ -1,7 +1,7 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.cli.DemoReport.DemoResult;
+import io.kvcache.bench.crash.CrashReplay;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.HitTotals;

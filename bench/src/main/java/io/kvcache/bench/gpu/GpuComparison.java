@@ -1,7 +1,7 @@
 package io.kvcache.bench.gpu;
 
-import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
 import io.kvcache.bench.Median;
+import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.util.ArrayList;
 import java.util.List;

@@ -90,9 +90,7 @@ final class PipelineBenchmark implements ServerBenchmark {
             }
 
             private String command(String key) {
-                return this == SET
-                        ? RespConnection.command(name(), key, VALUE)
-                        : RespConnection.command(name(), key);
+                return this == SET ? RespConnection.command(name(), key, VALUE) : RespConnection.command(name(), key);
             }
         }
 

@@ -1,8 +1,8 @@
 package io.kvcache.bench.server;
 
 import io.kvcache.bench.server.PipelineBenchmark.PipelinedClient;
-import io.kvcache.bench.suite.RunnableBuild;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
+import io.kvcache.bench.suite.RunnableBuild;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;

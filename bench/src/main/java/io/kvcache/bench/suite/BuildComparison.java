@@ -156,7 +156,11 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
         ///     does not have
         /// @throws IOException when a build cannot be run
         Map<String, Double> measurePair(
-                RunnableBuild older, RunnableBuild newer, boolean newFirst, Set<String> cells, Consumer<String> progress)
+                RunnableBuild older,
+                RunnableBuild newer,
+                boolean newFirst,
+                Set<String> cells,
+                Consumer<String> progress)
                 throws IOException, InterruptedException;
     }
 }

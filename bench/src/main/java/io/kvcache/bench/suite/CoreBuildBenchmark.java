@@ -102,8 +102,7 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
     }
 
     private static List<String> command(RunnableBuild build, JmhRun jmhRun, Path result) {
-        List<String> command = new ArrayList<>(
-                List.of(ChildProcess.java(), "-Djmh.ignoreLock=true"));
+        List<String> command = new ArrayList<>(List.of(ChildProcess.java(), "-Djmh.ignoreLock=true"));
         command.addAll(JmhRunner.JVM_ARGUMENTS.stream()
                 .filter(argument -> !argument.startsWith("-Xm"))
                 .toList());

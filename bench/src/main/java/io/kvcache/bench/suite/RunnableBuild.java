@@ -38,7 +38,8 @@ public record RunnableBuild(String name, String classPath, String mainClass) {
         List<String> jars = jars(folder, "kvcache-server-*.jar");
         // As the launcher writes it: what was rehearsed fits no other class path.
         return jars.size() == 1 && Files.isDirectory(folder.resolve("lib"))
-                ? new RunnableBuild("KVCache", jars.getFirst() + File.pathSeparator + folder.resolve("lib") + "/*", SERVER_MAIN)
+                ? new RunnableBuild(
+                        "KVCache", jars.getFirst() + File.pathSeparator + folder.resolve("lib") + "/*", SERVER_MAIN)
                 : running();
     }
 

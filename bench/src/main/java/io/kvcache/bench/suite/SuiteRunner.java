@@ -1,11 +1,11 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.Median;
 import io.kvcache.bench.disk.DiskBenchDirs;
 import io.kvcache.bench.disk.DiskBenchFixture;
 import io.kvcache.bench.disk.DiskBenchFixture.DiskRunLength;
 import io.kvcache.bench.disk.DiskRun;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
-import io.kvcache.bench.Median;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.JmhRunner.JmhRun;

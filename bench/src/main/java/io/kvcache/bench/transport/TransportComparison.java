@@ -1,7 +1,7 @@
 package io.kvcache.bench.transport;
 
-import io.kvcache.bench.server.ServerProcess;
 import io.kvcache.bench.Median;
+import io.kvcache.bench.server.ServerProcess;
 import io.kvcache.bench.transport.BaselineAeron.BaselineAeronClient;
 import io.kvcache.bench.transport.BaselineTcp.BaselineTcpClient;
 import io.kvcache.bench.transport.TransferEndpoint.PeerProcess;
@@ -244,8 +244,7 @@ public final class TransportComparison {
             ratios.add(
                     own.getLast().moves().gigabytes() / other.getLast().moves().gigabytes());
         }
-        return new TransportResult(
-                transferSpec, moves(own), moves(other), Median.of(ratios), costs(own), costs(other));
+        return new TransportResult(transferSpec, moves(own), moves(other), Median.of(ratios), costs(own), costs(other));
     }
 
     private static TransferStats moves(List<TransferEndpoint.RoundResult> rounds) {

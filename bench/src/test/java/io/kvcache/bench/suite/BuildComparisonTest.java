@@ -144,7 +144,11 @@ class BuildComparisonTest {
 
         @Override
         public Map<String, Double> measurePair(
-                RunnableBuild older, RunnableBuild newer, boolean newFirst, Set<String> cells, Consumer<String> progress) {
+                RunnableBuild older,
+                RunnableBuild newer,
+                boolean newFirst,
+                Set<String> cells,
+                Consumer<String> progress) {
             Map<String, Double> ratios = new LinkedHashMap<>();
             for (String cell : cellNames()) {
                 if (cells.contains(cell)) {
