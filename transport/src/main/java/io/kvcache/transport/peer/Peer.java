@@ -43,6 +43,7 @@ final class Peer implements AutoCloseable {
     final LongAdder missed = new LongAdder();
     final LongAdder replicated = new LongAdder();
     final LongAdder failures = new LongAdder();
+    final LongAdder corrupt = new LongAdder();
 
     /// When a peer that failed is asked again.
     record BackoffSettings(PeerClock clock, long maxBackoffNanos) {}

@@ -6,6 +6,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.remote.RemoteStats;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
@@ -40,7 +41,8 @@ interface PeerCache extends AutoCloseable {
     /// Returns whether the client believes the peer to be connected.
     boolean isConnected();
 
-    /// Returns the number of calls so far that the peer did not answer.
+    /// Returns the number of failures so far: calls that the peer did not answer, and blocks that did not match their
+    /// checksum on arrival.
     long failureCount();
 
     @Override
@@ -81,7 +83,8 @@ interface PeerCache extends AutoCloseable {
 
         @Override
         public long failureCount() {
-            return cache.remoteStats().failed();
+            RemoteStats stats = cache.remoteStats();
+            return stats.failed() + stats.corrupt();
         }
 
         @Override

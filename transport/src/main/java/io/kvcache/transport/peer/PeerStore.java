@@ -20,7 +20,6 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -44,7 +43,6 @@ final class PeerStore implements AutoCloseable {
     private final Cache<BlockKey, Boolean> misses;
     private final Map<BlockKey, SingleFlight> flights = new ConcurrentHashMap<>();
     private final InFlightFetches fetches;
-    private final LongAdder corrupt = new LongAdder();
 
     PeerStore(KvCache local, List<Peer> peers, PeerOptions options, PeerClock clock) {
         this.local = local;
@@ -114,7 +112,7 @@ final class PeerStore implements AutoCloseable {
             PeerCache cache =
                     left > 0 && fetch.isWanted() ? peer.cacheFor(group.chain().namespace()) : null;
             if (cache != null) {
-                int end = fetchFrom(peer, cache, new FetchRequest(fetch, chain, group, at), left);
+                int end = fetchFrom(cache, new FetchRequest(peer, fetch, chain, group, at), left);
                 if (end > at) {
                     return end;
                 }
@@ -127,14 +125,16 @@ final class PeerStore implements AutoCloseable {
         return at;
     }
 
-    private record FetchRequest(InFlightFetches.Fetch fetch, BlockChain chain, BlockGroup group, int at) {}
+    private record FetchRequest(Peer peer, InFlightFetches.Fetch fetch, BlockChain chain, BlockGroup group, int at) {}
 
     /// Fetches blocks of a group from a peer and returns the index after the last one that is local now.
     ///
     /// Returns -1 when the peer failed, or had blocks of which the store could keep none. Neither is a miss.
-    private int fetchFrom(Peer peer, PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
+    /// A peer fails when it brings nothing because it does not answer in time or its block does not match the checksum.
+    private int fetchFrom(PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
+        Peer peer = fetchRequest.peer;
         long start = clock.nanos();
-        long failedBefore = cache.failureCount();
+        long failedBefore = cache.failureCount() + peer.corrupt.sum();
         int at = fetchRequest.at;
         int first = fetchRequest.group.first();
         boolean had;
@@ -148,7 +148,7 @@ final class PeerStore implements AutoCloseable {
             }
         }
         boolean late = clock.nanos() - start >= timeoutNanos;
-        if (at == fetchRequest.at && (late || cache.failureCount() > failedBefore)) {
+        if (at == fetchRequest.at && (late || cache.failureCount() + peer.corrupt.sum() > failedBefore)) {
             peer.onFailure();
             return -1;
         }
@@ -160,20 +160,20 @@ final class PeerStore implements AutoCloseable {
         return had && at == fetchRequest.at ? -1 : at;
     }
 
-    /// Makes a block that has come one of the store's, unless it was dropped meanwhile.
+    /// Stores a block that the peer sent, unless it was dropped meanwhile or does not match its checksum.
     private boolean store(FetchRequest fetchRequest, int index, BlockTable from, int of) {
-        return fetchRequest.fetch.storeUnlessDropped(() -> store(fetchRequest.chain, index, from, of));
+        return fetchRequest.fetch.storeUnlessDropped(() -> verifyAndStore(fetchRequest, index, from, of));
     }
 
-    private boolean store(BlockChain chain, int index, BlockTable from, int of) {
-        try (BlockWriter writer = local.put(chain, index, 0, KvCache.NO_WAIT)) {
+    private boolean verifyAndStore(FetchRequest fetchRequest, int index, BlockTable from, int of) {
+        try (BlockWriter writer = local.put(fetchRequest.chain, index, 0, KvCache.NO_WAIT)) {
             if (writer.outcome() != PutOutcome.RESERVED) {
                 return writer.outcome() == PutOutcome.PRESENT;
             }
             ChunkedCrc sum = new ChunkedCrc();
             sum.copy(from.segment(of), 0, writer.segment());
             if (sum.value() != from.checksum(of)) {
-                corrupt.increment();
+                fetchRequest.peer.corrupt.increment();
                 return false;
             }
             return writer.seal(sum.value()) == SealOutcome.SEALED;
@@ -277,9 +277,9 @@ final class PeerStore implements AutoCloseable {
         return peers.stream().map(Peer::stats).toList();
     }
 
-    /// Blocks that came with other bytes than were sealed.
+    /// Returns the number of blocks from peers that did not match their checksum.
     long corruptCount() {
-        return corrupt.sum();
+        return peers.stream().mapToLong(peer -> peer.corrupt.sum()).sum();
     }
 
     @Override

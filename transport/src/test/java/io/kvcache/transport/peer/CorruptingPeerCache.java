@@ -56,7 +56,7 @@ record CorruptingPeerCache(PeerCache cache, IntPredicate turned) implements Peer
     }
 
     /// The checksum is the right one, and so the bytes are not its own.
-    private static final class CorruptingTable extends ForwardingBlockTable {
+    static final class CorruptingTable extends ForwardingBlockTable {
 
         private final IntPredicate turned;
 

@@ -5,7 +5,9 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
@@ -31,6 +33,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
+import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -338,20 +341,8 @@ final class PeeredKvCacheTest {
         BlockChain chain = put(first, chain(1, 100));
         first.awaitReplication();
         AtomicBoolean turned = new AtomicBoolean(true);
-        PeeredKvCache second = PeeredKvCache.over(
-                store(),
-                servers.stream().map(Server::name).toList(),
-                OPTIONS,
-                new PeeredKvCache.Dependencies(
-                        name -> new CorruptingPeerCache(
-                                new PeerCache.Remote(RemoteKvCache.builder(name)
-                                        .requestTimeout(Duration.ofSeconds(60))
-                                        .connect()),
-                                index -> turned.get() && index == 20),
-                        PeerThreads.start(OPTIONS)));
-        second.register(SPACE);
-        opened.add(second);
-        await("all peers serve", () -> second.peerStats().stream().allMatch(PeerStats::reachable));
+        PeeredKvCache second =
+                open(name -> new CorruptingPeerCache(remote(name), index -> turned.get() && index == 20));
 
         assertThat(acquired(second, chain, WAIT)).isEqualTo(20);
         assertThat(second.corruptCount()).isPositive();
@@ -361,5 +352,83 @@ final class PeeredKvCacheTest {
         turned.set(false);
         await("all of it", () -> acquired(second, chain, WAIT) == 100);
         assertThat(second.corruptCount()).isEqualTo(corrupt);
+    }
+
+    /// The peer's connection is in order, so that only the check at the store can find the fault.
+    @Test
+    void givenPeersWithCorruptBlocks_whenAcquired_thenTheyBackOff() {
+        PeeredKvCache first = open(OPTIONS);
+        BlockChain chain = put(first, chain(1, 10));
+        first.awaitReplication();
+        PeeredKvCache second = open(name -> new CorruptingPeerCache(remote(name), index -> true));
+
+        assertThat(acquired(second, chain, WAIT)).isZero();
+        assertThat(second.corruptCount()).isPositive();
+        assertThat(failures(second)).isEqualTo(second.corruptCount());
+    }
+
+    /// The client finds the fault on arrival and hands out nothing.
+    @Test
+    void givenAPeerThatSendsCorruptBlocks_whenAcquired_thenItBacksOff() throws IOException {
+        TieredKvCache there = store();
+        there.register(SPACE);
+        BlockChain chain = chain(1, 10);
+        BlockChain group = BlockGroup.of(chain, 0, 10).chain();
+        there.register(group.namespace());
+        for (int index = 0; index < 10; index++) {
+            try (BlockWriter writer = there.put(group, index, 0, KvCache.NO_WAIT)) {
+                writer.seal();
+            }
+        }
+        InetSocketAddress any = new InetSocketAddress(InetAddress.getByName("127.0.0.2"), 0);
+        try (TcpEndpoint endpoint = TcpEndpoint.open(new CorruptingKvCache(there), any, EndpointOptions.DEFAULTS)) {
+            PeeredKvCache cache = PeeredKvCache.over(
+                    store(),
+                    List.of("127.0.0.2:" + endpoint.address().getPort()),
+                    OPTIONS,
+                    new PeeredKvCache.Dependencies(PeeredKvCacheTest::remote, PeerThreads.start(OPTIONS)));
+            opened.add(cache);
+            cache.register(SPACE);
+            await("the peer serves", () -> cache.peerStats().getFirst().reachable());
+
+            assertThat(acquired(cache, chain, WAIT)).isZero();
+            assertThat(failures(cache)).isPositive();
+        }
+        there.close();
+    }
+
+    private static long failures(PeeredKvCache cache) {
+        return cache.peerStats().stream().mapToLong(PeerStats::failures).sum();
+    }
+
+    private static PeerCache remote(String name) {
+        return new PeerCache.Remote(RemoteKvCache.builder(name)
+                .requestTimeout(Duration.ofSeconds(60))
+                .connect());
+    }
+
+    private PeeredKvCache open(Function<String, PeerCache> connector) {
+        PeeredKvCache cache = PeeredKvCache.over(
+                store(),
+                servers.stream().map(Server::name).toList(),
+                OPTIONS,
+                new PeeredKvCache.Dependencies(connector, PeerThreads.start(OPTIONS)));
+        cache.register(SPACE);
+        opened.add(cache);
+        await("all peers serve", () -> cache.peerStats().stream().allMatch(PeerStats::reachable));
+        return cache;
+    }
+
+    /// Hands out blocks whose bytes do not match their checksum.
+    private static final class CorruptingKvCache extends ForwardingKvCache {
+
+        CorruptingKvCache(LocalKvCache delegate) {
+            super(delegate);
+        }
+
+        @Override
+        public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+            return new CorruptingPeerCache.CorruptingTable(super.acquire(chain, from, timeout), index -> true);
+        }
     }
 }
