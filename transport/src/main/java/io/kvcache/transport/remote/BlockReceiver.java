@@ -290,6 +290,9 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             slots.add(slot);
             pieces.add(new UcxReader.RemoteRead(location.offset, slot.segment(into.blockBytes())));
         }
+        if (pieces.isEmpty()) {
+            return; // Nothing to read, and on a miss there is no lease to ask for.
+        }
         UcxReader.Outcome outcome = fabric.read(pieces, Math.max(1, untilNanos - System.nanoTime()));
         if (outcome == UcxReader.Outcome.BUFFERS_UNSAFE) {
             return; // And the slots stay in use for good.

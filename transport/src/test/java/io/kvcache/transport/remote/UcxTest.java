@@ -112,6 +112,21 @@ final class UcxTest {
 
     @Test
     @EnabledIf(value = THERE, disabledReason = MISSING)
+    void givenAChainThatIsNotStored_whenAcquired_thenTheMissIsNotAFailure() throws IOException {
+        try (UcxServer served = UcxServer.open(store, "tcp");
+                RemoteKvCache cache = connect(served.address())) {
+            BlockChain chain = TestBlocks.stored(cache, 1, 10);
+            assertThat(TestBlocks.verified(cache, chain)).isEqualTo(10);
+            cache.drop(chain, 0);
+            try (BlockTable table = cache.acquire(chain)) {
+                assertThat(table.readyBlocks()).isZero();
+            }
+            assertThat(cache.remoteStats().failed()).isZero();
+        }
+    }
+
+    @Test
+    @EnabledIf(value = THERE, disabledReason = MISSING)
     void givenATableOfBlocksThatWereRead_whenTheyAreEvictedAfterwards_thenItsBytesStay() throws IOException {
         try (UcxServer served = UcxServer.open(store, "tcp");
                 RemoteKvCache cache = connect(served.address())) {
