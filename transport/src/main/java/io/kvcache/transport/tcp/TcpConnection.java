@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// An interrupt of a thread inside a channel closes the channel, and the connection may be shared. So an
 /// interrupt that is pending is put aside for as long as a write takes; one that comes in that very
 /// moment does close it, which costs a reconnect.
-final class TcpConnection implements FrameConnection {
+public final class TcpConnection implements FrameConnection {
 
     /// Within the second-level cache, as measured for both sides of a copy through the kernel.
     private static final int MAX_WRITE_BYTES = 1 << 20;
@@ -64,7 +64,7 @@ final class TcpConnection implements FrameConnection {
     /// A connection whose bytes are what they are.
     ///
     /// @param handler of this line, which must not use it yet
-    TcpConnection(SocketChannel socket, Function<FrameSink, FrameHandler> handler) {
+    public TcpConnection(SocketChannel socket, Function<FrameSink, FrameHandler> handler) {
         this(socket, null, 0, handler);
     }
 
@@ -73,7 +73,7 @@ final class TcpConnection implements FrameConnection {
     /// @param tls of this socket; opened when the line is pumped first, if it is not by then
     /// @param openNanos how long that may take
     /// @param handler of this line, which must not use it yet
-    TcpConnection(
+    public TcpConnection(
             SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<FrameSink, FrameHandler> handler) {
         this.socket = socket;
         this.tls = tls;
@@ -106,7 +106,7 @@ final class TcpConnection implements FrameConnection {
 
     /// Sets what every connection needs. The sizes of the socket's buffers are left to the kernel, which
     /// makes them grow further than it allows to be asked for.
-    static SocketChannel configure(SocketChannel channel) throws IOException {
+    public static SocketChannel configure(SocketChannel channel) throws IOException {
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
         channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
         return channel;

@@ -23,7 +23,7 @@ import javax.net.ssl.SSLException;
 /// Both sides look at what comes first: a peer that speaks our protocol without TLS is told so.
 ///
 /// **Threads.** One reads and any write, at the same time, once one has opened it.
-final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
+public final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
 
     /// Records that go through the kernel at once: all of them stay in a second-level cache.
     private static final int RECORDS = 8;
@@ -48,7 +48,7 @@ final class TlsChannel implements ReadableByteChannel, GatheringByteChannel {
     /// Whether the other side has begun without TLS.
     private volatile boolean peerIsPlaintext;
 
-    TlsChannel(SocketChannel socket, SSLEngine engine) {
+    public TlsChannel(SocketChannel socket, SSLEngine engine) {
         this.socket = socket;
         this.engine = engine;
         recordBytes = engine.getSession().getPacketBufferSize();
