@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.TransportConfig.UcxConfig;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.nio.file.Path;
 import java.util.Objects;
 import java.util.UUID;

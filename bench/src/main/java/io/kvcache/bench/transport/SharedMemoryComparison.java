@@ -9,7 +9,7 @@ import io.kvcache.bench.transport.TransferMeter.TransferStats;
 import io.kvcache.bench.transport.TransferSpec.TransferOperation;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;

@@ -9,7 +9,7 @@ import io.kvcache.bench.transport.TransferEndpoint.ResourceUsage;
 import io.kvcache.bench.transport.TransferEndpoint.TransferClient;
 import io.kvcache.bench.transport.TransferMeter.TransferStats;
 import io.kvcache.bench.transport.TransferSpec.TransferOperation;
-import io.kvcache.transport.remote.SharedMemoryMode;
+import io.kvcache.transport.client.SharedMemoryMode;
 import java.io.IOException;
 import java.net.DatagramSocket;
 import java.net.InetAddress;

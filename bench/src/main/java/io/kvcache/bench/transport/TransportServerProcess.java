@@ -10,7 +10,7 @@ import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.transport.aeron.AeronConnector;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;

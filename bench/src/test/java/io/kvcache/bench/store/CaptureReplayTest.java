@@ -19,7 +19,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.URI;

@@ -13,7 +13,7 @@ import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.net.DisconnectReason;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import java.time.Instant;

@@ -13,7 +13,7 @@ import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
 import io.kvcache.transport.endpoint.EndpointStats;
-import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.IOException;

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

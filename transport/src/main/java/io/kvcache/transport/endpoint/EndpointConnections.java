@@ -1,7 +1,7 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.FrameConnection;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameConnection;
 import java.time.Duration;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.FrameSink;
+import io.kvcache.transport.net.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.endpoint;
 
-import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.net.DisconnectReason;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;

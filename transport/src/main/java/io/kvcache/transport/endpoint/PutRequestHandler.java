@@ -12,7 +12,7 @@ import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.transport.endpoint.ClientSession.HandleTable;
 import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;

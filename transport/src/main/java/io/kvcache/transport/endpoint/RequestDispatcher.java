@@ -1,7 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
-import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;

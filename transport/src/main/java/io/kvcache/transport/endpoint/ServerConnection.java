@@ -2,10 +2,10 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.FrameSink;
-import io.kvcache.transport.link.PayloadSink;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameHandler;
+import io.kvcache.transport.net.FrameSink;
+import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;

@@ -1,6 +1,6 @@
 package io.kvcache.transport.peer;
 
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 
 /// Connects to a peer by its name. The seam between peers and the network.
 @FunctionalInterface

@@ -10,7 +10,7 @@ import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;

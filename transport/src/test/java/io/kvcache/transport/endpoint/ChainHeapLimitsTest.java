@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.endpoint.EndpointOptions.HeapLimits;
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame.Payload;

@@ -4,8 +4,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.Handshake.Welcome;

@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.FrameConnection;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameConnection;
 import io.kvcache.transport.wire.OutboundFrame;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;

@@ -3,8 +3,8 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.MessageType;

@@ -2,7 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.OutboundFrame;
 import io.kvcache.transport.wire.OutboundFrame.Payload;

@@ -6,8 +6,8 @@ import static io.kvcache.transport.endpoint.StagedEndpointFixture.PAGE;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;

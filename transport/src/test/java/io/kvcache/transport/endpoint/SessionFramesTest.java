@@ -13,7 +13,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.wire.ProtocolException;
 import java.time.Duration;
 import java.util.concurrent.CompletableFuture;

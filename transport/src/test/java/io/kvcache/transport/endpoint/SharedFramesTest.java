@@ -8,7 +8,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.shm.SharedMemory;
-import io.kvcache.transport.link.DisconnectReason;
+import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.lang.foreign.Arena;

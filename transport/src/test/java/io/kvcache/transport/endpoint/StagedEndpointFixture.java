@@ -9,7 +9,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.shm.ShmDirectory;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;

@@ -2,10 +2,10 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.FrameReader;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameHandler;
+import io.kvcache.transport.net.FrameReader;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;

@@ -9,7 +9,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;

@@ -1,10 +1,10 @@
 package io.kvcache.transport.sim;
 
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.FrameConnection;
-import io.kvcache.transport.link.FrameHandler;
-import io.kvcache.transport.link.FrameReader;
-import io.kvcache.transport.link.FrameSink;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameConnection;
+import io.kvcache.transport.net.FrameHandler;
+import io.kvcache.transport.net.FrameReader;
+import io.kvcache.transport.net.FrameSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;

@@ -1,10 +1,10 @@
 package io.kvcache.transport.sim;
 
 import io.kvcache.transport.endpoint.Endpoint;
-import io.kvcache.transport.link.Connector;
-import io.kvcache.transport.link.DisconnectReason;
-import io.kvcache.transport.link.FrameConnection;
-import io.kvcache.transport.link.FrameHandler;
+import io.kvcache.transport.net.Connector;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameConnection;
+import io.kvcache.transport.net.FrameHandler;
 import java.io.IOException;
 import java.util.Map;
 import java.util.Queue;

@@ -22,7 +22,7 @@ import io.kvcache.core.identity.PartKind;
 import io.kvcache.core.identity.RopeOrigin;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingHeader;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.Handshake.Proof;

@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
-import io.kvcache.transport.link.RecordingSink;
+import io.kvcache.transport.net.RecordingSink;
 import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.Test;

@@ -17,7 +17,7 @@ import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.kvcache.tiers.metrics.PolicyMetrics;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import java.io.IOException;
 import java.io.PrintWriter;

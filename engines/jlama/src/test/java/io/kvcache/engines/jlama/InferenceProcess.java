@@ -11,7 +11,7 @@ import io.kvcache.engines.generator.PrefixCachedGenerator.TokenListener;
 import io.kvcache.engines.generator.RandomPrompts;
 import io.kvcache.engines.generator.RecoveredBlocks;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;

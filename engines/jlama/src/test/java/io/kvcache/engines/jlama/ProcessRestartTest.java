@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.engines.generator.RandomPrompts;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.tcp.TcpEndpoint;
+import io.kvcache.transport.endpoint.TcpEndpoint;
 import java.io.BufferedReader;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;

@@ -73,8 +73,8 @@ final class PublicApiTest {
             // Caches
             "io.kvcache.tiers.TieredKvCache",
             "io.kvcache.tiers.TieredKvCacheBuilder",
-            "io.kvcache.transport.remote.RemoteKvCache",
-            "io.kvcache.transport.remote.RemoteKvCacheBuilder",
+            "io.kvcache.transport.client.RemoteKvCache",
+            "io.kvcache.transport.client.RemoteKvCacheBuilder",
             "io.kvcache.transport.peer.PeeredKvCache",
             "io.kvcache.transport.peer.PeerOptions");
 
@@ -97,11 +97,11 @@ final class PublicApiTest {
             "io.kvcache.tiers.memory.MemoryOptions",
             "io.kvcache.tiers.memory.SharedMemorySource$StagingLimits",
             "io.kvcache.tiers.movement.TierTransferStats",
-            "io.kvcache.transport.link.Connector",
+            "io.kvcache.transport.net.Connector",
             "io.kvcache.transport.peer.PeerConnector",
             "io.kvcache.transport.peer.PeerStats",
-            "io.kvcache.transport.remote.RemoteStats",
-            "io.kvcache.transport.remote.SharedMemoryMode");
+            "io.kvcache.transport.client.RemoteStats",
+            "io.kvcache.transport.client.SharedMemoryMode");
 
     static Collection<String> api() {
         return new TreeSet<>(API);

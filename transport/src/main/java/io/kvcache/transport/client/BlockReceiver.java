@@ -1,0 +1,338 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.net.PayloadSink;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.ucx.UcxReader;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Brings the blocks of one lease into a table. The first block that does not arrive as it was sealed is the last.
+///
+/// | the session has | the reply carries | blocks |
+/// |---|---|---|
+/// | the server's memory mapped | handles | stay where they lie |
+/// | the server's memory over a fabric | offsets and checksums | are read out of it here |
+/// | neither | blocks | are received into buffers |
+///
+/// The lease keeps blocks where they are. After a read over a fabric the receiver asks whether the lease still
+/// held, as this side does not hear in time that a session has ended.
+final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.CompletionListener {
+
+    /// The kinds of places in a reply: handles, or offsets and checksums.
+    private static final int HANDLES = 1;
+
+    private static final int OFFSETS = 2;
+
+    private final RpcClient client;
+    private final RemoteSession session;
+    private final @Nullable SharedStore store;
+    private final @Nullable UcxReader fabric;
+
+    /// What the reply opens a table for; null if there is a table already.
+    private final @Nullable BlockQuery query;
+
+    private @Nullable RemoteBlockTable table;
+    private int next;
+    private boolean replied;
+    private boolean broken;
+
+    /// Blocks that the server still sends.
+    private int expected;
+
+    private @Nullable PayloadSink payloadSink;
+
+    /// Of the block that is on its way, with its checksum.
+    private ReceiveBuffers.@Nullable PooledBuffer buffer;
+
+    private int checksum;
+
+    private final List<SlotLocation> locations;
+
+    /// Where a block lies in the server's slots, and the checksum it has there.
+    private record SlotLocation(long offset, int checksum) {}
+
+    /// What a caller wants of a chain.
+    ///
+    /// @param from first block wanted
+    record BlockQuery(BlockChain chain, int from) {
+
+        long blockBytes() {
+            return chain.namespace().parts().getFirst().bytes();
+        }
+    }
+
+    private BlockReceiver(
+            RpcClient client,
+            RemoteSession session,
+            int first,
+            @Nullable BlockQuery query,
+            @Nullable RemoteBlockTable table) {
+        this.client = client;
+        this.session = session;
+        this.query = query;
+        this.table = table;
+        next = first;
+        store = session.sharedStore();
+        fabric = store == null ? session.fabric() : null;
+        locations = fabric == null ? List.of() : new ArrayList<>();
+    }
+
+    /// Leases what is resident and waits until it is here.
+    static RemoteBlockTable acquire(RpcClient client, RemoteSession session, BlockQuery query) throws RpcException {
+        BlockReceiver receiver = new BlockReceiver(client, session, query.from, query, null);
+        int number = session.namespaceNumber(query.chain.namespace());
+        long until = session.data().deadlineNanos();
+        try {
+            session.data().withConnection(until, (line, patience) -> {
+                DataConnection.ChainRequest request = new DataConnection.ChainRequest(
+                        MessageType.ACQUIRE, query.chain, number, body -> receiver.writeAcquire(query, body));
+                line.call(request, patience, receiver);
+            });
+        } catch (RpcException failed) {
+            receiver.abort();
+            if (receiver.table == null) {
+                throw failed;
+            }
+        }
+        RemoteBlockTable table = receiver.table;
+        if (table == null) {
+            throw RpcException.noReply("no table came");
+        }
+        receiver.readFabric(until);
+        table.end();
+        return table;
+    }
+
+    private void writeAcquire(BlockQuery of, BodyWriter body) {
+        if (store != null || fabric != null) {
+            body.i32(of.from).i32(0).i64(0).u8(store == null ? OFFSETS : HANDLES);
+        } else {
+            long affordable = client.buffers().availableBuffers(of.blockBytes());
+            body.i32(of.from)
+                    .i32((int) Math.min(affordable, of.chain.length() - of.from))
+                    .i64(0);
+        }
+    }
+
+    /// Brings blocks of a lease into its table.
+    ///
+    /// @return whether all of them came
+    static boolean read(RpcClient client, RemoteSession session, RemoteBlockTable table, int from, int count) {
+        BlockReceiver receiver = new BlockReceiver(client, session, from, null, table);
+        long until = session.data().deadlineNanos();
+        boolean sent = receiver.store == null && receiver.fabric == null;
+        BodyWriter body = new BodyWriter().i64(table.lease()).i32(from).i32(count);
+        if (receiver.fabric != null) {
+            body.u8(OFFSETS);
+        }
+        try {
+            session.data()
+                    .withConnection(
+                            until,
+                            (line, patience) ->
+                                    line.call(sent ? MessageType.READ : MessageType.PLACES, body, patience, receiver));
+            receiver.readFabric(until);
+            return !receiver.broken && receiver.next == from + count;
+        } catch (RpcException failed) {
+            client.counters().failed.increment();
+            receiver.abort();
+            return false;
+        }
+    }
+
+    @Override
+    public void onReply(BodyReader body) throws ProtocolException {
+        RemoteBlockTable into = table;
+        boolean sent = store == null && fabric == null;
+        if (into == null) {
+            into = openTable(body);
+        } else if (sent) {
+            expected = body.count("count");
+        }
+        replied = true;
+        if (!sent) {
+            readPlaces(body, into);
+        }
+    }
+
+    private RemoteBlockTable openTable(BodyReader reply) throws ProtocolException {
+        if (query == null) {
+            throw new IllegalStateException("a reply without a query opens no table");
+        }
+        long lease = reply.i64("lease");
+        int ready = reply.count("ready");
+        int end = reply.count("end");
+        int sent = reply.count("sent");
+        if (store == null && fabric == null) {
+            if (sent > ready || sent > query.chain.length() - query.from) {
+                throw new ProtocolException("%d blocks sent; allowed: 0 to %d".formatted(sent, ready));
+            }
+            expected = sent;
+        }
+        RemoteBlockTable opened = new RemoteBlockTable(
+                client,
+                session,
+                new RemoteBlockTable.LeasedRange(lease, query.from, end, query.blockBytes(), Long.MAX_VALUE));
+        table = opened;
+        return opened;
+    }
+
+    private void readPlaces(BodyReader body, RemoteBlockTable into) throws ProtocolException {
+        int count = body.hasRemaining() ? body.count("places") : 0;
+        if (count > 0) {
+            body.skip(Integer.BYTES);
+        }
+        for (int i = 0; i < count && !broken; i++) {
+            if (store == null) {
+                locations.add(new SlotLocation(body.i64("offset"), body.i32("checksum")));
+                body.skip(Integer.BYTES);
+            } else {
+                addMapped(store, into, body.i64("handle"));
+            }
+        }
+    }
+
+    private void addMapped(SharedStore from, RemoteBlockTable into, long handle) {
+        RemoteBlockTable.MappedBlock block = RemoteBlockTable.MappedBlock.of(from, handle, into.blockBytes());
+        broken = block == null;
+        if (block != null) {
+            into.addBlock(next, block);
+            client.counters().mapped.increment();
+            next++;
+        }
+    }
+
+    @Override
+    public PayloadSink onData(FrameHeader header, BodyReader body) throws ProtocolException {
+        RemoteBlockTable into = table;
+        int index = body.count("index");
+        checksum = body.i32("checksum");
+        if (into == null || expected == 0 || index != next) {
+            throw new ProtocolException("block %d; allowed: %d of %d more".formatted(index, next, expected));
+        }
+        if (header.payloadBytes() != into.blockBytes()) {
+            throw new ProtocolException(
+                    "a block of %d bytes; allowed: %d".formatted(header.payloadBytes(), into.blockBytes()));
+        }
+        next = index + 1;
+        buffer = broken ? null : client.buffers().allocate(into.blockBytes());
+        if (buffer == null) {
+            if (!broken) {
+                client.counters().outOfMemory.increment();
+            }
+            broken = true;
+            return PayloadSink.discard(header.payloadBytes(), sum -> expected--);
+        }
+        ByteBuffer room = buffer.buffer(into.blockBytes());
+        payloadSink = payloadSink == null ? PayloadSink.into(room, this) : payloadSink.reuse(room);
+        return payloadSink;
+    }
+
+    @Override
+    public void onComplete(ChunkedCrc sum) {
+        RemoteBlockTable into = table;
+        ReceiveBuffers.PooledBuffer filled = buffer;
+        if (into == null || filled == null) {
+            throw new IllegalStateException("a block came that was not asked for");
+        }
+        buffer = null;
+        expected--;
+        client.counters().bytesIn.add(into.blockBytes());
+        if (sum.value() == checksum) {
+            into.addBlock(next - 1, new RemoteBlockTable.ReceivedBlock(filled, into.blockBytes(), checksum));
+        } else {
+            client.counters().corrupt.increment();
+            broken = true;
+            filled.free();
+        }
+    }
+
+    @Override
+    public boolean isComplete() {
+        return replied && expected == 0;
+    }
+
+    /// The connection is over, perhaps in the middle of a block.
+    private void abort() {
+        if (buffer != null) {
+            buffer.free();
+            buffer = null;
+        }
+    }
+
+    /// Reads the blocks at the locations, if they are to be read over a fabric. Adds those to the table that came
+    /// as they were sealed, up to the first that did not.
+    private void readFabric(long untilNanos) {
+        RemoteBlockTable into = table;
+        if (fabric == null || into == null) {
+            return;
+        }
+        List<ReceiveBuffers.PooledBuffer> slots = new ArrayList<>();
+        List<UcxReader.RemoteRead> pieces = new ArrayList<>();
+        for (SlotLocation location : locations) {
+            ReceiveBuffers.PooledBuffer slot = fabric.contains(location.offset, into.blockBytes())
+                    ? client.buffers().allocate(into.blockBytes())
+                    : null;
+            if (slot == null) {
+                client.counters().outOfMemory.increment();
+                break;
+            }
+            slots.add(slot);
+            pieces.add(new UcxReader.RemoteRead(location.offset, slot.segment(into.blockBytes())));
+        }
+        if (pieces.isEmpty()) {
+            return; // Nothing to read, and on a miss there is no lease to ask for.
+        }
+        UcxReader.Outcome outcome = fabric.read(pieces, Math.max(1, untilNanos - System.nanoTime()));
+        if (outcome == UcxReader.Outcome.BUFFERS_UNSAFE) {
+            return; // And the slots stay in use for good.
+        }
+        boolean held = outcome == UcxReader.Outcome.DONE && isLeaseHeld(into, untilNanos);
+        addRead(into, slots, held ? countValid(pieces) : 0);
+    }
+
+    private void addRead(RemoteBlockTable into, List<ReceiveBuffers.PooledBuffer> slots, int good) {
+        for (int i = 0; i < slots.size(); i++) {
+            if (i < good) {
+                int sealed = locations.get(i).checksum;
+                into.addBlock(next, new RemoteBlockTable.ReceivedBlock(slots.get(i), into.blockBytes(), sealed));
+                next++;
+            } else {
+                slots.get(i).free();
+            }
+        }
+        client.counters().fetched.add(good);
+        client.counters().bytesIn.add(good * into.blockBytes());
+    }
+
+    /// How many leading blocks have their checksums.
+    private int countValid(List<UcxReader.RemoteRead> pieces) {
+        int good = 0;
+        while (good < pieces.size() && ChunkedCrc.of(pieces.get(good).into()) == locations.get(good).checksum) {
+            good++;
+        }
+        client.counters().corrupt.add(good < pieces.size() ? 1 : 0);
+        return good;
+    }
+
+    /// Whether the server has kept the blocks in their places until now.
+    private boolean isLeaseHeld(RemoteBlockTable of, long untilNanos) {
+        try {
+            BodyWriter body = new BodyWriter().i64(of.lease()).i32(0).i32(0);
+            return session.data().call(untilNanos, MessageType.PLACES, body, reply -> true);
+        } catch (RpcException gone) {
+            client.counters().failed.increment();
+            return false;
+        }
+    }
+}

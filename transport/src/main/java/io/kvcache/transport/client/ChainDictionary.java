@@ -1,0 +1,160 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
+import org.jspecify.annotations.Nullable;
+
+/// What chains the server has been told over one connection. A chain that begins as one of them does is
+/// told by what is new: one that grows costs its new blocks, one that forks what comes after the fork.
+///
+/// Telling has no answer: that the server has not taken a chain, or has given it up since, is heard
+/// when it refuses what is asked about it. Then nothing that was told is [relied on][#invalidate] any
+/// more.
+///
+/// Not safe for several threads, but for [#invalidate].
+final class ChainDictionary {
+
+    private static final int SLOTS = 16;
+
+    /// Keys of one frame: less than a body may have.
+    private static final int MAX_KEYS_PER_FRAME = 150_000;
+
+    private final List<@Nullable DefinedChain> slots = new ArrayList<>();
+    private final AtomicBoolean invalidated = new AtomicBoolean();
+    private long uses;
+
+    /// @param lastUse when it was last spoken of
+    private record DefinedChain(BlockChain chain, int namespace, long lastUse) {}
+
+    ChainDictionary() {
+        for (int i = 0; i < SLOTS; i++) {
+            slots.add(null);
+        }
+    }
+
+    /// A chain by its slot, and what has to be sent before it is spoken of.
+    record ChainReference(int slot, List<OutboundFrame> before) {
+
+        /// The request after what must come before it.
+        OutboundFrame prependTo(OutboundFrame request) {
+            OutboundFrame all = request;
+            for (int i = before.size() - 1; i >= 0; i--) {
+                all = all.precededBy(before.get(i));
+            }
+            return all;
+        }
+    }
+
+    /// Something about a chain was refused: if it may be for the chain, all are told anew from here
+    /// on, and what the server still keeps of them it is told to let go. Once too often does no
+    /// harm. Any thread.
+    ///
+    /// @return whether it may help to ask once more
+    boolean invalidate(RpcException refusal) {
+        if (refusal.mayConcernChain()) {
+            invalidated.set(true);
+        }
+        return refusal.mayConcernChain() && refusal.isBusy();
+    }
+
+    /// @param namespace the session's number of its namespace
+    ChainReference define(BlockChain chain, int namespace) {
+        if (!invalidated.getAndSet(false)) {
+            return defineSlot(chain, namespace);
+        }
+        List<OutboundFrame> before = clearingFrames();
+        ChainReference anew = defineSlot(chain, namespace);
+        before.addAll(anew.before);
+        return new ChainReference(anew.slot, before);
+    }
+
+    private List<OutboundFrame> clearingFrames() {
+        List<OutboundFrame> frames = new ArrayList<>();
+        for (int slot = 0; slot < SLOTS; slot++) {
+            DefinedChain defined = slots.set(slot, null);
+            if (defined != null) {
+                BodyWriter empty = new BodyWriter().u8(slot).u8(slot).u16(0).i32(defined.namespace);
+                frames.add(empty.i32(0).i32(0).request(MessageType.CHAIN, 0, 0));
+            }
+        }
+        return frames;
+    }
+
+    private ChainReference defineSlot(BlockChain chain, int namespace) {
+        int nearest = 0;
+        int most = 0;
+        for (int slot = 0; slot < SLOTS && most < chain.length(); slot++) {
+            int common = commonPrefix(slots.get(slot), chain, namespace);
+            if (common > most) {
+                most = common;
+                nearest = slot;
+            }
+        }
+        DefinedChain source = slots.get(nearest);
+        if (source != null && most == chain.length()) {
+            slots.set(nearest, new DefinedChain(source.chain, namespace, ++uses));
+            return new ChainReference(nearest, List.of());
+        }
+        boolean grows = source != null && most > 0 && most == source.chain.length();
+        int slot = grows ? nearest : leastRecentlyUsed();
+        slots.set(slot, new DefinedChain(chain, namespace, ++uses));
+        return new ChainReference(slot, definitionFrames(slot, nearest, namespace, chain, most));
+    }
+
+    private static int commonPrefix(@Nullable DefinedChain defined, BlockChain chain, int namespace) {
+        if (defined == null || defined.namespace != namespace) {
+            return 0;
+        }
+        int most = Math.min(defined.chain.length(), chain.length());
+        if (defined.chain == chain) {
+            return most;
+        }
+        int index = 0;
+        while (index < most
+                && defined.chain.keyLo(index) == chain.keyLo(index)
+                && defined.chain.keyHi(index) == chain.keyHi(index)
+                && defined.chain.engineHash64(index) == chain.engineHash64(index)) {
+            index++;
+        }
+        return index;
+    }
+
+    private int leastRecentlyUsed() {
+        int oldest = 0;
+        long least = Long.MAX_VALUE;
+        for (int slot = 0; slot < SLOTS; slot++) {
+            DefinedChain defined = slots.get(slot);
+            long use = defined == null ? 0 : defined.lastUse;
+            if (use < least) {
+                least = use;
+                oldest = slot;
+            }
+        }
+        return oldest;
+    }
+
+    private static List<OutboundFrame> definitionFrames(
+            int slot, int source, int namespace, BlockChain chain, int kept) {
+        List<OutboundFrame> frames = new ArrayList<>();
+        int from = kept;
+        while (from < chain.length()) {
+            int to = Math.min(chain.length(), from + MAX_KEYS_PER_FRAME);
+            BodyWriter body = new BodyWriter(16 + (to - from) * BlockChain.KEY_AND_HASH_BYTES);
+            body.u8(slot).u8(frames.isEmpty() ? source : slot).u16(0);
+            body.i32(namespace).i32(from).i32(to - from);
+            for (int index = from; index < to; index++) {
+                body.bigEndian(chain.keyHi(index)).bigEndian(chain.keyLo(index));
+                body.bigEndian(chain.engineHash64(index));
+            }
+            frames.add(body.request(MessageType.CHAIN, 0, 0));
+            from = to;
+        }
+        return frames;
+    }
+}

@@ -1,0 +1,151 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
+import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.net.Connector;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameConnection;
+import io.kvcache.transport.net.FrameHandler;
+import io.kvcache.transport.net.PayloadSink;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Handshake.Challenge;
+import io.kvcache.transport.wire.Handshake.Hello;
+import io.kvcache.transport.wire.Handshake.Proof;
+import io.kvcache.transport.wire.Handshake.Welcome;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.Secret;
+import io.kvcache.transport.wire.Status;
+import java.io.IOException;
+import java.util.Objects;
+import org.jspecify.annotations.Nullable;
+
+/// Opens a connection and authenticates; then passes its frames on to the connection's user.
+final class ClientHandshake implements FrameHandler {
+
+    private final HandshakeSettings settings;
+    private final Hello hello;
+    private @Nullable Challenge challenge;
+    private @Nullable Welcome welcome;
+    private @Nullable RpcException refusal;
+    private @Nullable FrameHandler next;
+
+    private ClientHandshake(HandshakeSettings settings, Hello hello) {
+        this.settings = settings;
+        this.hello = hello;
+    }
+
+    /// A connection that may be used, and how to hear it.
+    record OpenedConnection(
+            FrameConnection connection, Challenge challenge, Welcome welcome, ClientHandshake handshake) {
+
+        /// From now on, frames go there.
+        void handOverTo(FrameHandler handler) {
+            handshake.next = handler;
+        }
+    }
+
+    /// The client, and how it connects.
+    ///
+    /// @param callTimeouts of threads that wait at a connection
+    /// @param joined the session, or null to begin one
+    /// @param timeoutNanos until it is open and both sides are authenticated
+    record HandshakeSettings(
+            RemoteOptions options,
+            CallTimeouts callTimeouts,
+            @Nullable Welcome joined,
+            long timeoutNanos) {}
+
+    /// Begins a session, or joins one.
+    static OpenedConnection open(Connector connector, HandshakeSettings settings) throws IOException, RpcException {
+        RemoteOptions options = settings.options;
+        Welcome joined = settings.joined;
+        Hello hello = new Hello(
+                Hello.VERSION,
+                joined == null ? 0 : joined.session(),
+                options.sharedMemory() == SharedMemoryMode.OFF ? 0 : Hello.SHARED_MEMORY,
+                Secret.random(Hello.NONCE_BYTES),
+                joined == null ? Secret.zeros(Hello.TICKET_BYTES) : joined.ticket(),
+                (int) options.lease().toMillis(),
+                options.tenant());
+        ClientHandshake handshake = new ClientHandshake(settings, hello);
+        long until = System.nanoTime() + settings.timeoutNanos;
+        FrameConnection connection = connector.connect(handshake, settings.timeoutNanos);
+        long left = Math.max(1, until - System.nanoTime());
+        settings.callTimeouts.begin(connection, left);
+        try {
+            Welcome welcome = handshake.run(connection, left);
+            return new OpenedConnection(connection, Objects.requireNonNull(handshake.challenge), welcome, handshake);
+        } catch (RpcException failed) {
+            connection.close(DisconnectReason.UNAUTHORIZED);
+            throw failed;
+        } catch (RuntimeException | Error bug) {
+            connection.close(DisconnectReason.INTERNAL);
+            throw bug;
+        } finally {
+            settings.callTimeouts.end(connection);
+        }
+    }
+
+    private Welcome run(FrameConnection connection, long patienceNanos) throws RpcException {
+        connection.send(hello.frame(1, patienceNanos));
+        while (challenge == null) {
+            pump(connection);
+        }
+        if (challenge.version() != Hello.VERSION) {
+            throw RpcException.rejected(
+                    Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
+        }
+        Secret secret = settings.options.secret();
+        Proof proof = new Proof(secret == null ? Secret.zeros(1) : secret, hello, challenge);
+        Secret shown = challenge.proofRequired() ? proof.clientProof() : Secret.zeros(Proof.BYTES);
+        connection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));
+        while (welcome == null) {
+            pump(connection);
+        }
+        if (secret != null && !welcome.proof().equals(proof.serverProof())) {
+            throw RpcException.rejected(Status.UNAUTHORIZED, "the server does not know the secret");
+        }
+        return welcome;
+    }
+
+    private void pump(FrameConnection connection) throws RpcException {
+        boolean open = connection.pump();
+        if (refusal != null) {
+            throw refusal;
+        }
+        if (!open) {
+            throw RpcException.noReply("the connection broke while it was opened");
+        }
+    }
+
+    @Override
+    public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
+        if (next != null) {
+            next.onMessage(header, body);
+        } else if (header.status() != Status.OK) {
+            refusal = RpcException.rejected(header.status(), body.text("text"));
+        } else if (challenge == null) {
+            challenge = Challenge.read(body);
+        } else {
+            welcome = Welcome.read(body);
+        }
+    }
+
+    @Override
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
+        if (next == null) {
+            throw new ProtocolException("a payload in the handshake; allowed: none");
+        }
+        return next.onPayload(header, body);
+    }
+
+    @Override
+    public void onClosed(DisconnectReason reason) {
+        if (next != null) {
+            next.onClosed(reason);
+        }
+    }
+}

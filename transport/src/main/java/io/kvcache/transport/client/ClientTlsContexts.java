@@ -1,0 +1,58 @@
+package io.kvcache.transport.client;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.GeneralSecurityException;
+import java.security.KeyStore;
+import java.security.cert.Certificate;
+import java.security.cert.CertificateException;
+import java.security.cert.CertificateFactory;
+import java.util.Collection;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
+
+/// The certificates that a client trusts.
+public final class ClientTlsContexts {
+
+    private ClientTlsContexts() {}
+
+    /// Those of the authorities that the JVM comes with, or that it was started with.
+    public static SSLContext systemDefault() {
+        try {
+            return SSLContext.getDefault();
+        } catch (GeneralSecurityException broken) {
+            throw new IllegalStateException("this JVM has no TLS", broken);
+        }
+    }
+
+    /// Those in a file and those that they have signed, and no others.
+    ///
+    /// @param pem one or more certificates
+    /// @throws IOException when it cannot be used; the message names it
+    public static SSLContext of(Path pem) throws IOException {
+        try (InputStream in = Files.newInputStream(pem)) {
+            Collection<? extends Certificate> all =
+                    CertificateFactory.getInstance("X.509").generateCertificates(in);
+            if (all.isEmpty()) {
+                throw new IOException(pem + " has no certificate; allowed: PEM with one and more");
+            }
+            KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+            store.load(null, null);
+            int number = 0;
+            for (Certificate each : all) {
+                store.setCertificateEntry("trusted-" + number++, each);
+            }
+            TrustManagerFactory managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+            managers.init(store);
+            SSLContext context = SSLContext.getInstance("TLS");
+            context.init(null, managers.getTrustManagers(), null);
+            return context;
+        } catch (CertificateException malformed) {
+            throw new IOException(pem + " is no PEM with certificates: " + malformed.getMessage(), malformed);
+        } catch (GeneralSecurityException unusable) {
+            throw new IOException(pem + " cannot be used: " + unusable.getMessage(), unusable);
+        }
+    }
+}

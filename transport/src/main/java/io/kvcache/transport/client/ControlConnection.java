@@ -1,0 +1,212 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameConnection;
+import io.kvcache.transport.net.FrameHandler;
+import io.kvcache.transport.net.PayloadSink;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.Status;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// The connection that carries many requests at a time. A thread of its own reads it.
+final class ControlConnection implements FrameHandler {
+
+    private final FrameConnection connection;
+    private final Consumer<LeaseProgress> progress;
+    private final Runnable ended;
+    private final ReleaseQueue releaseQueue;
+    private final ChainDictionary chains = new ChainDictionary();
+    private final Map<Long, PendingCall<?>> calls = new ConcurrentHashMap<>();
+    private final AtomicLong numbers = new AtomicLong();
+    private volatile boolean closed;
+
+    /// News of a lease.
+    ///
+    /// @param ready blocks of its table
+    /// @param end block of the chain after the last that is expected
+    record LeaseProgress(long lease, int ready, int end) {}
+
+    /// Reads the body of a reply, on the reading thread.
+    @FunctionalInterface
+    interface ReplyParser<T> {
+        T parse(BodyReader body) throws ProtocolException;
+    }
+
+    /// @param concernsChain whether it is about one
+    private record PendingCall<T>(ReplyParser<T> parser, CompletableFuture<T> result, boolean concernsChain) {
+
+        void complete(BodyReader body) throws ProtocolException {
+            result.complete(parser.parse(body));
+        }
+    }
+
+    /// What to ask for, and how to read the answer.
+    record CallRequest<T>(MessageType type, BodyWriter body, ReplyParser<T> parser, long timeoutNanos) {}
+
+    /// @param progress hears news, on the reading thread
+    /// @param ended hears that the connection is over
+    ControlConnection(
+            ClientHandshake.OpenedConnection opened,
+            ReleaseQueue releaseQueue,
+            Consumer<LeaseProgress> progress,
+            Runnable ended) {
+        connection = opened.connection();
+        this.releaseQueue = releaseQueue;
+        this.progress = progress;
+        this.ended = ended;
+        opened.handOverTo(this);
+    }
+
+    /// Reads until the connection is over.
+    void readLoop() {
+        boolean open = true;
+        while (open) {
+            open = connection.pump();
+        }
+    }
+
+    /// Asks, and answers what the reply will say.
+    <T> CompletableFuture<T> call(CallRequest<T> request) {
+        long number = numbers.incrementAndGet();
+        PendingCall<T> call = registerCall(number, request.parser, false);
+        send(number, request);
+        return call.result;
+    }
+
+    private synchronized <T> void send(long number, CallRequest<T> request) {
+        OutboundFrame frame = request.body.request(request.type, number, request.timeoutNanos);
+        connection.send(ReleaseQueue.prepend(frame, releaseQueue.drain()));
+    }
+
+    /// Asks about a chain.
+    ///
+    /// @param namespace the session's number of the chain's namespace
+    <T> CompletableFuture<T> call(RpcClient.ChainCall<T> asked, int namespace, long timeoutNanos) {
+        long number = numbers.incrementAndGet();
+        synchronized (this) {
+            ChainDictionary.ChainReference reference = chains.define(asked.chain(), namespace);
+            BodyWriter body = new BodyWriter()
+                    .u8(reference.slot())
+                    .u8(0)
+                    .u16(0)
+                    .i32(asked.chain().length());
+            asked.rest().accept(body);
+            PendingCall<T> call = registerCall(number, asked.parser(), true);
+            OutboundFrame request = body.request(asked.type(), number, timeoutNanos);
+            connection.send(ReleaseQueue.prepend(reference.prependTo(request), releaseQueue.drain()));
+            return call.result;
+        }
+    }
+
+    private <T> PendingCall<T> registerCall(long number, ReplyParser<T> parser, boolean chain) {
+        PendingCall<T> call = new PendingCall<>(parser, new CompletableFuture<>(), chain);
+        calls.put(number, call);
+        if (closed) {
+            fail(number);
+        }
+        return call;
+    }
+
+    /// Waits for an answer.
+    ///
+    /// @param late what becomes of one that comes too late
+    static <T> T await(CompletableFuture<T> answer, long nanos, Consumer<T> late) throws RpcException {
+        try {
+            return answer.get(nanos, TimeUnit.NANOSECONDS);
+        } catch (ExecutionException failed) {
+            throw failed.getCause() instanceof RpcException known
+                    ? known
+                    : RpcException.noReply(String.valueOf(failed.getCause()));
+        } catch (TimeoutException slow) {
+            dispose(answer, late);
+            throw RpcException.noReply("no answer in time");
+        } catch (InterruptedException stopped) {
+            dispose(answer, late);
+            Thread.currentThread().interrupt();
+            throw RpcException.noReply("interrupted");
+        }
+    }
+
+    private static <T> void dispose(CompletableFuture<T> answer, Consumer<T> late) {
+        var _ = answer.thenAccept(late);
+    }
+
+    /// Tells something that has no answer.
+    synchronized void sendOneWay(MessageType type, BodyWriter body) {
+        connection.send(ReleaseQueue.prepend(body.request(type, 0, 0), releaseQueue.drain()));
+    }
+
+    /// Gives back what nothing else has taken along.
+    synchronized void flushReleases() {
+        if (!releaseQueue.isEmpty()) {
+            connection.send(ReleaseQueue.releaseBody(releaseQueue.drain()).request(MessageType.RELEASE, 0, 0));
+        }
+    }
+
+    FrameConnection connection() {
+        return connection;
+    }
+
+    @Override
+    public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
+        if (header.type() == MessageType.PROGRESS.code()) {
+            progress.accept(new LeaseProgress(body.i64("lease"), body.count("ready"), body.count("end")));
+            return;
+        }
+        PendingCall<?> call = header.isReply() ? calls.remove(header.request()) : null;
+        if (call != null && header.status() == Status.OK) {
+            completeCall(call, body);
+        } else if (call != null) {
+            onRejected(call, RpcException.rejected(header.status(), body));
+        }
+    }
+
+    private void onRejected(PendingCall<?> call, RpcException refusal) {
+        if (call.concernsChain) {
+            chains.invalidate(refusal);
+        }
+        call.result.completeExceptionally(refusal);
+    }
+
+    private static void completeCall(PendingCall<?> call, BodyReader body) throws ProtocolException {
+        try {
+            call.complete(body);
+        } catch (ProtocolException malformed) {
+            call.result.completeExceptionally(RpcException.noReply(String.valueOf(malformed.getMessage())));
+            throw malformed;
+        }
+    }
+
+    @Override
+    public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
+        throw new ProtocolException("a payload of type " + header.type() + " that nobody asked for; allowed: none");
+    }
+
+    @Override
+    public void onClosed(DisconnectReason reason) {
+        closed = true;
+        calls.keySet().forEach(this::fail);
+        ended.run();
+    }
+
+    private void fail(long number) {
+        @Nullable PendingCall<?> call = calls.remove(number);
+        if (call != null) {
+            call.result.completeExceptionally(RpcException.noReply("the connection is over"));
+        }
+    }
+}

@@ -1,0 +1,71 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Part;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+
+/// Refuses what only a bug of the caller can ask for, in the words of the embedded cache.
+final class Preconditions {
+
+    private Preconditions() {}
+
+    static void checkFrom(BlockChain chain, int from) {
+        if (from < 0 || from > chain.length()) {
+            throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
+        }
+    }
+
+    static void checkIndex(BlockChain chain, int index) {
+        if (index < 0 || index >= chain.length()) {
+            throw new IndexOutOfBoundsException(
+                    "block " + index + " of a chain of " + chain.length() + "; full blocks only");
+        }
+    }
+
+    static void checkPart(BlockChain chain, int part) {
+        int parts = chain.namespace().parts().size();
+        if (part < 0 || part >= parts) {
+            throw new IllegalArgumentException(
+                    "part is " + part + "; " + chain.namespace() + " takes 0 to " + (parts - 1));
+        }
+    }
+
+    static void checkRange(BlockChain chain, int from, int count) {
+        if (from < 0 || from > chain.length() - count) {
+            throw new IndexOutOfBoundsException(count + " blocks from " + from + "; the chain has " + chain.length());
+        }
+    }
+
+    static void checkTargets(BlockChain chain, List<MemorySegment> into) {
+        List<Part> parts = chain.namespace().parts();
+        long blockBytes = parts.isEmpty() ? 0 : parts.getFirst().bytes();
+        for (int i = 0; i < into.size(); i++) {
+            if (into.get(i).byteSize() < blockBytes) {
+                throw new IndexOutOfBoundsException(
+                        "room of " + into.get(i).byteSize() + " bytes for a block; allowed: " + blockBytes + " and up");
+            }
+        }
+    }
+
+    static void checkKey(byte[] key) {
+        if (key.length < 1 || key.length > KvCache.MAX_OBJECT_KEY_BYTES) {
+            throw new IllegalArgumentException(
+                    "the key has " + key.length + " bytes; allowed: 1 to " + KvCache.MAX_OBJECT_KEY_BYTES);
+        }
+    }
+
+    static void checkSize(long bytes) {
+        if (bytes < 1 || bytes > KvCache.MAX_OBJECT_BYTES) {
+            throw new IllegalArgumentException(
+                    "the object has " + bytes + " bytes; allowed: 1 to " + KvCache.MAX_OBJECT_BYTES);
+        }
+    }
+
+    static void checkSource(long found, long wanted, String of) {
+        if (found != wanted) {
+            throw new IllegalArgumentException("the source has " + found + " bytes; " + of + " has " + wanted);
+        }
+    }
+}

@@ -1,0 +1,339 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.memory.ReadyWaiters;
+import io.kvcache.core.time.Timeouts;
+import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.transport.shm.SharedStore;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// Blocks that are here, in chain order, and perhaps more that will be: in this process's memory, or in
+/// the server's where that is mapped.
+///
+/// The server keeps them pinned under a lease for as long as the table is open. If the lease is lost, what
+/// lies in this process's memory stays as it is; of the rest [#isValid] tells.
+final class RemoteBlockTable implements BlockTable {
+
+    private final RpcClient client;
+    private final RemoteSession session;
+    private final LeasedRange range;
+    private final SegmentLifetime scope;
+    private final List<Block> receivedBlocks = new ArrayList<>();
+    private final ReadyWaiters waiters = new ReadyWaiters();
+    private int serverReady;
+    private int end;
+    private boolean fetching;
+    private boolean ended;
+    private boolean closed;
+
+    /// Which blocks a table is of.
+    ///
+    /// @param lease of the server, or 0
+    /// @param first block of the chain
+    /// @param end block after the last that is expected
+    /// @param blockBytes of each
+    /// @param untilNanos when no more will come, by this machine's clock
+    record LeasedRange(long lease, int first, int end, long blockBytes, long untilNanos) {}
+
+    /// A block that can be read here. Its owner frees it.
+    interface Block {
+
+        /// All of it, read-only or not.
+        MemorySegment segment();
+
+        /// The checksum that it was sealed with.
+        int checksum();
+
+        /// Whether the segment has shown this block until now, and not another one.
+        boolean isValid();
+
+        /// This side does not read it any more.
+        void free();
+    }
+
+    RemoteBlockTable(RpcClient client, RemoteSession session, LeasedRange leased) {
+        this.client = client;
+        this.session = session;
+        this.range = leased;
+        end = leased.end;
+        scope = new SegmentLifetime(client.options().checked());
+        client.openHandles().incrementAndGet();
+        session.users().add();
+    }
+
+    long blockBytes() {
+        return range.blockBytes;
+    }
+
+    long lease() {
+        return range.lease;
+    }
+
+    /// A block is here, and is the table's from now on.
+    ///
+    /// @param index block of the chain; any but the next is not wanted
+    void addBlock(int index, Block block) {
+        synchronized (this) {
+            if (closed || index != range.first + receivedBlocks.size()) {
+                block.free();
+                return;
+            }
+            receivedBlocks.add(block);
+        }
+        wake();
+    }
+
+    /// More is ready at the server, or less is to be expected.
+    void onProgress(int ready, int newEnd) {
+        synchronized (this) {
+            serverReady = Math.max(serverReady, ready);
+            end = newEnd;
+        }
+        fetch();
+    }
+
+    /// Has what is ready at the server brought here, unless that goes on already.
+    private void fetch() {
+        boolean begins;
+        synchronized (this) {
+            if (fetching || ended || closed) {
+                return;
+            }
+            begins = serverReady > receivedBlocks.size();
+            fetching = begins;
+            ended = !begins && readyUntil() >= end;
+        }
+        if (begins) {
+            begin();
+        } else {
+            wake();
+        }
+    }
+
+    private void begin() {
+        try {
+            client.fetchExecutor().execute(this::fetchNow);
+        } catch (RejectedExecutionException closing) {
+            end();
+        }
+    }
+
+    private void fetchNow() {
+        int from;
+        int count;
+        synchronized (this) {
+            from = readyUntil();
+            count = serverReady - receivedBlocks.size();
+        }
+        boolean all = isClosed() || BlockReceiver.read(client, session, this, from, count);
+        synchronized (this) {
+            fetching = false;
+        }
+        if (all) {
+            fetch();
+        } else {
+            end();
+        }
+    }
+
+    private synchronized boolean isClosed() {
+        return closed;
+    }
+
+    /// No more will come.
+    void end() {
+        synchronized (this) {
+            ended = true;
+        }
+        session.untrackLease(range.lease);
+        wake();
+    }
+
+    void endIfExpired(long nowNanos) {
+        if (range.untilNanos - nowNanos < 0) {
+            end();
+        }
+    }
+
+    private void wake() {
+        Runnable tell;
+        synchronized (this) {
+            tell = waiters.takeReady(readyUntil(), ended || closed);
+            notifyAll();
+        }
+        tell.run();
+    }
+
+    @Override
+    public int firstBlock() {
+        return range.first;
+    }
+
+    @Override
+    public synchronized int endBlock() {
+        return ended ? readyUntil() : end;
+    }
+
+    @Override
+    public synchronized int readyEnd() {
+        return readyUntil();
+    }
+
+    private int readyUntil() {
+        return range.first + receivedBlocks.size();
+    }
+
+    @Override
+    public int await(int untilBlock, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
+        long start = System.nanoTime();
+        synchronized (this) {
+            long left = timeoutNanos;
+            while (readyUntil() < untilBlock && !ended && !closed && left > 0) {
+                try {
+                    TimeUnit.NANOSECONDS.timedWait(this, Math.max(left, TimeUnit.MILLISECONDS.toNanos(1)));
+                } catch (InterruptedException stopped) {
+                    Thread.currentThread().interrupt();
+                    break;
+                }
+                left = timeoutNanos - (System.nanoTime() - start);
+            }
+            return readyUntil();
+        }
+    }
+
+    @Override
+    public CompletionStage<Integer> onReady(int untilBlock, Executor executor) {
+        CompletionStage<Integer> ready;
+        synchronized (this) {
+            ready = waiters.add(untilBlock, executor);
+        }
+        wake();
+        return ready;
+    }
+
+    @Override
+    public synchronized MemorySegment segment(int index) {
+        return scope.confine(at(index).segment()).asReadOnly();
+    }
+
+    @Override
+    public synchronized int checksum(int index) {
+        return at(index).checksum();
+    }
+
+    @Override
+    public synchronized boolean isValid() {
+        return !closed && receivedBlocks.stream().allMatch(Block::isValid);
+    }
+
+    /// @return always [io.kvcache.core.tree.RecordHandle#MISS]: the records are in the server
+    @Override
+    public synchronized long handle(int index) {
+        at(index);
+        return RecordHandle.MISS;
+    }
+
+    /// @return always 0: the server does not tell which blocks it left on its disks
+    @Override
+    public int blocksToRecompute() {
+        return 0;
+    }
+
+    private Block at(int index) {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
+        if (index < range.first || index - range.first >= receivedBlocks.size()) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + range.first + " to "
+                    + (range.first + receivedBlocks.size()) + " (exclusive) are ready");
+        }
+        return receivedBlocks.get(index - range.first);
+    }
+
+    @Override
+    public void close() {
+        @Nullable RuntimeException inUse = null;
+        synchronized (this) {
+            if (closed) {
+                return;
+            }
+            closed = true;
+            try {
+                scope.close();
+                receivedBlocks.forEach(Block::free);
+            } catch (IllegalStateException busy) {
+                inUse = busy;
+            }
+        }
+        client.openHandles().decrementAndGet();
+        session.release(range.lease);
+        session.users().leave();
+        wake();
+        if (inUse != null) {
+            throw inUse;
+        }
+    }
+
+    /// A block in memory of this process.
+    record ReceivedBlock(ReceiveBuffers.PooledBuffer buffer, long bytes, int checksum)
+            implements RemoteBlockTable.Block {
+
+        @Override
+        public MemorySegment segment() {
+            return buffer.segment(bytes);
+        }
+
+        @Override
+        public boolean isValid() {
+            return true;
+        }
+
+        @Override
+        public void free() {
+            buffer.free();
+        }
+    }
+
+    /// A block where it lies in the server's memory, which is mapped here read-only. The server keeps it there for
+    /// as long as the lease lasts.
+    record MappedBlock(SharedStore store, long handle, MemorySegment segment) implements Block {
+
+        /// The block that a handle of a lease stands for; null when it is not there as it should be, or the memory
+        /// is not mapped any more.
+        static @Nullable MappedBlock of(SharedStore store, long handle, long bytes) {
+            if (!store.retain()) {
+                return null;
+            }
+            MemorySegment slot = store.view(handle, bytes);
+            if (slot == null) {
+                store.release();
+                return null;
+            }
+            return new MappedBlock(store, handle, slot);
+        }
+
+        @Override
+        public int checksum() {
+            return store.checksum(handle);
+        }
+
+        @Override
+        public boolean isValid() {
+            return store.isCurrent(handle);
+        }
+
+        @Override
+        public void free() {
+            store.release();
+        }
+    }
+}

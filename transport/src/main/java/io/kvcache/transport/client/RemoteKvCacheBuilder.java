@@ -1,0 +1,361 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.memory.Pages;
+import io.kvcache.transport.aeron.AeronConnector;
+import io.kvcache.transport.net.Connector;
+import io.kvcache.transport.net.TcpConnector;
+import io.kvcache.transport.wire.Secret;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import javax.net.ssl.SSLContext;
+import org.jspecify.annotations.Nullable;
+
+/// Builds a [RemoteKvCache]. Not safe for several threads.
+public final class RemoteKvCacheBuilder {
+
+    private static final int MAX_CONNECTIONS = 64;
+    private static final Duration MIN_DURATION = Duration.ofMillis(10);
+    private static final Duration MAX_DURATION = Duration.ofMinutes(10);
+
+    private final List<RemoteAddress> addresses;
+    private @Nullable Secret secret;
+    private String tenant = "";
+    private int connections = 2;
+    private Duration requestTimeout = Duration.ofSeconds(5);
+    private Duration lease = Duration.ofSeconds(10);
+    private long memoryBytes = 512L << 20;
+    private Duration failbackAfter = Duration.ofSeconds(1);
+    private boolean checked;
+    private boolean strict;
+    private @Nullable SharedMemoryMode sharedMemory;
+    private long stagingBytes = 64L << 20;
+    private @Nullable SSLContext trusted;
+
+    RemoteKvCacheBuilder(List<RemoteAddress> routes) {
+        this.addresses = routes;
+    }
+
+    /// Creates a builder for a cache over any connector.
+    public RemoteKvCacheBuilder(Connector connector) {
+        this(List.of(new RemoteAddress(connector)));
+    }
+
+    /// Sets the secret that the server requires, at least 16 bytes of UTF-8. Then the server must prove that it
+    /// knows the secret too.
+    public RemoteKvCacheBuilder secret(String value) {
+        byte[] bytes = value.getBytes(StandardCharsets.UTF_8);
+        if (bytes.length < Secret.MIN_SHARED_BYTES) {
+            throw new IllegalArgumentException(
+                    "the secret has " + bytes.length + " bytes; allowed: " + Secret.MIN_SHARED_BYTES + " and up");
+        }
+        secret = new Secret(bytes);
+        return this;
+    }
+
+    /// Sets the trusted certificates for servers at addresses `tls:host:port`: the client trusts these certificates
+    /// and those signed by them. By default it trusts the authorities that the JVM knows.
+    ///
+    /// @param pem one or more certificates
+    /// @throws UncheckedIOException when the file cannot be used
+    public RemoteKvCacheBuilder trust(Path pem) {
+        try {
+            return trust(ClientTlsContexts.of(pem));
+        } catch (IOException unusable) {
+            throw new UncheckedIOException("trust: " + unusable.getMessage(), unusable);
+        }
+    }
+
+    /// Trusts the servers that a context trusts. The context may also have a certificate of the client.
+    ///
+    /// @throws IllegalArgumentException when none of the addresses is of the form `tls:host:port`
+    public RemoteKvCacheBuilder trust(SSLContext context) {
+        if (addresses.stream().noneMatch(RemoteAddress::isEncrypted)) {
+            throw new IllegalArgumentException("trust is set and nothing goes by TLS; allowed: with tls:host:port");
+        }
+        trusted = context;
+        return this;
+    }
+
+    /// Sets the tenant of this client; default none. A server with tenants allows it only the namespaces of this
+    /// tenant.
+    public RemoteKvCacheBuilder tenant(String value) {
+        tenant = value;
+        return this;
+    }
+
+    /// Sets the number of connections for blocks, 1 to 64; default 2. One more connection carries everything else.
+    public RemoteKvCacheBuilder connections(int count) {
+        if (count < 1 || count > MAX_CONNECTIONS) {
+            throw new IllegalArgumentException("connections = " + count + "; allowed: 1 to " + MAX_CONNECTIONS);
+        }
+        connections = count;
+        return this;
+    }
+
+    /// Sets the request timeout, 10 ms to 10 minutes; default 5 seconds. A call's own timeout is added to it.
+    public RemoteKvCacheBuilder requestTimeout(Duration value) {
+        requestTimeout = checked("requestTimeout", value);
+        return this;
+    }
+
+    /// Sets how long the server keeps the leases of this client without a message from it, 10 ms to 10 minutes;
+    /// default 10 seconds. The server may allow less.
+    public RemoteKvCacheBuilder lease(Duration value) {
+        lease = checked("lease", value);
+        return this;
+    }
+
+    /// Sets the delay before failback, 10 ms to 10 minutes; default 1 second.
+    ///
+    /// After a failover, the client tries the servers earlier in the list again after this delay. The delay then
+    /// doubles each time, up to 30 seconds or the given delay, whichever is longer. With zero, the client stays
+    /// with the current server until it fails.
+    public RemoteKvCacheBuilder failbackAfter(Duration value) {
+        failbackAfter = value.isZero() ? value : checked("failbackAfter", value);
+        return this;
+    }
+
+    private static Duration checked(String name, Duration value) {
+        if (value.compareTo(MIN_DURATION) < 0 || value.compareTo(MAX_DURATION) > 0) {
+            throw new IllegalArgumentException(
+                    "%s = %s; allowed: %s to %s".formatted(name, value, MIN_DURATION, MAX_DURATION));
+        }
+        return value;
+    }
+
+    /// Sets the bytes of memory for blocks and objects that arrive or are being written, 1 MiB and up; default
+    /// 512 MiB. The cache allocates it on demand and keeps it.
+    public RemoteKvCacheBuilder memoryBytes(long bytes) {
+        if (bytes < 1 << 20) {
+            throw new IllegalArgumentException("memoryBytes = " + bytes + "; allowed: " + (1 << 20) + " and up");
+        }
+        memoryBytes = bytes;
+        return this;
+    }
+
+    /// Sets whether segments throw after their table, view or writer is closed. This costs about ten microseconds
+    /// for each.
+    public RemoteKvCacheBuilder checked(boolean value) {
+        checked = value;
+        return this;
+    }
+
+    /// Sets whether the client reads the memory of a server on this host in place. The default is
+    /// [SharedMemoryMode#REQUIRED] for addresses `shm:host:port`, [SharedMemoryMode#OFF] for `ucx:…` and
+    /// [SharedMemoryMode#AUTO] for others.
+    public RemoteKvCacheBuilder sharedMemory(SharedMemoryMode value) {
+        sharedMemory = value;
+        return this;
+    }
+
+    /// Sets the bytes of memory shared with a server on this host for puts, 4 KiB and up, or 0 for none; default
+    /// 64 MiB.
+    ///
+    /// If the client reads the server's memory in place, it requests the staging memory at the first put. The
+    /// server may give less. The client sends a block that does not fit there.
+    public RemoteKvCacheBuilder stagingBytes(long bytes) {
+        if (bytes != 0 && bytes < Pages.BYTES) {
+            throw new IllegalArgumentException(
+                    "stagingBytes = " + bytes + "; allowed: 0, or " + Pages.BYTES + " and up");
+        }
+        stagingBytes = bytes;
+        return this;
+    }
+
+    /// Sets whether closing the cache throws while tables, views or writers are open.
+    public RemoteKvCacheBuilder strict(boolean value) {
+        strict = value;
+        return this;
+    }
+
+    /// Connects to the first server that accepts this client.
+    ///
+    /// @throws UncheckedIOException when no server is reachable, or each rejects this client
+    public RemoteKvCache connect() {
+        List<ServerList.Server> ways = addresses.stream()
+                .map(address -> address.toServer(this::trusted, options(address)))
+                .toList();
+        RemoteStats.Counters counters = new RemoteStats.Counters();
+        SessionPool sessionPool = SessionPool.open(ways, counters.oneSided);
+        ExecutorService fetching = Executors.newFixedThreadPool(
+                connections,
+                Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
+        return new RemoteKvCache(new RpcClient(
+                sessionPool,
+                ways.getFirst().options(),
+                new ReceiveBuffers(memoryBytes),
+                counters,
+                new AtomicInteger(),
+                fetching));
+    }
+
+    private SSLContext trusted() {
+        return trusted == null ? ClientTlsContexts.systemDefault() : trusted;
+    }
+
+    private RemoteOptions options(RemoteAddress address) {
+        return new RemoteOptions(
+                secret,
+                tenant,
+                connections,
+                requestTimeout,
+                lease,
+                memoryBytes,
+                checked,
+                strict,
+                sharedMemory == null ? address.sharedMemory() : sharedMemory,
+                stagingBytes,
+                address.fabric(),
+                failbackAfter);
+    }
+
+    /// A parsed address: the way to open connections, and the way to transfer blocks.
+    ///
+    /// @param choice makes the connector
+    /// @param sharedMemory whether the client reads the server's memory in place
+    /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
+    record RemoteAddress(
+            ConnectorChoice choice,
+            SharedMemoryMode sharedMemory,
+            @Nullable String fabric) {
+
+        private static final String SHM = "shm:";
+        private static final String TLS = "tls:";
+        private static final String AUTO = "auto:";
+        private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
+
+        /// The way to open connections.
+        sealed interface ConnectorChoice {
+
+            /// By the given connector.
+            record Plain(Connector connector) implements ConnectorChoice {}
+
+            /// Behind TLS.
+            record Tls(String host, int port) implements ConnectorChoice {}
+
+            /// By the fastest transport that the server offers.
+            record Auto(TransportSelector selector) implements ConnectorChoice {}
+        }
+
+        /// Creates an address from any connector.
+        RemoteAddress(Connector connector) {
+            this(new ConnectorChoice.Plain(connector), SharedMemoryMode.AUTO, null);
+        }
+
+        /// Returns the parsed address. Loads Aeron's classes only for addresses of Aeron.
+        ///
+        /// @throws IllegalArgumentException when the text is not an address
+        static RemoteAddress of(String address) {
+            if (address.startsWith(AeronConnector.SCHEME)) {
+                return new RemoteAddress(new AeronConnector(address));
+            }
+            Matcher ucx = UCX.matcher(address);
+            if (ucx.matches()) {
+                HostPort hostPort = HostPort.of(ucx.group(1));
+                return new RemoteAddress(
+                        hostPort.plainConnector(), SharedMemoryMode.OFF, Objects.requireNonNullElse(ucx.group(2), ""));
+            }
+            if (address.startsWith(TLS)) {
+                HostPort hostPort = HostPort.of(address.substring(TLS.length()));
+                return new RemoteAddress(
+                        new ConnectorChoice.Tls(hostPort.host, hostPort.port), SharedMemoryMode.AUTO, null);
+            }
+            if (address.startsWith(AUTO)) {
+                HostPort hostPort = HostPort.of(address.substring(AUTO.length()));
+                return new RemoteAddress(
+                        new ConnectorChoice.Auto(new TransportSelector(hostPort.host, hostPort.port)),
+                        SharedMemoryMode.AUTO,
+                        null);
+            }
+            boolean shm = address.startsWith(SHM);
+            HostPort hostPort = HostPort.of(shm ? address.substring(SHM.length()) : address);
+            return new RemoteAddress(
+                    hostPort.plainConnector(), shm ? SharedMemoryMode.REQUIRED : SharedMemoryMode.AUTO, null);
+        }
+
+        /// Whether it goes behind TLS.
+        boolean isEncrypted() {
+            return choice instanceof ConnectorChoice.Tls;
+        }
+
+        /// One of the ways to a server.
+        ///
+        /// @param trusted for those behind TLS
+        ServerList.Server toServer(Supplier<SSLContext> trusted, RemoteOptions options) {
+            return switch (choice) {
+                case ConnectorChoice.Plain(Connector connector) -> ServerList.Server.of(connector, options);
+                case ConnectorChoice.Tls(String host, int port) ->
+                    ServerList.Server.of(new TcpConnector(host, port, trusted.get()), options);
+                case ConnectorChoice.Auto(TransportSelector selector) -> ServerList.Server.of(selector, options);
+            };
+        }
+
+        private record HostPort(String host, int port) {
+
+            static HostPort of(String address) {
+                int colon = address.lastIndexOf(':');
+                int port = colon < 1 ? -1 : number(address.substring(colon + 1));
+                if (port < 1 || port > 65_535 || address.contains(",")) {
+                    throw new IllegalArgumentException("address = \"" + address
+                            + "\"; allowed: host:port, tls:host:port, shm:host:port, ucx:host:port or auto:host:port, the"
+                            + " port from 1 to 65535, or aeron:…; several as several");
+                }
+                String host = address.substring(0, colon);
+                boolean bracketed = host.startsWith("[") && host.endsWith("]");
+                return new HostPort(bracketed ? host.substring(1, host.length() - 1) : host, port);
+            }
+
+            private static int number(String text) {
+                try {
+                    return Integer.parseInt(text);
+                } catch (NumberFormatException noNumber) {
+                    return -1;
+                }
+            }
+
+            ConnectorChoice plainConnector() {
+                return new ConnectorChoice.Plain(new TcpConnector(host, port));
+            }
+        }
+    }
+
+    /// How a remote cache behaves; see [RemoteKvCacheBuilder] for the meanings and limits.
+    ///
+    /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
+    /// @param failbackAfter how long until servers before the one that is used are asked again; zero for
+    ///     never
+    record RemoteOptions(
+            @Nullable Secret secret,
+            String tenant,
+            int connections,
+            Duration requestTimeout,
+            Duration lease,
+            long memoryBytes,
+            boolean checked,
+            boolean strict,
+            SharedMemoryMode sharedMemory,
+            long stagingBytes,
+            @Nullable String fabric,
+            Duration failbackAfter) {
+
+        long requestTimeoutNanos() {
+            return requestTimeout.toNanos();
+        }
+
+        /// The request time-out beside a time that the caller allows.
+        long totalTimeoutNanos(long timeoutNanos) {
+            return Math.min(timeoutNanos, Long.MAX_VALUE / 4) + requestTimeoutNanos();
+        }
+    }
+}

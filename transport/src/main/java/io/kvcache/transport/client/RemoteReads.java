@@ -1,0 +1,249 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.Match;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
+import java.lang.foreign.MemorySegment;
+import java.util.List;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/// Brings blocks and objects here. Whatever fails, it is a shorter prefix or a miss.
+final class RemoteReads {
+
+    /// A look-up in mapped memory that only the server can decide.
+    private static final int INCONCLUSIVE = -1;
+
+    private final RpcClient client;
+
+    RemoteReads(RpcClient client) {
+        this.client = client;
+    }
+
+    /// Matches a chain in the server's memory, without a message. Null when the server must be asked.
+    @Nullable
+    Match matchMapped(BlockChain chain) {
+        RemoteSession session = currentSession();
+        SharedStore store = session == null ? null : session.sharedStore();
+        Integer number = session == null ? null : session.recordNamespaceNumber(chain.namespace());
+        if (store == null || number == null || !store.retain()) {
+            return null;
+        }
+        try {
+            SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
+            int host = store.countResident(chainQuery, chain.length());
+            int known = host < 0 ? INCONCLUSIVE : store.countKnown(chainQuery, host);
+            return known < 0 ? null : known == 0 ? Match.NOTHING : new Match(0, host, known - host);
+        } finally {
+            store.release();
+        }
+    }
+
+    /// Copies leading blocks out of the server's memory, from block `from` on. -1 when the server must be asked.
+    int copyMapped(BlockChain chain, int from, List<MemorySegment> into) {
+        RemoteSession session = currentSession();
+        SharedStore store = session == null ? null : session.sharedStore();
+        Integer number = session == null ? null : session.recordNamespaceNumber(chain.namespace());
+        if (session == null || store == null || number == null) {
+            return INCONCLUSIVE;
+        }
+        if (chain.namespace().parts().isEmpty() || !store.retain()) {
+            return INCONCLUSIVE;
+        }
+        try {
+            long blockBytes = chain.namespace().parts().getFirst().bytes();
+            SharedStore.ChainQuery chainQuery = new SharedStore.ChainQuery(chain, number);
+            SharedStore.CopyResult copyResult = store.copy(chainQuery, from, blockBytes, into);
+            if (RecordHandle.isFound(copyResult.lastHandle())) {
+                session.reportAccess(copyResult.lastHandle());
+            }
+            return copyResult.blocks();
+        } finally {
+            store.release();
+        }
+    }
+
+    private @Nullable RemoteSession currentSession() {
+        try {
+            return client.sessions().currentSession();
+        } catch (RpcException away) {
+            return null;
+        }
+    }
+
+    /// What is resident, all of it here.
+    BlockTable acquireResident(BlockChain chain, int from) {
+        BlockReceiver.BlockQuery query = new BlockReceiver.BlockQuery(chain, from);
+        Optional<BlockTable> table = client.callOrDefault(
+                Optional.empty(), session -> Optional.of(BlockReceiver.acquire(client, session, query)));
+        return table.orElseGet(() -> client.emptyTable(from));
+    }
+
+    /// What is resident and what arrives in time; on its way here.
+    BlockTable acquireLoading(BlockChain chain, int from, long timeoutNanos) {
+        Optional<BlockTable> table = client.callOrDefault(
+                Optional.empty(), session -> Optional.of(begin(session, chain, from, timeoutNanos)));
+        return table.orElseGet(() -> client.emptyTable(from));
+    }
+
+    private RemoteBlockTable begin(RemoteSession session, BlockChain chain, int from, long timeoutNanos)
+            throws RpcException {
+        RpcClient.SessionCall<RemoteBlockTable> call = client.chainCall(
+                new RpcClient.ChainCall<>(
+                        MessageType.ACQUIRE,
+                        chain,
+                        body -> body.i32(from).i32(0).i64(timeoutNanos),
+                        reply -> openTable(session, chain, from, timeoutNanos, reply)),
+                timeoutNanos,
+                RemoteBlockTable::close);
+        return call.call(session);
+    }
+
+    /// Runs before any news of the lease is read.
+    private RemoteBlockTable openTable(
+            RemoteSession session, BlockChain chain, int from, long timeoutNanos, BodyReader reply)
+            throws ProtocolException {
+        long lease = reply.i64("lease");
+        int ready = reply.count("ready");
+        int end = reply.count("end");
+        long until = System.nanoTime() + client.options().totalTimeoutNanos(timeoutNanos);
+        long blockBytes = chain.namespace().parts().getFirst().bytes();
+        RemoteBlockTable table = new RemoteBlockTable(
+                client, session, new RemoteBlockTable.LeasedRange(lease, from, end, blockBytes, until));
+        if (lease == 0) {
+            table.end();
+        } else {
+            session.trackLease(lease, table);
+            table.onProgress(ready, end);
+        }
+        return table;
+    }
+
+    @Nullable
+    ObjectView getObject(Namespace namespace, byte[] key, long timeoutNanos) {
+        Optional<ObjectView> view = client.callOrDefault(
+                Optional.empty(), session -> Optional.ofNullable(requestObject(session, namespace, key, timeoutNanos)));
+        return view.orElse(null);
+    }
+
+    private @Nullable ObjectView requestObject(
+            RemoteSession session, Namespace namespace, byte[] key, long timeoutNanos) throws RpcException {
+        long patience = client.options().totalTimeoutNanos(timeoutNanos);
+        ObjectReceiver.ObjectQuery query = new ObjectReceiver.ObjectQuery(key, System.nanoTime() + patience);
+        BodyWriter body = body(session, namespace, key, timeoutNanos);
+        if (timeoutNanos == 0 && session.sharedStore() == null) {
+            return ObjectReceiver.get(client, session, query, body);
+        }
+        if (timeoutNanos == 0) {
+            return openView(
+                    session,
+                    query,
+                    session.data()
+                            .call(query.untilNanos(), MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read));
+        }
+        ObjectReceiver.FoundObject found = ControlConnection.await(
+                requestObject(session, body, patience), patience, late -> session.release(late.lease()));
+        return openView(session, query, found);
+    }
+
+    /// What was found: in place, or brought here.
+    private @Nullable ObjectView openView(
+            RemoteSession session, ObjectReceiver.ObjectQuery query, ObjectReceiver.FoundObject found)
+            throws RpcException {
+        if (found.lease() == 0) {
+            return null;
+        }
+        ObjectView inPlace = LeasedObjectView.mapped(client, session, found);
+        return inPlace == null ? ObjectReceiver.read(client, session, query, found) : inPlace;
+    }
+
+    CompletionStage<@Nullable ObjectView> fetchObject(
+            Namespace namespace, byte[] key, long timeoutNanos, Executor executor) {
+        CompletableFuture<LocatedObject> asked =
+                client.callOrDefault(CompletableFuture.completedFuture(LocatedObject.NOT_FOUND), session -> {
+                    BodyWriter body = body(session, namespace, key, Math.max(1, timeoutNanos));
+                    session.users().add();
+                    return withTimeout(session, body, client.options().totalTimeoutNanos(timeoutNanos))
+                            .handle((found, failed) -> new LocatedObject(
+                                    session, failed == null ? found : ObjectReceiver.FoundObject.NOT_FOUND));
+                });
+        return asked.thenCompose(located -> CompletableFuture.completedFuture(located)
+                .thenApplyAsync(found -> read(found, key), executor)
+                .whenComplete((view, failed) -> located.leave(failed)));
+    }
+
+    /// A server that never answers keeps no caller waiting; what it finds later is given back.
+    private static CompletableFuture<ObjectReceiver.FoundObject> withTimeout(
+            RemoteSession session, BodyWriter body, long patienceNanos) {
+        CompletableFuture<ObjectReceiver.FoundObject> answer = requestObject(session, body, patienceNanos);
+        return answer.copy().orTimeout(patienceNanos, TimeUnit.NANOSECONDS).whenComplete((found, failed) -> {
+            if (failed instanceof TimeoutException) {
+                var _ = answer.thenAccept(late -> session.release(late.lease()));
+            }
+        });
+    }
+
+    /// An object that was found, and in which session.
+    private record LocatedObject(@Nullable RemoteSession session, ObjectReceiver.FoundObject found) {
+
+        static final LocatedObject NOT_FOUND = new LocatedObject(null, ObjectReceiver.FoundObject.NOT_FOUND);
+
+        /// It is not used any more.
+        ///
+        /// @param failed why it was not used, or null
+        void leave(@Nullable Throwable failed) {
+            if (session != null) {
+                if (failed != null) {
+                    session.release(found.lease());
+                }
+                session.users().leave();
+            }
+        }
+    }
+
+    private @Nullable ObjectView read(LocatedObject located, byte[] key) {
+        RemoteSession session = located.session;
+        if (session == null || located.found.lease() == 0) {
+            return null;
+        }
+        long until = System.nanoTime() + client.options().requestTimeoutNanos();
+        ObjectReceiver.ObjectQuery query = new ObjectReceiver.ObjectQuery(key, until);
+        Optional<ObjectView> view = client.callOrDefault(
+                Optional.empty(), current -> Optional.ofNullable(openView(session, query, located.found)));
+        return view.orElse(null);
+    }
+
+    private static BodyWriter body(RemoteSession session, Namespace namespace, byte[] key, long timeoutNanos)
+            throws RpcException {
+        BodyWriter body = new BodyWriter(64 + key.length);
+        body.i32(session.namespaceNumber(namespace)).i32(key.length);
+        boolean places = session.sharedStore() != null;
+        return body.u8(timeoutNanos == 0 && !places ? 1 : 0)
+                .u8(places ? 1 : 0)
+                .u16(0)
+                .i32(0)
+                .i64(timeoutNanos)
+                .bytes(key);
+    }
+
+    private static CompletableFuture<ObjectReceiver.FoundObject> requestObject(
+            RemoteSession session, BodyWriter body, long patienceNanos) {
+        return session.control()
+                .call(new ControlConnection.CallRequest<>(
+                        MessageType.GET_OBJECT, body, ObjectReceiver.FoundObject::read, patienceNanos));
+    }
+}

@@ -1,0 +1,180 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.Status;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.function.Consumer;
+import java.util.function.Predicate;
+
+/// What reads, writes, tables, views and writers of one remote cache share: how they ask the server, their memory
+/// and their counters.
+///
+/// @param openHandles tables, views and writers
+/// @param fetchExecutor reads what arrives later
+record RpcClient(
+        SessionPool sessions,
+        RemoteOptions options,
+        ReceiveBuffers buffers,
+        RemoteStats.Counters counters,
+        AtomicInteger openHandles,
+        ExecutorService fetchExecutor) {
+
+    /// The table of a question that was not answered.
+    BlockTable emptyTable(int firstBlock) {
+        openHandles.incrementAndGet();
+        return BlockTable.empty(firstBlock, openHandles::decrementAndGet);
+    }
+
+    /// One question to one session.
+    @FunctionalInterface
+    interface SessionCall<T> {
+        T call(RemoteSession session) throws RpcException;
+    }
+
+    /// Asks; counts a failure and returns a default value for it.
+    ///
+    /// @throws IllegalArgumentException when the server finds the question wrong
+    <T> T callOrDefault(T defaultValue, SessionCall<T> call) {
+        try {
+            return sessions.call(call);
+        } catch (RpcException failed) {
+            onFailure(failed);
+            return defaultValue;
+        }
+    }
+
+    /// Asks what has no answer without the server.
+    ///
+    /// @throws UncheckedIOException when there is none
+    <T> T callOrThrow(SessionCall<T> call) {
+        try {
+            return sessions.call(call);
+        } catch (RpcException failed) {
+            onFailure(failed);
+            throw new UncheckedIOException(new IOException(failed.getMessage()));
+        }
+    }
+
+    /// Counts a failure.
+    ///
+    /// @throws IllegalArgumentException when the server found the question wrong
+    void onFailure(RpcException failed) {
+        counters.failed.increment();
+        if (failed.hasReply() && failed.status() == Status.INVALID) {
+            throw new IllegalArgumentException(failed.getMessage());
+        }
+    }
+
+    /// Asks about a chain.
+    ///
+    /// @param timeoutNanos how long the server itself may wait
+    /// @param late what becomes of an answer that comes too late
+    <T> SessionCall<T> chainCall(ChainCall<T> call, long timeoutNanos, Consumer<T> late) {
+        long patience = options.totalTimeoutNanos(timeoutNanos);
+        return session -> {
+            int number = session.namespaceNumber(call.chain.namespace());
+            // If there was no room, the server may have given up the chain: it is told again then.
+            return retryOnce(
+                    patience,
+                    failed -> failed.isBusy() && failed.mayConcernChain(),
+                    left -> ControlConnection.await(session.control().call(call, number, left), left, late));
+        };
+    }
+
+    /// Asks about a chain what the server answers at once.
+    <T> SessionCall<T> chainCall(ChainCall<T> call) {
+        return chainCall(call, 0, late -> {});
+    }
+
+    /// A question about a chain.
+    ///
+    /// @param rest writes what comes after the chain
+    /// @param parser reads the answer
+    record ChainCall<T>(
+            MessageType type, BlockChain chain, Consumer<BodyWriter> rest, ControlConnection.ReplyParser<T> parser) {}
+
+    /// One try within so many nanoseconds.
+    @FunctionalInterface
+    interface Attempt<T> {
+        T run(long nanos) throws RpcException;
+    }
+
+    /// Asks a second time, within the time of the first, where that may help.
+    ///
+    /// @param isRetryable whether it may help after this failure; asked once
+    static <T> T retryOnce(long patienceNanos, Predicate<RpcException> isRetryable, Attempt<T> attempt)
+            throws RpcException {
+        long start = System.nanoTime();
+        try {
+            return attempt.run(patienceNanos);
+        } catch (RpcException failed) {
+            long left = patienceNanos - (System.nanoTime() - start);
+            if (!isRetryable.test(failed) || left <= 0) {
+                throw failed;
+            }
+            return attempt.run(left);
+        }
+    }
+
+    /// A request that got no answer, or a refusal.
+    static final class RpcException extends Exception {
+
+        private static final long serialVersionUID = 1L;
+
+        private final boolean hasReply;
+        private final Status status;
+        private final boolean mayConcernChain;
+
+        private RpcException(boolean answered, Status status, String text, boolean perhapsOfChain) {
+            super(text, null, false, false);
+            this.hasReply = answered;
+            this.status = status;
+            this.mayConcernChain = perhapsOfChain;
+        }
+
+        static RpcException rejected(Status status, String text) {
+            return new RpcException(true, status, text, false);
+        }
+
+        /// As the server says it: `text`, and behind it whether the chain is the reason, which older
+        /// ones do not say.
+        static RpcException rejected(Status status, BodyReader body) throws ProtocolException {
+            String text = body.text("text");
+            boolean chains = status == Status.BUSY || status == Status.INVALID;
+            return new RpcException(
+                    true, status, text, chains && (!body.hasRemaining() || body.u8("of the chain") != 0));
+        }
+
+        static RpcException noReply(String why) {
+            return new RpcException(false, Status.FAILED, why, false);
+        }
+
+        /// Whether what was told of the chain is not there, or may not be, as the server does not say.
+        boolean mayConcernChain() {
+            return mayConcernChain;
+        }
+
+        /// Whether the server refused; else it was not heard.
+        boolean hasReply() {
+            return hasReply;
+        }
+
+        /// Whether the server had no room for it, which may be otherwise the next time.
+        boolean isBusy() {
+            return hasReply && status == Status.BUSY;
+        }
+
+        Status status() {
+            return status;
+        }
+    }
+}

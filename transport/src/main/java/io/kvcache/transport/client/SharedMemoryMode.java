@@ -1,0 +1,11 @@
+package io.kvcache.transport.client;
+
+/// Whether a remote cache reads the memory of a server on its own host.
+public enum SharedMemoryMode {
+    /// If the server is on this host, shares its memory and allows it. Otherwise all blocks are sent.
+    AUTO,
+    /// Always: without shared memory the client does not connect.
+    REQUIRED,
+    /// Never.
+    OFF
+}

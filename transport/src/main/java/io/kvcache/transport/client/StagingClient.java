@@ -1,0 +1,79 @@
+package io.kvcache.transport.client;
+
+import io.kvcache.core.shm.SharedMemoryFiles;
+import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.shm.StagingMemory;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
+import java.io.IOException;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.atomic.AtomicReference;
+import org.jspecify.annotations.Nullable;
+
+/// The staging memory of one session. It is asked for once, when something is put for the first time. A put
+/// meanwhile, or after it was refused or has no room left, sends its bytes.
+///
+/// **Threads.** Any.
+final class StagingClient {
+
+    private static final System.Logger LOG = System.getLogger(StagingClient.class.getName());
+
+    private final RemoteSession session;
+    private final long wantedBytes;
+    private final AtomicBoolean requested = new AtomicBoolean();
+    private final AtomicReference<@Nullable StagingMemory> memory = new AtomicReference<>();
+    private volatile boolean closed;
+
+    /// @param wantedBytes 0 for none
+    StagingClient(RemoteSession session, long wantedBytes) {
+        this.session = session;
+        this.wantedBytes = wantedBytes;
+    }
+
+    /// A place for so many bytes, or null when they have to be sent.
+    PutBuffer.@Nullable StagedBuffer allocate(long bytes) {
+        StagingMemory there = memory.get();
+        if (there == null) {
+            there = openOnce();
+        }
+        StagingMemory.Allocation allocation = there == null ? null : there.allocate(bytes);
+        return allocation == null ? null : new PutBuffer.StagedBuffer(allocation);
+    }
+
+    private @Nullable StagingMemory openOnce() {
+        SharedStore store = session.sharedStore();
+        if (store == null || wantedBytes == 0 || !requested.compareAndSet(false, true)) {
+            return null;
+        }
+        try {
+            StagingMemory opened = open(store.files());
+            memory.set(opened);
+            if (closed) {
+                close();
+            }
+            return opened;
+        } catch (IOException notHere) {
+            LOG.log(System.Logger.Level.INFO, "what is put goes by message: " + notHere.getMessage());
+        } catch (RpcException refused) {
+            LOG.log(System.Logger.Level.INFO, "what is put goes by message: " + refused.getMessage());
+        }
+        return null;
+    }
+
+    private StagingMemory open(SharedMemoryFiles files) throws IOException, RpcException {
+        StagingDescriptor place =
+                session.call(MessageType.STAGE, new BodyWriter().i64(wantedBytes), StagingDescriptor::read, 0);
+        return StagingMemory.open(files, place);
+    }
+
+    /// The session is over. Places that are in use stay usable.
+    void close() {
+        closed = true;
+        StagingMemory there = memory.getAndSet(null);
+        if (there != null) {
+            there.release();
+        }
+    }
+}

@@ -1,0 +1,15 @@
+package io.kvcache.transport.net;
+
+import java.io.IOException;
+
+/// Opens connections to one peer. The seam between the client and the network.
+@FunctionalInterface
+public interface Connector {
+
+    /// Opens a connection.
+    ///
+    /// @param handler hears what comes in, on the thread that pumps
+    /// @param timeoutNanos the longest wait
+    /// @throws IOException when the peer cannot be reached in time
+    FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException;
+}

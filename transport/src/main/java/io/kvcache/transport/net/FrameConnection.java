@@ -1,0 +1,19 @@
+package io.kvcache.transport.net;
+
+/// A connection that this side has opened: frames go out by [#send], and come in to the handler while
+/// some thread pumps.
+///
+/// **Threads.** One at a time pumps; any may send.
+public interface FrameConnection extends FrameSink {
+
+    /// Waits for bytes, and hands what is complete to the handler.
+    ///
+    /// @return false when the connection is closed
+    boolean pump();
+
+    /// Whether the connection is usable, as far as is known.
+    boolean isOpen();
+
+    /// For how long bytes that should have moved have not, in nanoseconds; 0 while none should.
+    long stalledNanos();
+}

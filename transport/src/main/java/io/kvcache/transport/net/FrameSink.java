@@ -1,0 +1,25 @@
+package io.kvcache.transport.net;
+
+import io.kvcache.transport.wire.OutboundFrame;
+
+/// Takes frames out to one peer.
+///
+/// **Threads.** Any; frames are never mixed.
+public interface FrameSink {
+
+    /// Sends a frame, in order, and returns when its bytes need to stay no longer. Waits while the peer does not
+    /// take them; the thread that watches the connection ends that by closing it.
+    ///
+    /// @return false when the connection is closed, or closed meanwhile
+    boolean send(OutboundFrame frame);
+
+    /// Closes the connection, from any thread; what is being sent or waited for ends. Does nothing a
+    /// second time.
+    void close(DisconnectReason reason);
+
+    /// Where the peer is, for counting what comes from there: an address without a port, or empty where
+    /// that is not known or all are of one place. Usable when the connection is closed too.
+    default String peerAddress() {
+        return "";
+    }
+}

@@ -1,0 +1,79 @@
+package io.kvcache.transport.net;
+
+import java.io.IOException;
+import java.io.InterruptedIOException;
+import java.net.InetAddress;
+import java.net.SocketTimeoutException;
+import java.net.UnknownHostException;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.FutureTask;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/// Where a host is, asked each time. The system's own lookup has no limit and cannot be stopped, so a name is
+/// looked up by a thread beside, one at a time, and each caller waits for it no longer than its own time-out.
+///
+/// **Threads.** Any.
+final class HostResolver {
+
+    private final String host;
+    private final NameService nameService;
+    private final @Nullable InetAddress literal;
+    private @Nullable FutureTask<InetAddress> pendingTask;
+
+    /// What knows names. It may wait for as long as it likes.
+    @FunctionalInterface
+    interface NameService {
+
+        /// The address of a name.
+        InetAddress resolve(String name) throws IOException, InterruptedException;
+    }
+
+    /// @param host an address, or a name
+    HostResolver(String host, NameService nameService) {
+        this.host = host;
+        this.nameService = nameService;
+        literal = literal(host);
+    }
+
+    private static @Nullable InetAddress literal(String host) {
+        try {
+            return InetAddress.ofLiteral(host);
+        } catch (IllegalArgumentException name) {
+            return null;
+        }
+    }
+
+    /// The address as it is now, or was when another caller began to ask for it.
+    ///
+    /// @throws UnknownHostException when there is none
+    /// @throws SocketTimeoutException when it was not found in time
+    InetAddress resolve(long timeoutNanos) throws IOException {
+        if (literal != null) {
+            return literal;
+        }
+        try {
+            return pendingLookup().get(timeoutNanos, TimeUnit.NANOSECONDS);
+        } catch (ExecutionException failed) {
+            UnknownHostException unknown = new UnknownHostException(host + ": no such host");
+            unknown.initCause(failed.getCause());
+            throw unknown;
+        } catch (TimeoutException slow) {
+            throw new SocketTimeoutException(host + ": its address was not found in time");
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new InterruptedIOException(host + ": interrupted while its address was looked for");
+        }
+    }
+
+    private synchronized FutureTask<InetAddress> pendingLookup() {
+        FutureTask<InetAddress> now = pendingTask;
+        if (now == null || now.isDone()) {
+            now = new FutureTask<>(() -> nameService.resolve(host));
+            Thread.ofPlatform().daemon().name("kvcache-remote-name").start(now); // which may fail
+            pendingTask = now;
+        }
+        return now;
+    }
+}

@@ -1,0 +1,232 @@
+package io.kvcache.transport.net;
+
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
+import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.Status;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.net.Inet6Address;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.net.StandardSocketOptions;
+import java.nio.ByteBuffer;
+import java.nio.channels.GatheringByteChannel;
+import java.nio.channels.ReadableByteChannel;
+import java.nio.channels.SocketChannel;
+import java.util.Arrays;
+import java.util.HexFormat;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Function;
+import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
+
+/// One TCP connection, of either side.
+///
+/// An interrupt of a thread inside a channel closes the channel, and the connection may be shared. So an
+/// interrupt that is pending is put aside for as long as a write takes; one that comes in that very
+/// moment does close it, which costs a reconnect.
+public final class TcpConnection implements FrameConnection {
+
+    /// Within the second-level cache, as measured for both sides of a copy through the kernel.
+    private static final int MAX_WRITE_BYTES = 1 << 20;
+
+    /// What of a payload came with its header is copied: little, and most messages fit.
+    private static final int BUFFER_BYTES = 8 << 10;
+
+    private static final ByteBuffer EMPTY = ByteBuffer.allocate(0);
+
+    private static final System.Logger LOG = System.getLogger(TcpConnection.class.getName());
+
+    private final SocketChannel socket;
+    private final ReadableByteChannel in;
+    private final GatheringByteChannel out;
+    private final @Nullable TlsChannel tls;
+    private final long openNanos;
+    private final FrameHandler handler;
+    private final FrameReader reader;
+    private final ReentrantLock writing = new ReentrantLock();
+
+    /// What is being sent, by the owner of that lock.
+    private ByteBuffer[] gatherBuffers = {EMPTY, EMPTY};
+
+    private int gathered;
+    private final ConnectionState state = new ConnectionState();
+    private final String place;
+
+    /// A connection whose bytes are what they are.
+    ///
+    /// @param handler of this line, which must not use it yet
+    public TcpConnection(SocketChannel socket, Function<FrameSink, FrameHandler> handler) {
+        this(socket, null, 0, handler);
+    }
+
+    /// A connection behind TLS.
+    ///
+    /// @param tls of this socket; opened when the line is pumped first, if it is not by then
+    /// @param openNanos how long that may take
+    /// @param handler of this line, which must not use it yet
+    public TcpConnection(
+            SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<FrameSink, FrameHandler> handler) {
+        this.socket = socket;
+        this.tls = tls;
+        this.openNanos = openNanos;
+        in = tls == null ? socket : tls;
+        out = tls == null ? socket : tls;
+        place = place(socket);
+        this.handler = handler.apply(this);
+        reader = FrameReader.open(this.handler, BUFFER_BYTES);
+    }
+
+    /// Of a version 6 address the half that its network has: one host may have all of the other.
+    private static String place(SocketChannel channel) {
+        try {
+            InetAddress address =
+                    channel.getRemoteAddress() instanceof InetSocketAddress inet ? inet.getAddress() : null;
+            if (address instanceof Inet6Address) {
+                return HexFormat.ofDelimiter(":").formatHex(address.getAddress(), 0, 8) + "/64";
+            }
+            return address == null ? "" : address.getHostAddress();
+        } catch (IOException gone) {
+            return "";
+        }
+    }
+
+    @Override
+    public String peerAddress() {
+        return place;
+    }
+
+    /// Sets what every connection needs. The sizes of the socket's buffers are left to the kernel, which
+    /// makes them grow further than it allows to be asked for.
+    public static SocketChannel configure(SocketChannel channel) throws IOException {
+        channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
+        channel.setOption(StandardSocketOptions.SO_KEEPALIVE, true);
+        return channel;
+    }
+
+    @Override
+    public boolean pump() {
+        try {
+            if (tls != null) {
+                tls.handshake(openNanos);
+            }
+            int bytes = in.read(reader.writableBuffer());
+            if (bytes < 0) {
+                close(reader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
+            } else {
+                reader.bytesWritten(bytes);
+                state.onBytesReceived(reader.isInFrame());
+            }
+        } catch (TlsChannel.PlaintextPeerException plain) {
+            refuse("no TLS; allowed: TLS, which clients speak to tls:host:port");
+        } catch (SSLException strange) {
+            LOG.log(System.Logger.Level.DEBUG, "no TLS with " + place, strange);
+            close(DisconnectReason.MALFORMED);
+        } catch (IOException broken) {
+            close(DisconnectReason.BROKEN);
+        } catch (ProtocolException malformed) {
+            refuse(String.valueOf(malformed.getMessage()));
+        } catch (RuntimeException | Error bug) {
+            close(DisconnectReason.INTERNAL);
+            LOG.log(System.Logger.Level.ERROR, "a connection is closed because of a bug", bug);
+        }
+        if (isOpen()) {
+            return true;
+        }
+        state.notifyClosed(handler);
+        return false;
+    }
+
+    private void refuse(String why) {
+        send(BodyWriter.errorReply(MessageType.ERROR.code(), 0, Status.INVALID, why));
+        close(DisconnectReason.MALFORMED);
+    }
+
+    @Override
+    public boolean send(OutboundFrame frame) {
+        boolean interrupted = Thread.interrupted();
+        writing.lock();
+        try {
+            write(frame);
+            return true;
+        } catch (IOException broken) {
+            close(DisconnectReason.BROKEN);
+            return false;
+        } catch (RuntimeException | Error bug) {
+            close(DisconnectReason.INTERNAL); // it may have begun, and nothing can follow half a frame
+            throw bug;
+        } finally {
+            state.onWriteComplete();
+            writing.unlock();
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
+        }
+    }
+
+    private void write(OutboundFrame frame) throws IOException {
+        ByteBuffer head = frame.head();
+        int start = head.position();
+        try {
+            gather(head);
+            long bytes = 0;
+            for (MemorySegment piece : frame.payload().pieces()) {
+                ByteBuffer view = piece.asByteBuffer();
+                for (int at = 0; at < view.capacity(); ) {
+                    int some = (int) Math.min(view.capacity() - at, MAX_WRITE_BYTES - bytes);
+                    gather(view.limit(at + some).position(at));
+                    at += some;
+                    bytes += some;
+                    if (bytes == MAX_WRITE_BYTES) {
+                        writeGathered();
+                        bytes = 0;
+                    }
+                }
+            }
+            writeGathered();
+        } finally {
+            Arrays.fill(gatherBuffers, EMPTY);
+            gathered = 0;
+            head.position(start);
+        }
+    }
+
+    private void gather(ByteBuffer next) {
+        if (gathered == gatherBuffers.length) {
+            gatherBuffers = Arrays.copyOf(gatherBuffers, 2 * gathered); // the rest is null until it is used
+        }
+        gatherBuffers[gathered] = next;
+        gathered++;
+    }
+
+    private void writeGathered() throws IOException {
+        while (gathered > 0 && gatherBuffers[gathered - 1].hasRemaining()) {
+            state.onWriteProgress();
+            out.write(gatherBuffers, 0, gathered);
+        }
+        gathered = 0;
+    }
+
+    @Override
+    public boolean isOpen() {
+        return state.isOpen() && socket.isOpen();
+    }
+
+    @Override
+    public long stalledNanos() {
+        return state.stalledNanos();
+    }
+
+    @Override
+    public void close(DisconnectReason why) {
+        if (state.close(why)) {
+            try {
+                socket.close();
+            } catch (IOException ignored) {
+                // It is closed all the same: the descriptor is gone.
+            }
+        }
+    }
+}

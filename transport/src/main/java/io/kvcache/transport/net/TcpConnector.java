@@ -1,0 +1,103 @@
+package io.kvcache.transport.net;
+
+import java.io.IOException;
+import java.net.ConnectException;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.channels.SocketChannel;
+import java.util.concurrent.TimeUnit;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLEngine;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLParameters;
+import org.jspecify.annotations.Nullable;
+
+/// Opens TCP connections to one host and port, whose name is looked up each time; behind TLS if that is wanted,
+/// to a server alone whose certificate is trusted and of that name.
+public final class TcpConnector implements Connector {
+
+    private final String host;
+    private final int port;
+    private final HostResolver lookup;
+    private final @Nullable SSLContext tls;
+
+    /// @param port 1 to 65,535
+    public TcpConnector(String host, int port) {
+        this(host, port, null);
+    }
+
+    /// @param port 1 to 65,535
+    /// @param tls with what is trusted; null for none
+    public TcpConnector(String host, int port, @Nullable SSLContext tls) {
+        this.host = host;
+        this.port = port;
+        this.tls = tls;
+        lookup = new HostResolver(host, InetAddress::getByName);
+    }
+
+    @Override
+    public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
+        long start = System.nanoTime();
+        InetSocketAddress address = new InetSocketAddress(lookup.resolve(timeoutNanos), port);
+        SocketChannel channel = SocketChannel.open();
+        try {
+            long left = timeoutNanos - (System.nanoTime() - start);
+            channel.socket().connect(address, Math.clamp(TimeUnit.NANOSECONDS.toMillis(left), 1, 60_000));
+            rejectSelfConnection(channel);
+            TcpConnection.configure(channel);
+            SSLContext trusted = tls;
+            if (trusted == null) {
+                return new TcpConnection(channel, line -> handler);
+            }
+            TlsChannel behind = new TlsChannel(channel, createEngine(trusted));
+            handshake(behind, timeoutNanos - (System.nanoTime() - start));
+            return new TcpConnection(channel, behind, 0, line -> handler);
+        } catch (IOException | RuntimeException | Error failed) {
+            channel.close();
+            throw failed;
+        }
+    }
+
+    /// Where no server listens at a port that the kernel also gives to clients, it may give it to the very client
+    /// that asks for it, which then meets itself, and keeps its server from coming back there.
+    ///
+    /// @throws ConnectException when this is such a connection
+    static void rejectSelfConnection(SocketChannel channel) throws IOException {
+        if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
+            throw new ConnectException("nobody listens at " + channel.getRemoteAddress());
+        }
+    }
+
+    private SSLEngine createEngine(SSLContext trusted) {
+        SSLEngine engine = trusted.createSSLEngine(host, port);
+        engine.setUseClientMode(true);
+        SSLParameters parameters = engine.getSSLParameters();
+        parameters.setEndpointIdentificationAlgorithm("HTTPS"); // names as RFC 2818 has them
+        engine.setSSLParameters(parameters);
+        return engine;
+    }
+
+    private void handshake(TlsChannel behind, long timeoutNanos) throws IOException {
+        try {
+            behind.handshake(timeoutNanos);
+        } catch (TlsChannel.PlaintextPeerException plain) {
+            throw new IOException("it speaks no TLS; allowed: " + host + ":" + port, plain);
+        } catch (SSLException refused) {
+            throw new IOException("no TLS with it: " + reason(refused), refused);
+        }
+    }
+
+    /// The innermost reason says most: whose certificate is not trusted, or of which name it is.
+    private static String reason(Throwable failure) {
+        Throwable cause = failure;
+        while (cause.getCause() != null) {
+            cause = cause.getCause();
+        }
+        return String.valueOf(cause.getMessage());
+    }
+
+    @Override
+    public String toString() {
+        return (tls == null ? "" : "tls:") + host + ":" + port;
+    }
+}
