@@ -1,11 +1,17 @@
 /// The same cache from another process.
 ///
-/// [io.kvcache.transport.endpoint.TcpEndpoint] serves any `KvCache`,
-/// [io.kvcache.transport.client.RemoteKvCache] is one. What they say to each other is in `wire`, how
-/// frames travel in `link`, what serves them in `endpoint`; `shm`, `aeron` and `ucx` are other ways than TCP.
+/// [io.kvcache.transport.endpoint.TcpEndpoint] serves any `KvCache`.
+/// [io.kvcache.transport.client.RemoteKvCache] is a `KvCache` that such an endpoint serves.
 ///
-/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. Aeron and Agrona are used
-/// in `aeron` alone.
+/// | package | content |
+/// |---|---|
+/// | `wire` | messages and their bytes |
+/// | `net` | frames over TCP and TLS |
+/// | `endpoint`, `client` | the server's side and the client's |
+/// | `shm`, `aeron`, `ucx` | other carriers than TCP |
+/// | `peer` | stores that share their blocks |
+///
+/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. Only `aeron` uses Aeron and Agrona.
 @NullMarked
 package io.kvcache.transport;
 

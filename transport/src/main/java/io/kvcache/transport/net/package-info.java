@@ -1,10 +1,15 @@
-/// How frames travel: bytes become frames and frames become bytes, whatever carries them.
+/// Frames and the connections that carry them: bytes become frames and frames become bytes.
 ///
-/// [io.kvcache.transport.net.FrameReader] is driven by bytes and says where the next ones go, so that payloads
-/// land in their slots; [io.kvcache.transport.net.FrameSink] takes frames out;
-/// [io.kvcache.transport.net.FrameConnection] is both, for the side that opens connections through a
-/// [io.kvcache.transport.net.Connector]. Sockets are behind these, and so can be doubles that lose, delay and
-/// reorder.
+/// - [io.kvcache.transport.net.FrameReader] takes bytes and says where the next ones go, so payloads arrive in
+///   their slots.
+/// - [io.kvcache.transport.net.FrameSink] sends frames.
+/// - [io.kvcache.transport.net.FrameConnection] does both, for the side that connects by a
+///   [io.kvcache.transport.net.Connector]. Tests put doubles in its place that lose, delay and reorder bytes.
+/// - [io.kvcache.transport.net.TcpConnection] is a blocking channel. A server has a platform thread for each.
+///
+/// Channels block, because a thread that waits in the kernel is woken once for a request. A selector, or the poller
+/// of virtual threads, wakes twice, and the number of wake-ups decides below 1 MiB. Measured on two cores: as fast
+/// as Netty's epoll at 1 MiB, two to three times as fast as virtual threads.
 @NullMarked
 package io.kvcache.transport.net;
 
