@@ -130,7 +130,8 @@ final class PeerStore implements AutoCloseable {
     /// Fetches blocks of a group from a peer and returns the index after the last one that is local now.
     ///
     /// Returns -1 when the peer failed, or had blocks of which the store could keep none. Neither is a miss.
-    /// A peer fails when it brings nothing because it does not answer in time or its block does not match the checksum.
+    /// A peer fails when it brings nothing because it does not answer in time, or its block does not match the
+    /// checksum.
     private int fetchFrom(PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
         Peer peer = fetchRequest.peer;
         long start = clock.nanos();
