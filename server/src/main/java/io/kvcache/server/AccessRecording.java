@@ -46,7 +46,7 @@ final class AccessRecording implements AutoCloseable {
         memory.drain();
     }
 
-    /// What other sizes of memory would find.
+    /// Returns the estimated hit ratio for other memory sizes.
     LruHitRatioEstimator.Report missRatioCurve() {
         return memory.report();
     }

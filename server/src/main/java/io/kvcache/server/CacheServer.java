@@ -273,8 +273,8 @@ public final class CacheServer implements AutoCloseable {
         return new HttpEndpoints(everybodys, List.of(new EventEndpoint(events), new DiskEndpoint(cache)));
     }
 
-    /// What is wrong with the files that these settings name: passwords, secrets, salts, certificates. Never shows
-    /// what is in them.
+    /// Returns the problems of the files that these settings name: passwords, secrets, salts, certificates. Never
+    /// shows their contents.
     public static List<String> findFileProblems(ServerConfig config) {
         List<TenantConfig> tenants = config.access().tenants();
         List<String> wrong = new ArrayList<>();
@@ -291,8 +291,8 @@ public final class CacheServer implements AutoCloseable {
         return wrong;
     }
 
-    /// What is wrong with the folders that these settings name, of disks and of shared memory. Changes nothing
-    /// there.
+    /// Returns the problems of the directories that these settings name, for disks and shared memory. Changes
+    /// nothing there.
     public static List<String> findStorageProblems(ServerConfig config) {
         return StoragePreflight.findProblems(config);
     }
@@ -305,7 +305,7 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
-    /// What a server with these settings will take of this JVM's memory and beside it.
+    /// Returns the memory that a server with these settings will use, inside and outside this JVM's heap.
     public static MemoryBudget memoryBudget(ServerConfig config) {
         return MemoryBudget.of(
                 config.memory().hostBytes() + config.access().domainBytes(), StoreFactory.reservedBytes(config));
@@ -345,22 +345,22 @@ public final class CacheServer implements AutoCloseable {
                 FILE_CHECK_MILLIS, new FileReloader("password files", files, passwordAuthenticator::reload));
     }
 
-    /// Where it listens first.
+    /// Returns the address of the first listener.
     public InetSocketAddress address() {
         return addresses().getFirst();
     }
 
-    /// Where it listens, in the order of the configuration.
+    /// Returns the addresses of all listeners, in the order of the configuration.
     public List<InetSocketAddress> addresses() {
         return listeners.stream().map(Listener::address).toList();
     }
 
-    /// Where other JVMs use the store over TCP, or null when they cannot.
+    /// Returns the address at which other JVMs use the store over TCP, or null when they cannot.
     public @Nullable InetSocketAddress remoteAddress() {
         return remote == null ? null : remote.address();
     }
 
-    /// What other JVMs connect to over Aeron, or null when they cannot.
+    /// Returns the address to which other JVMs connect over Aeron, or null when they cannot.
     public @Nullable String aeronAddress() {
         return remote == null ? null : remote.aeronAddress();
     }
@@ -382,7 +382,7 @@ public final class CacheServer implements AutoCloseable {
         return transport.kind();
     }
 
-    /// What publishes events over ZeroMQ, or null when nothing does.
+    /// Returns the publisher of events over ZeroMQ, or null when events are not published.
     public @Nullable ZmqPublisher publisher() {
         return publisher;
     }
@@ -476,7 +476,8 @@ public final class CacheServer implements AutoCloseable {
         cache.close();
     }
 
-    /// Where clients come in: what drives the sockets of all listeners, and the endpoint for other JVMs.
+    /// The entry points of clients: the transport that drives the sockets of all listeners, and the endpoint for
+    /// other JVMs.
     ///
     /// @param remote for other JVMs, or null
     /// @param namespaceQuotas what tenants take of the store for their namespaces
@@ -516,7 +517,7 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
-    /// What became of a server's requests and values when it went down.
+    /// The fate of a server's requests and values at shutdown.
     ///
     /// @param requestsCompleted whether all requests that had begun were answered
     /// @param valuesFlushed whether all values are on disk; true when there is no disk

@@ -11,7 +11,7 @@ final class FileDescriptorLimit {
 
     private static final Logger LOG = System.getLogger(FileDescriptorLimit.class.getName());
 
-    /// What else a server has open: libraries, disks, event loops, and connections that ask for its health.
+    /// Descriptors that a server needs beside connections: libraries, disks, event loops, and health probes.
     private static final int RESERVED_DESCRIPTORS = 384;
 
     /// With fewer connections a server is of no use.
@@ -19,7 +19,7 @@ final class FileDescriptorLimit {
 
     private FileDescriptorLimit() {}
 
-    /// What this process may open; where that is not known, as many as one likes.
+    /// Returns how many descriptors this process may open; `Long.MAX_VALUE` where that is not known.
     static long limit() {
         return ManagementFactory.getOperatingSystemMXBean() instanceof UnixOperatingSystemMXBean unix
                 ? unix.getMaxFileDescriptorCount()

@@ -57,7 +57,8 @@ record OperatorWarnings(
         report.watch("connections " + what, () -> connectionRegistry.closedCount(reason));
     }
 
-    /// What a disk could not do. It serves on with the rest, so its state alone says nothing of this.
+    /// Reports failed reads and writes of each disk. A disk goes on serving after them, so its state does not show
+    /// them.
     static void watchDisks(ProblemDigest report, Supplier<List<TierTransferStats>> disks) {
         int count = disks.get().size();
         for (int i = 0; i < count; i++) {
@@ -133,7 +134,7 @@ record OperatorWarnings(
             all.add(new WatchedCounter(description, count));
         }
 
-        /// What there is to say since the last time.
+        /// Returns a line for each problem that appeared since the last call.
         List<String> newProblems() {
             List<String> lines = new ArrayList<>();
             for (WatchedCounter each : all) {

@@ -69,7 +69,7 @@ final class ProtocolFactory {
     private final List<LmProtocol> lmProtocols = new CopyOnWriteArrayList<>();
     private final List<HttpProtocol> httpProtocols = new CopyOnWriteArrayList<>();
 
-    /// What tells how it goes.
+    /// The sources of the server's metrics.
     ///
     /// @param transport of the endpoint for other JVMs; null in it where there is none
     /// @param additional meters of what is only sometimes there
@@ -100,7 +100,7 @@ final class ProtocolFactory {
         arguments = RespProtocol.argumentsOfHeap();
     }
 
-    /// What a listener speaks.
+    /// Returns the protocols that a listener speaks.
     ///
     /// @param listenerAuth which clients it accepts
     List<Protocol> protocolsFor(ListenerConfig listen, ListenerAuth listenerAuth) {
@@ -296,7 +296,7 @@ final class ProtocolFactory {
         }
     }
 
-    /// What is served over HTTP beside objects and pages.
+    /// The HTTP endpoints beside objects and pages.
     ///
     /// @param tenantEndpoints of each tenant its own
     /// @param operatorEndpoints only where pages that tell of all tenants are shown too

@@ -20,8 +20,7 @@ final class StoragePreflight {
 
     private StoragePreflight() {}
 
-    /// What would keep a server with these settings from starting, in words; empty when nothing
-    /// would.
+    /// Returns the problems that would keep a server with these settings from starting; empty when there are none.
     static List<String> findProblems(ServerConfig config) {
         List<String> wrong = new ArrayList<>();
         for (DiskConfig disk : config.disks().disks()) {
@@ -33,7 +32,7 @@ final class StoragePreflight {
         }
         long bytes = config.memory().hostBytes();
         if (config.lease().isEnabled()) {
-            Path folder = config.lease().sharedMemoryFile();
+            Path folder = config.lease().sharedMemoryDirectory();
             checkSharedMemory(
                     wrong,
                     "lease.shared_memory",
@@ -82,7 +81,8 @@ final class StoragePreflight {
         }
     }
 
-    /// What a server that was killed has left there, and the next one replaces; or one that runs.
+    /// Returns the bytes of files that a killed server left there, which the next server replaces, or that a
+    /// running server uses.
     private static long existingBytes(Path own) throws IOException {
         if (!Files.exists(own)) {
             return 0;

@@ -98,7 +98,7 @@ final class StoreFactory {
         config.disks().disks().forEach(disk -> builder.disk(disk.toDiskOptions()));
         if (config.lease().isEnabled()) {
             builder.memory(new NamedMemorySource(
-                    config.lease().sharedMemoryFile(), config.lease().sharedMemory()));
+                    config.lease().sharedMemoryDirectory(), config.lease().sharedMemory()));
         }
         return builder;
     }

@@ -92,12 +92,12 @@ final class TenantKeyspaces {
                 new ByteBudget((long) (values.sendingBytes() * part)));
     }
 
-    /// What may be on its way in of a tenant's values and blocks.
+    /// Returns the limit on a tenant's values and blocks that are being received at one time.
     ByteBudget incomingBudget(String tenant) {
         return keyspaceOf(tenant).keyspaceLimits().incoming();
     }
 
-    /// What may be on its way out of a tenant's values and blocks.
+    /// Returns the limit on a tenant's values and blocks that are being sent at one time.
     ByteBudget outgoingBudget(String tenant) {
         return keyspaceOf(tenant).keyspaceLimits().outgoing();
     }
@@ -109,7 +109,7 @@ final class TenantKeyspaces {
                 .sum();
     }
 
-    /// Where a tenant's values are kept.
+    /// Returns the namespace that holds a tenant's values.
     static Namespace namespaceOf(String tenant) {
         return Namespace.objects("objects", tenant);
     }
@@ -127,7 +127,7 @@ final class TenantKeyspaces {
         return reaches;
     }
 
-    /// What the clients of a tenant that there is may ask for.
+    /// Returns the keyspaces that the clients of an existing tenant may use.
     KeyspaceRouter routerOf(String tenant) {
         Keyspace own = keyspaceOf(tenant);
         return tenant.equals(TenantConfig.DEFAULT)
@@ -135,7 +135,7 @@ final class TenantKeyspaces {
                 : KeyspaceRouter.of(own);
     }
 
-    /// What each tenant may take, by its name.
+    /// Returns each tenant's quota, by tenant name.
     Map<String, Quota> quotas() {
         Map<String, Quota> quotas = new LinkedHashMap<>();
         keyspaces.forEach((tenant, keyspace) -> quotas.put(tenant, keyspace.quota()));

@@ -29,7 +29,7 @@ import redis.clients.jedis.Jedis;
 import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.exceptions.JedisDataException;
 
-/// A listener that asks who clients are.
+/// A listener that requires authentication.
 final class AuthTest {
 
     private final TestServer server = TestServer.start(new AccessConfig(

@@ -40,7 +40,7 @@ final class ConcurrentWritersTest {
         OVERSIZE
     }
 
-    /// What the second writer sends, and what it is answered.
+    /// The second writer's request, and the reply to it.
     enum Second {
         SET("*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\n", "newest", "\r\n", "+OK\r\n"),
         SET_OF_A_CLIENT_THAT_SAID_PING(

@@ -34,7 +34,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a connection does while a value is on its way from disk, over each protocol.
+/// A connection while a value is read from disk, over each protocol.
 final class DiskFetchTest {
 
     private final DelayedDiskStore store = new DelayedDiskStore();

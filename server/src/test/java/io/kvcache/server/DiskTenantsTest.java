@@ -32,7 +32,7 @@ final class DiskTenantsTest {
     private static final int GREEN = 1;
     private static final int OPERATOR = 2;
 
-    /// What one value counts: itself, 48 bytes, and its key, in pages.
+    /// The bytes charged for one value: the value, 48 bytes, and its key, in pages.
     private static final long CHARGED = (value(0).length + 48 + 4 + 4095L) / 4096 * 4096;
 
     @TempDir
@@ -124,7 +124,7 @@ final class DiskTenantsTest {
                 assertThat(green.flushDB()).isEqualTo("OK");
             }
             assertThat(server.loaded())
-                    .as("values read for who may not have them")
+                    .as("values read for a tenant that may not have them")
                     .isEqualTo(before);
             try (Jedis blue = jedis(server, BLUE)) {
                 for (int number = 0; number < VALUES; number++) {

@@ -34,7 +34,7 @@ final class HttpEventsTest {
     private final TestServer server = start(Duration.ofMinutes(10));
     private final HttpTestClient httpTestClient = new HttpTestClient(server.port());
 
-    /// @param stall after which who does not read is cut off
+    /// @param stall after which a client that does not read is cut off
     private static TestServer start(Duration stall) {
         return TestServer.start(TransportKind.AUTO, new NetLimits(100, Duration.ZERO, stall));
     }

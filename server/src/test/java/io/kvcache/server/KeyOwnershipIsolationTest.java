@@ -27,7 +27,7 @@ import org.junit.jupiter.api.io.TempDir;
 import redis.clients.jedis.Jedis;
 import redis.clients.jedis.params.ScanParams;
 
-/// Tenants that keys name, of whom one tries to get at another's values. Nobody says who he is.
+/// Tenants named by keys, one of which tries to read another's values. All clients are unauthenticated.
 @Timeout(300)
 final class KeyOwnershipIsolationTest {
 

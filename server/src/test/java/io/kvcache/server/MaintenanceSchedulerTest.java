@@ -44,7 +44,7 @@ final class MaintenanceSchedulerTest {
         }
     }
 
-    /// What the turn works on is closed next.
+    /// The server closes the objects that a turn uses right after the scheduler, so a turn must have ended by then.
     @Test
     void givenATurnThatIsUnderWay_whenClosed_thenItHasEndedByThenUndisturbed() throws InterruptedException {
         Thread closer = Thread.currentThread();

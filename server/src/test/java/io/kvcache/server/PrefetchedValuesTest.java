@@ -70,7 +70,7 @@ final class PrefetchedValuesTest {
         }
     }
 
-    /// What a request has set going has come: a machine that is busy takes no less.
+    /// Waits until the values that a request prefetches have arrived, also on a busy machine.
     private static void awaitReads(DiskTestServer server) {
         while (server.server().cache().diskStats().stream()
                 .anyMatch(disk -> disk.readsWaiting() + disk.readsUnderWay() > 0)) {

@@ -19,7 +19,7 @@ import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.stream.IntStream;
 
-/// What tests do with a server as another JVM would.
+/// Uses a server as another JVM would.
 final class RemoteTestBlocks {
 
     static final Namespace SPACE = Namespace.of("m", BlockShape.kv(4, 1, 1024, 16, Dtype.BF16));

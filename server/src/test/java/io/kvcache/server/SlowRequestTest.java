@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// Clients that send a request so slowly that it never ends, with the first or with a later one, while connections that
-/// are idle may stay for ever.
+/// Clients that send a request so slowly that it never ends, with the first or with a later one, while connections
+/// that are idle may stay for ever.
 final class SlowRequestTest {
 
     private static final String LM_EXIST = "\3\0\0\0" + "\0\0\0\0" + "k" + " ".repeat(149);
@@ -31,7 +31,7 @@ final class SlowRequestTest {
         port.close();
     }
 
-    /// What is sent at once, and what then comes drop by drop.
+    /// A part that is sent at once, and one that follows slowly.
     record Client(String name, String before, String drip) {
         @Override
         public String toString() {

@@ -9,7 +9,7 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 
-/// What a test takes of the machine that not every one gives; it says so and is skipped where that is not there.
+/// Resources that some machines lack. A test that needs one says so and is skipped where it is missing.
 final class TestRequirements {
 
     private TestRequirements() {}
@@ -23,7 +23,7 @@ final class TestRequirements {
         }
     }
 
-    /// Memory that processes share, of which a container has 64 MiB when nobody asked for more.
+    /// Shared memory, of which a container has 64 MiB by default.
     static void assumeSharedMemory(long bytes) throws IOException {
         Path place = Path.of("/dev/shm");
         assumeTrue(Files.isDirectory(place), "no /dev/shm here");

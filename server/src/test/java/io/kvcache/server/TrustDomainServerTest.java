@@ -28,8 +28,8 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Trust domains of a server that its settings name: `blue` and `navy` may read each other, `green` has one of his own,
-/// `red` is in none.
+/// Trust domains of a server that its settings name: `blue` and `navy` may read each other, `green` has one of his
+/// own, `red` is in none.
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
 final class TrustDomainServerTest {
@@ -89,7 +89,7 @@ final class TrustDomainServerTest {
                 .isEqualTo(3);
     }
 
-    /// The tenants of whom a folder has a block in any of its files.
+    /// The tenants with a block in any file of a directory.
     private static List<String> seen(String name) throws IOException {
         StringBuilder all = new StringBuilder();
         try (Stream<Path> files = Files.list(files(name))) {
@@ -102,7 +102,7 @@ final class TrustDomainServerTest {
                 .toList();
     }
 
-    /// What a tenant's second block begins with.
+    /// The first bytes of a tenant's second block.
     private static String beginning(String tenant) {
         byte[] bytes = BlockContent.of(RemoteTestBlocks.chain(space(tenant), 3).key(1))
                 .toHeapSegment(64)

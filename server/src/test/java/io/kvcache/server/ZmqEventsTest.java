@@ -192,7 +192,7 @@ final class ZmqEventsTest {
                 IntStream.range(0, 4 * blocks).map(i -> sequence * 1000 + i).toArray());
     }
 
-    /// What [#apply] notes for a block of a chain that is in host memory.
+    /// The note of [#apply] for a block of a chain that is in host memory.
     private static String stored(int sequence, int index) {
         return "CPU" + Long.toUnsignedString(chain(sequence, index + 1).keyLo(index));
     }

@@ -50,7 +50,7 @@ public final class ListenerAuth {
         return defaultUser;
     }
 
-    /// Whether a user has a password.
+    /// Returns whether a user has a password.
     public boolean hasUser(String user) {
         return passwordAuthenticator.hasUser(user);
     }
@@ -68,8 +68,8 @@ public final class ListenerAuth {
         return passwordAuthenticator.credentialsVersion();
     }
 
-    /// Whether a client that came in by a password is in by it still, without asking again: the passwords are
-    /// those of that moment. Counts as one more log-in.
+    /// Returns whether a client's earlier log-in still holds, without checking its password again: the passwords
+    /// have not been reloaded since. Counts as one more log-in.
     @SuppressWarnings("ReferenceEquality") // passwords that were read again are others, whatever they are
     public boolean isStillAuthenticated(Object credentialsVersion) {
         boolean still = credentialsVersion == passwordAuthenticator.credentialsVersion();

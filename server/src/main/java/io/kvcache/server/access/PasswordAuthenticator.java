@@ -161,7 +161,7 @@ public final class PasswordAuthenticator implements AutoCloseable {
         }
     }
 
-    /// What can be said without a hash, or null; the caller's lock is held.
+    /// Returns the outcome if it can be told without hashing, or null. The caller holds the lock.
     private @Nullable AuthResult checkWithoutHash(ClientState client, LoginAttempt loginAttempt) {
         if (client.hasTooManyFailures(loginAttempt.user, clock.nanos())) {
             throttled.increment();
@@ -297,7 +297,7 @@ public final class PasswordAuthenticator implements AutoCloseable {
         }
     }
 
-    /// What came of a log-in.
+    /// The result of a log-in.
     ///
     /// @param tenant of the client; null unless the outcome is [Outcome#OK]
     public record AuthResult(Outcome outcome, @Nullable String tenant) {
@@ -332,7 +332,7 @@ public final class PasswordAuthenticator implements AutoCloseable {
         private static final int MAX_LINES = 20;
         private static final Duration WINDOW = Duration.ofMinutes(1);
 
-        /// Of a user's name, which is whatever the client sent.
+        /// Longest part of a user name that is logged. The client chooses the name.
         private static final int MAX_NAME_LENGTH = 64;
 
         private final LogRateLimiter limit;

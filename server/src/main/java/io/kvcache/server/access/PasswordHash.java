@@ -10,11 +10,11 @@ import java.util.regex.Pattern;
 import javax.crypto.SecretKeyFactory;
 import javax.crypto.spec.PBEKeySpec;
 
-/// What is kept of a password: PBKDF2 with HMAC-SHA-256 over it and a salt, as
-/// `pbkdf2-sha256$iterations$salt$hash`, both in Base64.
+/// A password's hash: PBKDF2 with HMAC-SHA-256 over the password and a salt, written as
+/// `pbkdf2-sha256$iterations$salt$hash`, with salt and hash in Base64.
 public final class PasswordHash {
 
-    /// What OWASP asks for with this function; a quarter of a second.
+    /// The count that OWASP recommends for this function; it takes a quarter of a second.
     public static final int DEFAULT_ITERATIONS = 600_000;
 
     private static final String ALGORITHM = "pbkdf2-sha256";
@@ -51,7 +51,7 @@ public final class PasswordHash {
         return new PasswordHash(DEFAULT_ITERATIONS, salt, hash);
     }
 
-    /// Whether a text is meant as a hash and not as a password.
+    /// Returns whether a text is meant as a hash and not as a password.
     public static boolean isHash(String text) {
         return text.startsWith(ALGORITHM + "$");
     }
@@ -75,7 +75,7 @@ public final class PasswordHash {
         throw new IllegalArgumentException("it takes what `kvcache config hash-password` prints");
     }
 
-    /// Whether this is the password; takes as long whether it is or not.
+    /// Returns whether this is the password. Takes equally long in both cases.
     boolean matches(String password) {
         return MessageDigest.isEqual(hash, derive(password, iterations, salt));
     }

@@ -49,7 +49,7 @@ public final class BlockEndpoint implements HttpEndpoint {
     private final BlockQuotaTrackers stocks;
     private final TransferBudgets transferBudgets;
 
-    /// What each tenant may have on its way, in and out, by its name.
+    /// The limits on each tenant's bytes in transit, inbound and outbound, by tenant name.
     public record TransferBudgets(Function<String, ByteBudget> incoming, Function<String, ByteBudget> outgoing) {}
 
     /// @param arrival how long a block may take from disk; zero in a store without disks
@@ -140,7 +140,7 @@ public final class BlockEndpoint implements HttpEndpoint {
         }
     }
 
-    /// What is below a block goes with it: without the block it means nothing.
+    /// Deletes a block and its descendants, which are useless without it.
     private void delete(Namespace namespace, EngineKey key, HttpResponder out) {
         BlockKey wanted = key.toBlockKey(namespace);
         int dropped = cache.blocks(namespace).drop(wanted);
@@ -255,7 +255,8 @@ public final class BlockEndpoint implements HttpEndpoint {
         out.sendJson(HttpResponseStatus.OK, answer);
     }
 
-    /// What is here of keys that a client lists, each of which must lie below the one before it.
+    /// Returns the longest stored prefix of a chain that a client lists. Each key must be a child of the one
+    /// before it.
     private Match matchChain(BlockChain chain) {
         Match match = cache.match(chain);
         int chained = cache.blocks(chain.namespace()).countLeading(chain, match.blocks());

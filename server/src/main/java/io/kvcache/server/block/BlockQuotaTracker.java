@@ -14,11 +14,11 @@ import org.jspecify.annotations.Nullable;
 
 /// The blocks of one tenant that has a quota: what they take, and which goes first.
 ///
-/// **Order.** Evicts the least recently used leaf, so chains lose their tails. A block stays while a put below it runs.
-/// Blocks from before a restart go before all blocks used since.
+/// **Order.** Evicts the least recently used leaf, so chains lose their tails. A block stays while a put below it
+/// runs. Blocks from before a restart go before all blocks used since.
 ///
-/// **Truth** is the store: what it has evicted leaves here when its event is heard, and what a put or an event says is
-/// there is asked for before it counts.
+/// **Truth** is the store: what it has evicted leaves here when its event is heard, and what a put or an event
+/// says is there is asked for before it counts.
 ///
 /// About 200 bytes of heap a block.
 ///
@@ -59,7 +59,7 @@ public final class BlockQuotaTracker implements EvictableStock {
         }
     }
 
-    /// What there is of a tenant's blocks and what became of them.
+    /// A tenant's stored blocks, and the counts of evicted and refused ones.
     ///
     /// @param blocks that count
     /// @param usedBytes that they take
@@ -255,7 +255,7 @@ public final class BlockQuotaTracker implements EvictableStock {
         return true;
     }
 
-    /// What there is and what became of it.
+    /// Returns the present numbers.
     public synchronized Stats stats() {
         return new Stats(tracked.size(), bytes, evicted.sum(), refused.sum());
     }

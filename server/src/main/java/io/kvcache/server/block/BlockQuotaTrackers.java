@@ -17,8 +17,8 @@ import java.util.Map;
 import java.util.function.IntFunction;
 import org.jspecify.annotations.Nullable;
 
-/// The blocks of all tenants that have a quota, kept in step with the store by its events, which also say why a block
-/// of any tenant has left.
+/// The blocks of all tenants that have a quota, kept in step with the store by its events, which also say why a
+/// block of any tenant has left.
 ///
 /// **Threads.** Any; [#tick] one at a time.
 public final class BlockQuotaTrackers {
@@ -144,12 +144,12 @@ public final class BlockQuotaTrackers {
         };
     }
 
-    /// What became of reads of blocks, of all tenants.
+    /// Returns the outcomes of block reads, for all tenants.
     public BlockReadStats readStats() {
         return reads;
     }
 
-    /// What each tenant that has a quota has, by tenant.
+    /// Returns the numbers of each tenant that has a quota, by tenant name.
     public Map<String, BlockQuotaTracker.Stats> stats() {
         Map<String, BlockQuotaTracker.Stats> all = new LinkedHashMap<>();
         trackers.forEach((tenant, stock) -> all.put(tenant, stock.stats()));

@@ -9,7 +9,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.LongAdder;
 
-/// What became of reads of single blocks, by tenant, and why blocks are not here.
+/// Outcomes of reads of single blocks, by tenant, with the causes of misses.
 ///
 /// **Threads.** Any.
 public final class BlockReadStats {
@@ -22,7 +22,7 @@ public final class BlockReadStats {
         tenants.forEach(this::forTenant);
     }
 
-    /// What became of reads.
+    /// Counts of reads by outcome.
     ///
     /// @param absent misses of blocks that were never here, or so long ago that it is forgotten
     /// @param evicted misses of blocks whose room the store took

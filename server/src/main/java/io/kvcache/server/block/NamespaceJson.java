@@ -85,7 +85,7 @@ final class NamespaceJson {
         return namespace.parts().getFirst().shape();
     }
 
-    /// What is answered of a namespace; not its salt.
+    /// Returns a namespace's description for a reply. Leaves its salt out.
     static Map<String, Object> toJson(Namespace namespace) {
         BlockShape shape = shapeOf(namespace);
         Map<String, Object> all = new LinkedHashMap<>();
@@ -113,7 +113,7 @@ final class NamespaceJson {
         return all;
     }
 
-    /// What a client takes a namespace's blocks for, in the header `KVCache-Shape`:
+    /// The block shape that a client expects, from the header `KVCache-Shape`:
     /// `layers x planes x kvHeads x blockTokens x headDim dtype [order]`, as in `32x2x8x16x128 bf16`.
     static final class ShapeHeader {
 
@@ -124,7 +124,7 @@ final class NamespaceJson {
 
         private ShapeHeader() {}
 
-        /// What is wrong with the shape that a request names, or null when it names none or the right one.
+        /// Returns the problem with the shape that a request names, or null when it names none or the right one.
         static @Nullable ProblemDetails findProblem(HttpHeaders headers, Namespace namespace) {
             String text = headers.get(HEADER);
             if (text == null) {

@@ -87,7 +87,7 @@ final class PutBlockHandler implements HttpRequestHandler {
         }
     }
 
-    /// What answers a PUT that has nothing to write.
+    /// Returns the handler of a PUT that has nothing to write.
     static HttpRequestHandler handlerFor(PutOutcome outcome) {
         return switch (outcome) {
             case PRESENT -> (HttpRequestHandler.BodylessHandler) out -> out.sendEmpty(HttpResponseStatus.NO_CONTENT);
@@ -114,7 +114,7 @@ final class PutBlockHandler implements HttpRequestHandler {
         };
     }
 
-    /// What answers a PUT for which the tenant's quota has no room.
+    /// Returns the handler of a PUT for which the tenant's quota has no room.
     static HttpRequestHandler quotaExceeded(Namespace namespace) {
         return ProblemDetails.withType(
                         HttpResponseStatus.INSUFFICIENT_STORAGE,

@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 
 /// The namespaces that clients may name, each tenant its own. A namespace's name is its model.
 ///
-/// Names last as long as the server, or until they are deleted; blocks on disk last longer, and are found again once
-/// their namespace is registered again.
+/// Names last as long as the server, or until they are deleted; blocks on disk last longer, and are found again
+/// once their namespace is registered again.
 ///
 /// **Threads.** Any.
 public final class TenantNamespaceRegistry {
@@ -48,7 +48,7 @@ public final class TenantNamespaceRegistry {
                 new RegistryLimits(1, new NamespaceQuotas(1)));
     }
 
-    /// What tenants may take of it.
+    /// The limits on what tenants may register.
     ///
     /// @param tenants that there are
     /// @param namespaceQuotas what they take of the store, by whatever way they come

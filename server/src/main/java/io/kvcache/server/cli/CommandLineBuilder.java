@@ -21,8 +21,8 @@ import picocli.CommandLine.ParseResult;
 
 /// Puts commands together into one command line, each under a heading of `help`.
 ///
-/// A module with commands of its own starts from the builder of the module below it, so that each command is declared
-/// once: `Kvcache.commands().add(CommandGroup.PLAN, new ReplayCommand())`.
+/// A module with commands of its own starts from the builder of the module below it, so that each command is
+/// declared once: `Kvcache.commands().add(CommandGroup.PLAN, new ReplayCommand())`.
 public final class CommandLineBuilder {
 
     /// Columns of a usage message.
@@ -49,8 +49,8 @@ public final class CommandLineBuilder {
         return this;
     }
 
-    /// Runs a command: 0 done, 1 it failed, 2 the command was not understood. Commands that do not serve log warnings
-    /// only, from here on in this JVM.
+    /// Runs a command: 0 done, 1 it failed, 2 the command was not understood. Commands that do not serve log
+    /// warnings only, from here on in this JVM.
     public int run(String... arguments) {
         CommandLine line = build();
         line.setExecutionStrategy(parsed -> {
@@ -82,7 +82,7 @@ public final class CommandLineBuilder {
         return CommandLine.ExitCode.USAGE;
     }
 
-    /// What went wrong outside is one line; a bug is its stack trace.
+    /// Prints an external failure as one line, and a bug as its stack trace.
     private static int printFailure(Exception failure, CommandLine failed) {
         if (failure instanceof NoSuchFileException missing) {
             failed.getErr().println("kvcache: no such file: " + missing.getFile());
@@ -99,8 +99,8 @@ public final class CommandLineBuilder {
         return CommandLine.ExitCode.SOFTWARE;
     }
 
-    /// Lists the commands in a usage message under the headings of [CommandGroup]; headings without commands are left
-    /// out.
+    /// Lists the commands in a usage message under the headings of [CommandGroup]; headings without commands are
+    /// left out.
     private static final class GroupedHelp implements CommandLine.IHelpSectionRenderer {
 
         private final List<Entry> entries = new ArrayList<>();
@@ -141,8 +141,8 @@ public final class CommandLineBuilder {
         }
     }
 
-    /// The log of commands that end by themselves: warnings of the store, a line each, between the command's own words
-    /// on standard error. A [LongRunningCommand] has a log of its own.
+    /// The log of commands that end by themselves: warnings of the store, a line each, between the command's own
+    /// words on standard error. A [LongRunningCommand] has a log of its own.
     private static final class CliLogging extends Formatter {
 
         /// A reference, as loggers without one forget their level.

@@ -16,7 +16,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.stream.Collectors;
 
-/// What a server would run with, in lines: every listener with the clients that it accepts, every tenant.
+/// A summary, in lines, of the settings that a server would use: each listener with the clients that it accepts,
+/// and each tenant.
 final class ConfigSummary {
 
     private ConfigSummary() {}
@@ -53,8 +54,7 @@ final class ConfigSummary {
                 + new ByteSizeText(disk.regionBytes()) + ")";
     }
 
-    /// Where it matters what clients say of classes and weights: a disk goes by last use whatever
-    /// they say.
+    /// Tells where clients' hints of classes and weights matter. A disk evicts by last use and ignores them.
     private static String describeHints(ServerConfig config) {
         EvictionPolicyFactory policy = config.memory().policy();
         if (!policy.usesLabels()) {

@@ -77,7 +77,7 @@ final class DoctorCommand implements Callable<Integer> {
                         Collectors.toList(), lines -> lines.isEmpty() ? List.of(NO_GPU_MODULE) : lines));
     }
 
-    /// Whether the GPU's driver is known to hang: a call into it would not come back either.
+    /// Returns whether the GPU's driver is known to hang. A call into such a driver would not return either.
     private static boolean hasHangingDriver(List<CheckResult> facts) {
         return facts.stream()
                 .anyMatch(checkResult -> checkResult.name().equals(SystemCheck.GPU)

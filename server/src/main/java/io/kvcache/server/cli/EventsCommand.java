@@ -77,7 +77,7 @@ final class EventsCommand implements Callable<Integer> {
         return followHttp();
     }
 
-    /// Where following over ZeroMQ begins.
+    /// Returns the position from which to follow events over ZeroMQ.
     private ZmqEventPrinter.StartPosition startPosition() {
         if (namespace != null) {
             throw new ParameterException(
@@ -153,7 +153,7 @@ final class EventsCommand implements Callable<Integer> {
         private long left;
         private long next = -1;
 
-        /// Where to begin.
+        /// The position from which to follow events.
         ///
         /// @param snapshot with all that is stored
         /// @param from else the first message wanted; -1 for the next one

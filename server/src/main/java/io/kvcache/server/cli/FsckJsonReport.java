@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 
-/// What an audit found, as one object. The names are what programs rely on.
+/// The result of an audit as one JSON object. Programs rely on the names.
 record FsckJsonReport(
         int formatVersion,
         long deviceBytes,

@@ -8,7 +8,7 @@ import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 
-/// What an audit found, for people.
+/// The result of an audit as text for people.
 final class FsckTextReport {
 
     private static final String REGION_ROW = "%10s  %8s  %10s  %12s  %6s  %12s  %12s";
@@ -22,7 +22,7 @@ final class FsckTextReport {
         this.report = report;
     }
 
-    /// What the superblock says.
+    /// Prints the contents of the superblock.
     void printSuperblock() {
         print(
                 "format version %d, %s in %,d regions of %s; %d of 2 superblocks sound, written %,d times",
@@ -65,7 +65,7 @@ final class FsckTextReport {
         print("");
     }
 
-    /// What counts, by namespace.
+    /// Prints the valid blocks, by namespace.
     void printNamespaces() {
         List<NamespaceReport> all = report.namespaces();
         print(NAMESPACE_ROW, "blocks", "objects", "bytes", "orphans", "replaced", "tombstones", "bad", "namespace");
@@ -84,7 +84,7 @@ final class FsckTextReport {
         print("");
     }
 
-    /// Whether all is well.
+    /// Prints whether the directory is sound.
     void printVerdict(boolean repaired) {
         long checksums = report.namespaces().stream()
                 .mapToLong(NamespaceReport::badChecksums)

@@ -28,7 +28,7 @@ public final class ProgressLine implements AutoCloseable {
         }
     }
 
-    /// Whether standard error is a terminal.
+    /// Returns whether standard error is a terminal.
     public boolean isTerminal() {
         return terminal;
     }

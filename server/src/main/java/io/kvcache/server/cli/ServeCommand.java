@@ -33,8 +33,8 @@ import picocli.CommandLine.Spec;
 
 /// `kvcache serve`: the cache server, until it is told to stop.
 ///
-/// SIGTERM and Ctrl-C drain it: for `shutdown.delay` it is not ready and serves on; then it accepts no more, answers
-/// the requests that have begun, flushes memory to disk, and exits with 0.
+/// SIGTERM and Ctrl-C drain it: for `shutdown.delay` it is not ready and serves on; then it accepts no more,
+/// answers the requests that have begun, flushes memory to disk, and exits with 0.
 @Command(
         name = "serve",
         description = "Serve the store to Redis clients and LMCache, until stopped.",
@@ -136,8 +136,8 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         return 0;
     }
 
-    /// Starts a server. When another one took the usual port for other JVMs since [#isFree] saw it free, starts without
-    /// that port: it is only there by default.
+    /// Starts a server. When another one took the usual port for other JVMs since [#isFree] saw it free, starts
+    /// without that port: it is only there by default.
     ///
     /// @param withoutUsualPort the same settings, if the usual port is taken
     static CacheServer start(ServerConfig config, ServerConfig withoutUsualPort) throws IOException {
@@ -152,7 +152,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         }
     }
 
-    /// Whether a port of loopback can be had, so that the second server of a machine starts too.
+    /// Returns whether a loopback port is free, so that a second server on this machine can start.
     private static boolean isFree(int port) {
         try (ServerSocket probe = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
             return probe.isBound();

@@ -112,7 +112,8 @@ final class TopCommand implements Callable<Integer> {
                     number(now, "/puts/noRoom"));
         }
 
-        /// What other sizes of memory would find; nothing of a server that does not say so, or was not used yet.
+        /// Appends the estimated hit ratio for other memory sizes. Appends nothing if the server does not report
+        /// it or was not used yet.
         private void appendMemory(Formatter out) {
             if (number(now, "/memoryCurve/uses") == 0) {
                 return;
@@ -199,7 +200,7 @@ final class TopCommand implements Callable<Integer> {
             return from.at(path).longValue(0);
         }
 
-        /// What was added each second, or nothing at first.
+        /// Returns the increase per second; empty text at first.
         private String rate(String path) {
             return before == null || seconds <= 0
                     ? "-"

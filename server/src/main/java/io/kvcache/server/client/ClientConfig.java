@@ -22,7 +22,7 @@ public record ClientConfig(
         return new ClientConfig(host, port, null, null);
     }
 
-    /// What to tell of a TLS connection that failed: a certificate that is not trusted, or a port without TLS.
+    /// Returns the message for a failed TLS connection: a certificate that is not trusted, or a port without TLS.
     String describeTlsFailure(SSLException failed) {
         for (Throwable cause = failed; cause != null; cause = cause.getCause()) {
             if (cause instanceof GeneralSecurityException) {
@@ -33,7 +33,7 @@ public record ClientConfig(
                 + "; the port may speak plain text: try without --tls and --ca";
     }
 
-    /// What to tell of a server that ended the connection, or did not answer, before its first answer.
+    /// Returns the message for a server that closed the connection, or timed out, before its first reply.
     ///
     /// @param what happened
     String describeNoReply(String what) {

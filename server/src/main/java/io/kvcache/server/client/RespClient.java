@@ -172,7 +172,7 @@ public final class RespClient implements AutoCloseable {
         socket.close();
     }
 
-    /// What a server answered.
+    /// A server's reply.
     ///
     /// @param isPresent false for "there is none"
     /// @param bytes of the text, number or value

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// Where clients connect, and as which tenants.
+/// The listeners, and the tenants that clients act as.
 ///
 /// @param listeners at least one
 /// @param tenants with the default one

@@ -64,8 +64,7 @@ public final class ConfigReader {
         return config;
     }
 
-    /// What was found wrong later about a setting that was read last, with the place where it was set if that is
-    /// known.
+    /// Returns a problem that was found after reading, with the place where its setting was set if that is known.
     ///
     /// @param problem begins with the setting's name
     public String withOrigin(String problem) {

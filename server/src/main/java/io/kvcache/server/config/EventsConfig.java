@@ -45,7 +45,7 @@ public record EventsConfig(
         return new EventsConfig("", "", "", EventEncoding.MAP, EventHashes.ENGINE, true, 10_000, "default", false);
     }
 
-    /// Whether anything is published.
+    /// Returns whether events are published.
     public boolean isEnabled() {
         return !publish.isEmpty();
     }

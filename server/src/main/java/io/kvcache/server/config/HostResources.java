@@ -3,7 +3,7 @@ package io.kvcache.server.config;
 import com.sun.management.OperatingSystemMXBean;
 import java.lang.management.ManagementFactory;
 
-/// What defaults go by.
+/// The machine's resources, from which defaults are derived.
 ///
 /// @param memoryBytes of the machine, or the container's limit when that is less
 /// @param cores that this process may use

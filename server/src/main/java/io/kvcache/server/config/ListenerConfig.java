@@ -146,8 +146,8 @@ public record ListenerConfig(
                 : new ListenerAuthConfig(tenant, auth, consent, cidrs, hosts);
     }
 
-    /// Where clients must authenticate, lm, which cannot, and the pages, which show values of all tenants, are off by
-    /// default.
+    /// Reads the protocols of a listener. With authentication, two are off by default: lm, which cannot
+    /// authenticate, and the pages, which show values of all tenants.
     private static Set<ListenProtocol> readProtocols(Settings from, String path, boolean auth) {
         Set<ListenProtocol> usual = auth ? EnumSet.of(ListenProtocol.RESP, ListenProtocol.HTTP) : allProtocols();
         List<ListenProtocol> asked =
@@ -180,7 +180,7 @@ public record ListenerConfig(
         return new InetSocketAddress(resolve(path, address), port);
     }
 
-    /// Whether something else cannot listen at an address because this does: they have one port, and one address or all
+    /// Returns whether this listener occupies an address: both use the same port, and the same address or all
     /// addresses.
     boolean conflictsWith(InetSocketAddress other) {
         InetAddress own = resolve(path, address);
@@ -201,7 +201,7 @@ public record ListenerConfig(
         }
     }
 
-    /// Which clients a listener accepts.
+    /// The clients that a listener accepts.
     ///
     /// @param tenant with `auth`, the only tenant accepted, or null for any; without, the tenant of all clients, or
     ///     null for the default one
@@ -226,7 +226,7 @@ public record ListenerConfig(
         }
     }
 
-    /// What a listener speaks.
+    /// A protocol that a listener speaks.
     public enum ListenProtocol {
         /// Everything, told by the first bytes of each connection.
         AUTO,
@@ -245,7 +245,7 @@ public record ListenerConfig(
         /// All pages for operators by HTTP/1.1, health, metrics and statistics; no objects.
         PAGES;
 
-        /// Whether this is `lm://`, which has no authentication.
+        /// Returns whether this is `lm://`, which has no authentication.
         public boolean isLm() {
             return switch (this) {
                 case LM, LM_V0, LM_V1A, LM_V1B -> true;

@@ -19,7 +19,7 @@ public record MemoryConfig(
 
     private static final int DEFAULT_FRACTION = 8;
 
-    /// Of the machine's memory, values may take this much; the rest is for the JVM and the system.
+    /// The part of the machine's memory that values may take; the rest is for the JVM and the system.
     private static final int MAX_MACHINE_PERCENT = 90;
 
     /// With the usual limits of what clients write into.

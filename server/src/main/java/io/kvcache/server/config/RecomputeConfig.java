@@ -9,8 +9,8 @@ import java.util.Optional;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// What the engines behind a server take to compute KV: clients are not told of what is on disk and
-/// computed sooner than read.
+/// The time that engines need to compute KV. Look-ups leave out values on disk that an engine computes sooner than
+/// the disk reads them.
 ///
 /// @param cost of computing; null for clients that are told of everything
 /// @param chunkTokens tokens that LMCache keeps under one key

@@ -3,12 +3,12 @@ package io.kvcache.server.config;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.server.keyspace.Keyspace;
 
-/// What clients may bring.
+/// The limits on keys, values and bytes in transit.
 ///
 /// @param keyBytes longest key
 /// @param valueBytes largest value
-/// @param inFlightBytes of all values that are on their way in at one time; beyond that a value is refused, as it is
-/// when there is no room
+/// @param inFlightBytes of all values that are on their way in at one time; beyond that a value is refused, as it
+///     is when there is no room
 /// @param sendingBytes of all values and blocks that are on their way out at one time; beyond that a read finds
 /// nothing, or over HTTP is answered 503
 public record RequestLimits(long keyBytes, long valueBytes, long inFlightBytes, long sendingBytes) {
@@ -46,7 +46,8 @@ public record RequestLimits(long keyBytes, long valueBytes, long inFlightBytes, 
                         .limitedTo(hostBytes));
     }
 
-    /// Largest value that host memory holds beside what is smaller: all slabs but one, and no more than an object has.
+    /// Largest value that host memory holds beside what is smaller: all slabs but one, and no more than an object
+    /// has.
     static long maxValueBytes(long hostBytes) {
         long slabs = hostBytes / SlabPool.SLAB_BYTES - 1;
         return Math.clamp(slabs * SlabPool.SLAB_BYTES, 1, Keyspace.MAX_VALUE_BYTES);

@@ -119,7 +119,7 @@ public record ServerConfig(
         return access.listeners().getFirst();
     }
 
-    /// What a server does when nothing is set.
+    /// Returns the configuration of a server without any settings.
     public static ServerConfig defaults(HostResources hostResources) {
         return new ServerConfig(
                 AccessConfig.defaults(),
@@ -168,13 +168,13 @@ public record ServerConfig(
             return new LeaseConfig("", Duration.ofMinutes(5), 25);
         }
 
-        /// Whether there are leases.
+        /// Returns whether leases are served.
         public boolean isEnabled() {
             return !sharedMemory.isEmpty();
         }
 
-        /// Where the file is.
-        public Path sharedMemoryFile() {
+        /// Returns the directory below which the shared-memory file lies.
+        public Path sharedMemoryDirectory() {
             return SHM_DIRECTORY;
         }
 
@@ -262,7 +262,7 @@ public record ServerConfig(
         }
     }
 
-    /// What is logged, and how it looks.
+    /// The log's level and format.
     ///
     /// @param level the least important events that are written
     /// @param slow requests that take longer are logged; zero for none

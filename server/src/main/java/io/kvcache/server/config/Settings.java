@@ -20,8 +20,8 @@ import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// All settings that were given, by name. Collects mistakes instead of stopping at the first, and reports at the end
-/// which names no component reads.
+/// All settings that were given, by name. Collects mistakes instead of stopping at the first, and reports at the
+/// end which names no component reads.
 final class Settings {
 
     private static final Pattern ITEM_INDEX = Pattern.compile("\\.\\d+(\\.|$)");
@@ -33,7 +33,7 @@ final class Settings {
 
     private static final Pattern NUMBER = Pattern.compile("\\d+");
 
-    /// What the lists of the configuration look like.
+    /// An example of each list of the configuration, for messages.
     private static final Map<String, String> LIST_FORMATS = Map.of(
             DiskTierConfig.LIST,
             " of DIR:SIZE or of settings, as in disks: [/mnt/nvme0/kvcache:1TiB] or"
@@ -81,7 +81,7 @@ final class Settings {
         given.keySet().removeIf(path -> path.startsWith(list + "."));
     }
 
-    /// Whether this itself is set.
+    /// Returns whether this very path is set.
     boolean isSet(String path) {
         return given.containsKey(path);
     }
@@ -180,7 +180,7 @@ final class Settings {
         return items;
     }
 
-    /// Whether this or anything within it is set.
+    /// Returns whether this path or one below it is set.
     boolean isAnySet(String path) {
         return given.keySet().stream().anyMatch(each -> each.equals(path) || each.startsWith(path + "."));
     }
@@ -205,7 +205,8 @@ final class Settings {
         }
     }
 
-    /// Where the setting was set that a message begins with; of a list's member, where any of it was set.
+    /// Returns the place where the setting at the start of a message was set. For a member of a list, this is the
+    /// place of any of its settings.
     private String origin(String message) {
         String path = message.substring(0, Math.max(0, message.indexOf(' ')));
         Matcher member = MEMBER.matcher(path);
@@ -221,7 +222,7 @@ final class Settings {
                 .orElse("");
     }
 
-    /// Whether a component asked for it.
+    /// Returns whether a component asked for it.
     boolean isKnown(String path) {
         return known.contains(path);
     }
@@ -313,7 +314,7 @@ final class Settings {
     /// @param origin as it is shown to people: `kvcache.yaml:12`, `KVCACHE__LISTEN__PORT`, `--port`
     record SettingValue(String text, String origin) {}
 
-    /// What was probably meant.
+    /// Suggests the name that was probably meant.
     private static final class DidYouMean {
 
         /// More wrong letters than this are another word.

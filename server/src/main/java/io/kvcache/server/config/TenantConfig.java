@@ -16,7 +16,8 @@ import org.jspecify.annotations.Nullable;
 /// @param user as clients send it, unique
 /// @param passwordHash as `kvcache config hash-password` prints it, or null
 /// @param passwordFile a file with passwords or their hashes, one a line, each of which is good; or null
-/// @param quotaBytes room that its values may take, each counted once, in memory or on disk; 0 for as much as there is
+/// @param quotaBytes room that its values may take, each counted once, in memory or on disk; 0 for as much as
+///     there is
 /// @param weight its share of host memory, and of each disk, against those of others while they want it too
 /// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
 /// @param keyOwnership how keys name it
@@ -100,7 +101,7 @@ public record TenantConfig(
         return new TenantConfig("tenants", DEFAULT, "nobody.default", null, null, 0);
     }
 
-    /// Whether clients can authenticate as this tenant by a password.
+    /// Returns whether clients can authenticate as this tenant by a password.
     public boolean hasPassword() {
         return passwordHash != null || passwordFile != null;
     }
@@ -165,7 +166,7 @@ public record TenantConfig(
             salts = List.copyOf(salts);
         }
 
-        /// Whether a key can name the tenant.
+        /// Returns whether a key can name the tenant.
         public boolean hasRules() {
             return !prefixes.isEmpty() || !salts.isEmpty() || saltFile != null;
         }
@@ -185,11 +186,11 @@ public record TenantConfig(
             }
         }
 
-        /// What a salt may be, for messages: they never show one.
+        /// The rule for a salt, for messages. They never show a salt.
         public static final String SALT_RULES = "it takes 8 to 128 letters, digits and signs other than @ / \\ * ? [ ],"
                 + " not with : or metadata or kv_bytes at the end";
 
-        /// Whether a text may be a salt.
+        /// Returns whether a text may be a salt.
         public static boolean isSalt(String text) {
             return SALT.matcher(text).matches() && FORBIDDEN_SUFFIXES.stream().noneMatch(text::endsWith);
         }

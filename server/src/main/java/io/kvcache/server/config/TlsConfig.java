@@ -3,7 +3,7 @@ package io.kvcache.server.config;
 import java.util.Optional;
 import org.jspecify.annotations.Nullable;
 
-/// What a listener proves its name with: two PEM files, or one PKCS12 file.
+/// A listener's certificate and key: two PEM files, or one PKCS12 file.
 ///
 /// @param path of its settings: `listeners.0.tls`
 /// @param certificate PEM with the chain, the server's own first; or null
@@ -26,7 +26,7 @@ public record TlsConfig(
         }
     }
 
-    /// What is set at a path, or null when nothing is.
+    /// Returns the settings at a path, or null when none are set.
     static @Nullable TlsConfig read(Settings from, String path) {
         String certificate = from.textOrNull(path + ".certificate");
         String key = from.textOrNull(path + ".key");

@@ -14,7 +14,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
-/// Where other JVMs use the store itself, by the protocol of PROTOCOL.md.
+/// The endpoint at which other JVMs use the store itself, by the protocol of PROTOCOL.md.
 ///
 /// Clients prove that they know a secret without sending it, so the server needs the secret itself: files hold
 /// secrets, not hashes.
@@ -40,7 +40,7 @@ public record TransportConfig(
         @Nullable TlsConfig tls,
         UcxConfig ucx) {
 
-    /// Where a server for this machine alone listens when nothing is said.
+    /// The default port of a server that serves only this machine.
     static final int DEFAULT_PORT = 7420;
 
     private static final String AUTO = "auto";
@@ -99,12 +99,12 @@ public record TransportConfig(
         return !listen.isEmpty() && !listen.equals(AUTO);
     }
 
-    /// Whether a text can be the name of a folder below `/dev/shm`.
+    /// Returns whether a text can be the name of a directory below `/dev/shm`.
     static boolean isDirectoryName(String text) {
         return NAME.matcher(text).matches();
     }
 
-    /// Where the server decides; where it is on, what an endpoint does by itself.
+    /// Returns the defaults: the server decides whether to listen. A listening endpoint uses its own defaults.
     public static TransportConfig defaults() {
         return new TransportConfig(AUTO, null, false, 256, Duration.ofSeconds(30), AUTO, AeronConfig.disabled());
     }
@@ -119,8 +119,8 @@ public record TransportConfig(
                 place, secretFile, allowUnauthenticated, connections, lease, sharedMemory, aeron, tls, ucx);
     }
 
-    /// With `auto` come to what it means for this server: the usual port of loopback, if all its clients are of this
-    /// machine, find it by a port that is set, and see the same anyway; nowhere otherwise.
+    /// With `auto` come to what it means for this server: the usual port of loopback, if all its clients are of
+    /// this machine, find it by a port that is set, and see the same anyway; nowhere otherwise.
     ///
     /// @param free whether a port of loopback can be had
     TransportConfig withAutoResolved(AccessConfig access, IntPredicate free) {
@@ -135,7 +135,7 @@ public record TransportConfig(
         return listeningAt(usual ? "127.0.0.1:" + DEFAULT_PORT : "");
     }
 
-    /// Whether there is one tenant, and it has no password.
+    /// Returns whether there is only one tenant, and it has no password.
     private static boolean isUnauthenticated(List<TenantConfig> tenants) {
         return tenants.size() == 1 && !tenants.getFirst().hasPassword();
     }
@@ -164,12 +164,12 @@ public record TransportConfig(
                         new UcxConfig(ucx)));
     }
 
-    /// Whether it listens, which is over TCP.
+    /// Returns whether it listens over TCP.
     public boolean isTcpEnabled() {
         return isAddress(listen);
     }
 
-    /// Whether other JVMs use the store, by whatever way.
+    /// Returns whether other JVMs can use the store, over TCP or Aeron.
     public boolean isServing() {
         return isTcpEnabled() || aeron.isEnabled();
     }
@@ -179,22 +179,22 @@ public record TransportConfig(
         return isTcpEnabled() ? socketAddress().getPort() : 0;
     }
 
-    /// Whether clients have to show a secret.
+    /// Returns whether clients must prove that they know a secret.
     public boolean requiresSecret(List<TenantConfig> tenants) {
         return secretFile != null || tenants.stream().anyMatch(each -> each.secretFile() != null);
     }
 
-    /// Whether only this machine reaches it over TCP.
+    /// Returns whether it listens over TCP for this machine only.
     public boolean isLoopbackOnly() {
         return isTcpEnabled() && socketAddress().getAddress().isLoopbackAddress();
     }
 
-    /// Where it listens, looked up.
+    /// Returns the resolved address at which it listens.
     public InetSocketAddress socketAddress() {
         return parseAddress(listen);
     }
 
-    /// Whether a folder for shared memory was asked for by name, so that it must be had.
+    /// Returns whether the settings name the shared-memory directory, so that failing to create it is an error.
     public boolean isSharedMemoryExplicit() {
         return !sharedMemory.equals(AUTO) && !sharedMemory.equals(OFF);
     }
@@ -271,7 +271,7 @@ public record TransportConfig(
         }
     }
 
-    /// Where other JVMs use the store over Aeron. Loads nothing of Aeron.
+    /// The address at which other JVMs use the store over Aeron. Loads nothing of Aeron.
     ///
     /// @param address `aeron:ipc` or `aeron:udp?endpoint=HOST:PORT`, with more after `?` and `|`; empty for nowhere
     public record AeronConfig(String address) {
@@ -289,7 +289,7 @@ public record TransportConfig(
             return new AeronConfig("");
         }
 
-        /// Whether there is an endpoint.
+        /// Returns whether there is an endpoint.
         public boolean isEnabled() {
             return !address.isEmpty();
         }
@@ -338,7 +338,7 @@ public record TransportConfig(
         }
     }
 
-    /// Whether clients may read the store one-sided over UCX. Loads nothing of it.
+    /// The switch for one-sided reads of the store over UCX. Loads nothing of UCX.
     ///
     /// @param text `off`, `on` for all transports that UCX has, or their names, as in `tcp` or `rc,tcp`
     public record UcxConfig(String text) {
@@ -358,7 +358,7 @@ public record TransportConfig(
             return new UcxConfig(OFF);
         }
 
-        /// Whether it is to be opened where it is installed.
+        /// Returns whether UCX is opened where it is installed.
         public boolean isEnabled() {
             return !text.equals(OFF);
         }

@@ -10,11 +10,11 @@ import java.util.regex.Pattern;
 /// Numbers with units as people write them, in files and on command lines: `64GiB`, `1.5 TB`, `4096`, `90s`.
 public final class Units {
 
-    /// What [#bytes] takes.
+    /// The formats that [#bytes] takes.
     public static final String SIZE_FORMATS =
             "a number with B, KiB, MiB, GiB, TiB (powers of 1024) or KB, MB, GB, TB (powers of 1000)";
 
-    /// What [#millis] takes.
+    /// The formats that [#millis] takes.
     public static final String TIME_FORMATS = "a number with ms, s, m or h";
 
     private static final Pattern NUMBER_AND_UNIT = Pattern.compile("(\\d+(?:\\.\\d+)?)\\s*([A-Za-z]*)");

@@ -1,5 +1,5 @@
-/// What can be set, with defaults that work on any machine: one record a component, and the reader that fills them from
-/// a file, the environment and the command line.
+/// The settings, with defaults that work on any machine: one record a component, and the reader that fills them
+/// from a file, the environment and the command line.
 @NullMarked
 package io.kvcache.server.config;
 

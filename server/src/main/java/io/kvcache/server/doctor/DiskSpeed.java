@@ -79,12 +79,12 @@ public record DiskSpeed(double writeGigabytes, double readGigabytes, String path
         }
     }
 
-    /// Whether the page cache is out of the way.
+    /// Returns whether the measurement bypassed the page cache.
     public boolean isDirect() {
         return path.contains("O_DIRECT");
     }
 
-    /// What several files took, one after the other.
+    /// The throughput over several files, one after the other.
     private static final class Throughput {
 
         private double bytes;

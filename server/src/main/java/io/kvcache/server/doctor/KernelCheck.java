@@ -13,7 +13,7 @@ import java.util.Locale;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// What the kernel's files say of its settings and of this process' limits.
+/// Checks the kernel's settings and this process' limits, by the kernel's files.
 ///
 /// @param root of the file system
 /// @param pinnedBytes of memory that disks would have pinned: what a server takes for values by default
@@ -24,7 +24,7 @@ record KernelCheck(Path root, long pinnedBytes) {
 
     private static final int[] RECOMMENDED_RELEASE = {6, 1};
 
-    /// What the server asks to have waiting.
+    /// The length of the accept queue that the server requests.
     private static final long RECOMMENDED_BACKLOG = 1024;
 
     /// 10,000 connections, files of disks, and what a JVM opens.
@@ -115,7 +115,7 @@ record KernelCheck(Path root, long pinnedBytes) {
                 "sysctl -w vm.max_map_count=" + RECOMMENDED_MAP_COUNT);
     }
 
-    /// Of memory that a disk's requests use, the kernel counts what it pins.
+    /// Checks the limit on locked memory: the kernel counts the memory that it pins for a disk's requests.
     private CheckResult checkLockedMemory() {
         String limit = firstMatch(readText("proc/self/limits"), "Max locked memory\\s+(\\S+)");
         String capabilities = firstMatch(readText("proc/self/status"), "CapEff:\\s+(\\p{XDigit}+)");
@@ -166,8 +166,8 @@ record KernelCheck(Path root, long pinnedBytes) {
         return found.find() ? found.group(1) : "";
     }
 
-    /// What a file says, or nothing where there is none. By lines, as that asks for kilobytes at once: of a file below
-    /// `/proc/sys`, which is said to have no size, the kernel gives what one request has room for and no more.
+    /// Returns a file's text; empty if the file does not exist. Reads by lines, as that requests kilobytes at
+    /// once: a file below `/proc/sys` reports a size of zero, and the kernel answers one read only.
     private String readText(String file) {
         try {
             return String.join("\n", Files.readAllLines(root.resolve(file))).strip();

@@ -24,7 +24,7 @@ public final class SystemCheck {
 
     private static final Duration LIMIT = Duration.ofSeconds(10);
 
-    /// What the fact about graphics processors is called.
+    /// The name of the check of graphics processors.
     public static final String GPU = "GPU";
 
     private SystemCheck() {}
@@ -91,7 +91,7 @@ public final class SystemCheck {
         }
     }
 
-    /// What a program says of itself first, or `none`.
+    /// Reports the first line that a program prints, or `none`.
     static CheckResult checkCommand(String name, Duration limit, String advice, String... command) {
         try {
             ProcessRunner.ProcessOutput output =
@@ -106,7 +106,7 @@ public final class SystemCheck {
         }
     }
 
-    /// What a directory is worth as a disk tier.
+    /// Checks how well a directory serves as a disk tier.
     private static final class DiskCheck {
 
         /// A slower disk spins, or is throttled.

@@ -1,7 +1,7 @@
-/// What a machine has of what KVCache uses, and what to do about what it lacks.
+/// Checks a machine for the resources that KVCache uses, with advice on each that is missing.
 ///
-/// [io.kvcache.server.doctor.SystemCheck] asks for all of it; a fact is one line for people. Nothing here changes
-/// anything.
+/// [io.kvcache.server.doctor.SystemCheck] runs all checks; a result is one line for people. The checks change
+/// nothing.
 @NullMarked
 package io.kvcache.server.doctor;
 

@@ -22,7 +22,7 @@ public final class EventFeed {
     /// A follower takes this much for what its socket has not taken yet: what waits, and one more piece.
     private static final long BYTES_PER_SUBSCRIBER = HttpStream.MAX_UNSENT_BYTES + (128 << 10);
 
-    /// Of the network's memory, followers may take this part.
+    /// Followers may take this fraction of the network's memory.
     private static final long MEMORY_FRACTION = 16;
 
     private static final int MIN_SUBSCRIBERS = 8;

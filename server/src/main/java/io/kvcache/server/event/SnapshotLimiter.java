@@ -6,8 +6,8 @@ import java.util.concurrent.Semaphore;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Makes snapshots of all that is stored, as far as the heap can hold them: few at one time, and none that would take
-/// too much of it.
+/// Makes snapshots of all that is stored, as far as the heap can hold them: few at one time, and none that would
+/// take too much of it.
 ///
 /// **Threads.** Any.
 public final class SnapshotLimiter {
@@ -15,10 +15,10 @@ public final class SnapshotLimiter {
     /// Snapshots that are being made or sent at one time.
     static final int MAX_CONCURRENT = 2;
 
-    /// What an entry takes while a snapshot is made.
+    /// Heap that an entry takes while a snapshot is made.
     private static final long ENTRY_BYTES = 250;
 
-    /// Of the heap, one snapshot may take this part.
+    /// One snapshot may take this fraction of the heap.
     private static final long HEAP_FRACTION = 8;
 
     private final EventStream events;

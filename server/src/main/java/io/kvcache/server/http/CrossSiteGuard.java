@@ -9,8 +9,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Keeps web pages away from a listener without authentication.
 ///
-/// A page of another site may send requests here from a user's browser: those carry its `Origin`. Or it may let its own
-/// name point here: then the name is in `Host`, where a server on loopback expects a number or localhost.
+/// A page of another site may send requests here from a user's browser: those carry its `Origin`. Or it may let
+/// its own name point here: then the name is in `Host`, where a server on loopback expects a number or localhost.
 final class CrossSiteGuard {
 
     private final Set<String> hosts;
@@ -20,7 +20,7 @@ final class CrossSiteGuard {
         this.hosts = hosts;
     }
 
-    /// What is wrong with a request, or null.
+    /// Returns the problem with a request, or null.
     @Nullable
     String findProblem(HttpHeaders headers) {
         if (headers.getAll(HttpHeaderNames.HOST).size() > 1) {

@@ -11,8 +11,8 @@ import java.util.Locale;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// Authenticates requests by `Basic`, or by `Bearer` with `user:password` or with the password of the listener's usual
-/// user.
+/// Authenticates requests by `Basic`, or by `Bearer` with `user:password` or with the password of the listener's
+/// usual user.
 final class HttpAuthenticator {
 
     private final ListenerAuth listenerAuth;
@@ -21,11 +21,11 @@ final class HttpAuthenticator {
         this.listenerAuth = listenerAuth;
     }
 
-    /// A header by which a connection has come in: it is not asked for again, so that guesses from the same address,
-    /// which close the door to all others from there, do not end what goes on.
+    /// A header by which a connection has come in: it is not asked for again, so that guesses from the same
+    /// address, which close the door to all others from there, do not end what goes on.
     private record VerifiedHeader(String header, AuthResult authResult, Object credentialsVersion) {}
 
-    /// What one connection has shown. Used on the connection's loop, or by one log-in at a time.
+    /// The credentials that one connection has shown. Used on the connection's loop, or by one log-in at a time.
     static final class ConnectionAuth {
         private volatile @Nullable VerifiedHeader verifiedHeader;
     }

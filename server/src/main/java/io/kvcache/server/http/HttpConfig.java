@@ -10,14 +10,14 @@ import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
 
-/// What is served at one listener.
+/// The resources that one listener serves.
 ///
 /// @param routers the objects that each tenant may ask for, by its name; empty for none at all
 /// @param ownershipRules how requests name a tenant by its salt
 /// @param textEndpoints by path
 /// @param endpoints asked in turn for what is neither an object nor a page
-/// @param hosts names by which clients may call a listener without authentication, beside numbers and localhost; `*`
-///     for any
+/// @param hosts names by which clients may call a listener without authentication, beside numbers and localhost;
+///     `*` for any
 public record HttpConfig(
         ListenerAuth listenerAuth,
         Map<String, KeyspaceRouter> routers,

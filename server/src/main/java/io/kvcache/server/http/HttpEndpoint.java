@@ -10,7 +10,7 @@ public interface HttpEndpoint {
     /// The paths, for the message that says which there are.
     List<String> paths();
 
-    /// What answers a request, or null when its path is not of this area.
+    /// Returns the handler of a request, or null when its path does not belong to this endpoint.
     ///
     /// @param path of the request, without its query
     /// @param tenant of the client

@@ -58,7 +58,7 @@ public final class HttpProtocol implements Protocol {
         return stats.problems.sum();
     }
 
-    /// What the front end counts over all its connections.
+    /// The counters of all HTTP connections together.
     static final class HttpStats {
 
         final LongAdder requests = new LongAdder();

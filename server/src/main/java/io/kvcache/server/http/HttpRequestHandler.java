@@ -10,7 +10,7 @@ public interface HttpRequestHandler extends AutoCloseable {
     /// Bytes of a body that is not wanted, which are skipped so that the connection can go on: a block, mostly.
     long MAX_SKIPPED_BYTES = 8L << 20;
 
-    /// Whether a body of this length is not waited for: the reply comes at once, and ends the connection.
+    /// Returns whether a body of this length is rejected unread: the reply comes at once, and ends the connection.
     default boolean rejectsBody(long contentLength) {
         return false;
     }

@@ -83,7 +83,7 @@ public final class HttpResponder {
         });
     }
 
-    /// What answers a request whose method is none of those that its path takes.
+    /// Returns the handler of a request with a method that its path does not take.
     ///
     /// @param allowed the methods, with commas
     public static HttpRequestHandler methodNotAllowed(HttpRequest request, String allowed) {
@@ -162,7 +162,7 @@ public final class HttpResponder {
         done.run();
     }
 
-    /// Whether the reply is one of no known length.
+    /// Returns whether the reply has no known length.
     boolean isStreaming() {
         return streams;
     }

@@ -26,7 +26,7 @@ import java.util.Set;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// Which request is answered by what.
+/// Chooses the handler of each request.
 final class HttpRouter {
 
     private static final String OBJECT_PREFIX = "/v1/objects/";
@@ -43,7 +43,7 @@ final class HttpRouter {
                 site.listenerAuth().anonymousTenant() == null ? Set.of(HttpConfig.ANY_HOST) : site.hosts());
     }
 
-    /// What answers a request from any client, or null when the client must authenticate.
+    /// Returns the handler of a request that needs no authentication, or null when the client must authenticate.
     @Nullable
     HttpRequestHandler findPublic(HttpRequest request) {
         if (request.decoderResult().isFailure()) {
@@ -71,9 +71,9 @@ final class HttpRouter {
         };
     }
 
-    /// What answers a request.
+    /// Returns the handler of a request.
     ///
-    /// @param who the sender
+    /// @param sender the log-in of the client
     HttpRequestHandler route(HttpRequest request, AuthResult who) {
         if (who.outcome() == AuthResult.Outcome.THROTTLED) {
             return problemHandler(
@@ -199,7 +199,7 @@ final class HttpRouter {
         return new ProblemDetails(status, detail).toHandler();
     }
 
-    /// What a request is counted as: its method and the first words of its path, as far as there are such.
+    /// The label under which a request is counted: its method and the first known words of its path.
     static final class HttpRequestLabel {
 
         private static final Set<String> METHODS = Set.of("GET", "HEAD", "PUT", "POST", "DELETE");

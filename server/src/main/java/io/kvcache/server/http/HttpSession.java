@@ -33,7 +33,7 @@ final class HttpSession implements ProtocolSession {
     private @Nullable HttpRequest request;
     private boolean ended;
 
-    /// Whether the client may be sending a body for which the connection has no use any more.
+    /// True while the client may be sending a body that the connection discards.
     private boolean lingering;
 
     /// @param mayBegin called after a reply, as the next request may have begun by then
@@ -180,7 +180,7 @@ final class HttpSession implements ProtocolSession {
         onNextRequest.run();
     }
 
-    /// Whether the request that is being answered is a HEAD, whose replies have no body.
+    /// Returns whether the current request is a HEAD, whose replies have no body.
     boolean isHeadRequest() {
         return request != null && HttpMethod.HEAD.equals(request.method());
     }

@@ -24,7 +24,7 @@ public final class HttpStream {
         this.done = done;
     }
 
-    /// Whether the client has read so much that no more than [#MAX_UNSENT_BYTES] wait in memory.
+    /// Returns whether at most [#MAX_UNSENT_BYTES] wait in memory for the client to read.
     public boolean isWritable() {
         Channel channel = context.channel();
         long room = channel.bytesBeforeUnwritable(); // 0 when it is not writable at all

@@ -6,7 +6,7 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/// What is answered instead of what was asked for: an error as RFC 9457 has it.
+/// An error reply in the format of RFC 9457.
 ///
 /// @param type what programs know it by; `about:blank` where the status says it all
 /// @param detail a sentence for people
@@ -31,7 +31,7 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
         return new ProblemDetails(status, TYPE_PREFIX + name, detail, Map.of());
     }
 
-    /// That as much is on its way as may be.
+    /// Returns the error for a tenant whose bytes in transit are at their limit.
     ///
     /// @param limit the setting's name
     /// @param way of the tenant
@@ -43,14 +43,14 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
                 .withMember("limitBytes", way.limitBytes());
     }
 
-    /// That what was asked for is here, and that as much is being sent as may be.
+    /// Returns the error for a value that is stored, while the tenant's bytes being sent are at their limit.
     ///
     /// @param leaving what the tenant has on its way out
     public static ProblemDetails sendLimitReached(ByteBudget leaving) {
         return transferLimitReached("limits.sending", leaving);
     }
 
-    /// That what was asked for is on disk and has not come.
+    /// Returns the error for a value on disk that did not arrive in time.
     public static ProblemDetails timedOut(HttpResponseStatus status) {
         return withType(
                 status,
@@ -58,8 +58,8 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
                 "it is on disk, and did not come in the time that it may take, or found no room in memory; try again");
     }
 
-    /// After how many seconds the same request may be answered otherwise; 0 for never. What reaches a limit of bytes
-    /// is mostly over within parts of a second.
+    /// After how many seconds the same request may be answered otherwise; 0 for never. What reaches a limit of
+    /// bytes is mostly over within parts of a second.
     int retryAfterSeconds() {
         if (status.code() == HttpResponseStatus.TOO_MANY_REQUESTS.code()) {
             return Math.toIntExact(PasswordAuthenticator.FAILURE_WINDOW.toSeconds());
@@ -76,7 +76,7 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
         return new ProblemDetails(status, type, detail, more);
     }
 
-    /// What answers a request by this and takes no notice of its body.
+    /// Returns a handler that answers with this and discards the request's body.
     public HttpRequestHandler toHandler() {
         return (HttpRequestHandler.BodylessHandler) out -> out.sendProblem(this);
     }

@@ -141,8 +141,8 @@ public final class LeaseEndpoint implements HttpEndpoint {
         };
     }
 
-    /// A status other than 200 means to clients that there is no lease; 504 is what they know for a value that did not
-    /// come within their `timeout_ms`, be it that there is none.
+    /// A status other than 200 means to clients that there is no lease; 504 is what they know for a value that did
+    /// not come within their `timeout_ms`, be it that there is none.
     private void lease(Keyspace keyspace, ReadResult readResult, LeaseRequest terms, HttpResponder out) {
         PinnedValue value = readResult.value();
         if (value != null) {
@@ -185,10 +185,10 @@ public final class LeaseEndpoint implements HttpEndpoint {
         }
     }
 
-    /// What a client asks of a lease.
+    /// The times that a client requests of a lease.
     ///
-    /// A client reads as long as it believes to have the lease, which is what it asked for. So what is too long is
-    /// refused and not cut.
+    /// A client reads as long as it believes to hold the lease, which is the time that it requested. So the server
+    /// rejects a time that is too long, rather than shortening it.
     ///
     /// @param durationNanos how long it holds
     /// @param waitNanos how long the value may take to arrive from disk, if others may wait as long

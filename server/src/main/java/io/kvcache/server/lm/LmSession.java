@@ -29,7 +29,8 @@ import org.jspecify.annotations.Nullable;
 /// with it, as the client will believe that its own is here. The client may only learn of a failure
 /// by a closed connection.
 ///
-/// **What is not looked at.** The numbers that describe a tensor come back as they came, and HEALTH has no valid key.
+/// **What is not looked at.** The numbers that describe a tensor come back as they came, and HEALTH has no valid
+/// key.
 ///
 /// **Threads.** The connection's loop.
 final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
@@ -311,8 +312,8 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         }
     }
 
-    /// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients read it
-    /// by a single `recv`.
+    /// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients
+    /// read it by a single `recv`.
     private static final class LmEncoder {
 
         static final int SUCCESS = 200;
@@ -364,7 +365,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         static final int LIST = 4;
         static final int HEALTH = 5;
 
-        /// What the request is counted as.
+        /// Returns the label under which the request is counted.
         String label() {
             return switch (command) {
                 case PUT -> "put";
@@ -377,7 +378,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         }
     }
 
-    /// What the front end counts over all its connections.
+    /// The counters of all lm connections together.
     static final class LmStats {
 
         final LongAdder requests = new LongAdder();

@@ -22,7 +22,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// One line an event, for programs that collect logs; a stack trace is one value in it.
 public final class LogLineFormatter extends Formatter {
 
-    /// Where events go, whatever standard error becomes.
+    /// The destination of events, even after standard error is replaced.
     private static final PrintStream STDERR = System.err;
 
     private static final Logger ROOT = Logger.getLogger("");
@@ -54,8 +54,8 @@ public final class LogLineFormatter extends Formatter {
         }
     }
 
-    /// Writes one event to standard error, where the others go, when it can no longer be logged: a JVM that ends takes
-    /// its handlers away beside all else that ends.
+    /// Writes one event to standard error, where the others go, when it can no longer be logged: a JVM that ends
+    /// takes its handlers away beside all else that ends.
     public static void writeDirectly(LogFormat format, LogLevel least, Level level, Class<?> by, String message) {
         write(format, least, level, by.getName(), message);
     }

@@ -8,7 +8,7 @@ import java.time.Duration;
 /// **Threads.** Any.
 public final class LogRateLimiter {
 
-    /// What a line that may not be logged is answered.
+    /// The answer of [#tryAcquire] for a line that may not be logged.
     public static final long SUPPRESSED = -1;
 
     private final Clock clock;
@@ -26,9 +26,9 @@ public final class LogRateLimiter {
         windowStart = clock.nanos();
     }
 
-    /// Whether one more line may be logged.
+    /// Takes the place of one more line.
     ///
-    /// @return how many before it were not, or [#SUPPRESSED]
+    /// @return how many lines before it were not logged, or [#SUPPRESSED]
     public synchronized long tryAcquire() {
         long now = clock.nanos();
         if (now - windowStart >= spanNanos) {
@@ -45,7 +45,7 @@ public final class LogRateLimiter {
         return before;
     }
 
-    /// What a line says of those before it that were not logged; nothing when there are none.
+    /// Returns a note on the lines that were not logged before this one; empty when there are none.
     ///
     /// @param before as answered by [#tryAcquire]
     public static String suppressedNote(long before) {

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/// What a server will take at the most, part by part.
+/// The most memory that a server will use, part by part.
 ///
 /// @param heapBytes the JVM's heap
 /// @param directBytes buffers of the network
@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// @param recordBytes what the store knows of them
 public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, long recordBytes) {
 
-    /// Of the limit; the rest is for the JVM's code, its threads, and the page cache.
+    /// A server may use this part of the limit. The rest is for the JVM's code, its threads, and the page cache.
     private static final int MAX_PERCENT = 90;
 
     private static final double GIB = 1L << 30;
@@ -119,7 +119,7 @@ public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, lo
             return least;
         }
 
-        /// What a file says; everything when it says `max`, or nothing.
+        /// Returns the number in a file; `Long.MAX_VALUE` when it says `max`, or nothing.
         private static long bytes(Path file) {
             List<String> lines = lines(file);
             try {

@@ -1,4 +1,5 @@
-/// What memory a server needs, and what there is. Knows the operating system's files, not the server's parts.
+/// The memory that a server needs, and the memory of the machine. Knows the operating system's files, not the
+/// server's parts.
 @NullMarked
 package io.kvcache.server.memory;
 

@@ -24,8 +24,8 @@ import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// Meters of what the server itself counts: connections, requests, log-ins, and the values of each tenant. The static
-/// methods bind what only some servers have. The store brings meters of its own.
+/// Meters of what the server itself counts: connections, requests, log-ins, and the values of each tenant. The
+/// static methods bind what only some servers have. The store brings meters of its own.
 ///
 /// @param tenants their values by name
 /// @param requests by protocol
@@ -214,7 +214,7 @@ public record ServerMetrics(
                         () -> expiry.get().getEpochSecond()));
     }
 
-    /// What is published over ZeroMQ.
+    /// Returns the meters of events that are published over ZeroMQ.
     ///
     /// @param publisher null in it before there is one
     public static MeterBinder ofPublisher(Supplier<@Nullable ZmqPublisher> publisher) {

@@ -43,7 +43,7 @@ public final class MissCauses {
     /// Half a MiB of them.
     private static final int SLOTS = 1 << 16;
 
-    /// Of a word, for the cause; the rest is of the key.
+    /// The bits of a word that hold the cause; the others are the key's.
     private static final long CAUSE_BITS = 7;
 
     private final AtomicLongArray slots = new AtomicLongArray(SLOTS);

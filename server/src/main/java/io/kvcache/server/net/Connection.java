@@ -31,7 +31,7 @@ public final class Connection {
 
     private static final Logger LOG = System.getLogger(Connection.class.getName());
 
-    /// Of a first request: less than a socket buffer, more than a slow drip.
+    /// Bytes that count as progress of a first request: less than a socket buffer, more than a slow drip.
     private static final long PROGRESS_STEP_BYTES = 32 << 10;
 
     /// Long enough for a client to read a short reply on any network.
@@ -64,7 +64,7 @@ public final class Connection {
     private long requestEndNanos;
     private String verb = "";
 
-    /// Of the request, while slow ones are logged.
+    /// Time that the server kept the request waiting; measured while slow requests are logged.
     private long waitedNanos;
 
     private long waitingNanos;
@@ -129,7 +129,7 @@ public final class Connection {
         return sinceNanos;
     }
 
-    /// What the client has said of itself.
+    /// Returns the client's own description.
     public ClientInfo clientInfo() {
         return clientInfo;
     }
@@ -138,7 +138,7 @@ public final class Connection {
         return acceptInfo;
     }
 
-    /// Whether it came when all places were taken: then it may ask for the server's health alone.
+    /// Returns whether it connected above the connection limit. Then it may only ask for the server's health.
     public boolean isOverLimit() {
         return acceptInfo.overLimit;
     }
@@ -150,7 +150,8 @@ public final class Connection {
         }
     }
 
-    /// Whether it can end for another one: it is idle, or has asked nothing yet though it had the time to.
+    /// Returns whether it can be closed in favour of a new one: it is idle, or has sent no request in the time for
+    /// one.
     boolean isEvictable(NetLimits limits, long now) {
         if (waiting || now - lastReadNanos < MIN_IDLE_NANOS) {
             return requests.get() == 0
@@ -178,7 +179,7 @@ public final class Connection {
         return lastReadNanos;
     }
 
-    /// What the last request asks for, as [#labelRequest]; of late, where another thread asks.
+    /// Returns the last request's label, from [#labelRequest]. Another thread may see it a little later.
     public String lastRequest() {
         return lastRequest;
     }
@@ -251,7 +252,7 @@ public final class Connection {
         slowRequestLog.log(this, what, took, waitedNanos, bytesRead.getPlain() - bytesBefore);
     }
 
-    /// Whether the server, not the client, keeps a request from going on.
+    /// Notes whether the server, not the client, keeps a request from going on.
     public void setServerWaiting(boolean now) {
         if (now != waiting && logsSlow()) {
             long nanos = clock.nanos();
@@ -415,7 +416,7 @@ public final class Connection {
         SLOW_READER,
         /// The first bytes are of no protocol that this listener speaks.
         UNKNOWN_PROTOCOL,
-        /// What was sent is not in the protocol that it began with.
+        /// The client broke the protocol that it began with.
         PROTOCOL_ERROR,
         /// The network failed.
         IO_ERROR,
@@ -425,7 +426,7 @@ public final class Connection {
         BUG
     }
 
-    /// What a client has said of itself, and whose it is.
+    /// A client's own description, and its tenant.
     ///
     /// @param tenant whose values it sees; empty while that is not known, or changes with each request
     /// @param name that it has chosen; empty without one
@@ -519,8 +520,8 @@ public final class Connection {
         }
     }
 
-    /// What clients are counted by: an IPv4 address, or the first 64 bits of an IPv6 address, as one host has all
-    /// the addresses below those.
+    /// The key by which clients are counted: an IPv4 address, or the first 64 bits of an IPv6 address, as one host
+    /// has all the addresses below those.
     public static final class ClientAddress {
 
         private static final int PREFIX_BYTES = 8;

@@ -31,10 +31,10 @@ public final class ConnectionRegistry {
     /// Connections beyond the limit that may ask how the server is.
     static final int HEALTH_CHECK_SLOTS = 64;
 
-    /// Of all places, this part is kept for listeners.
+    /// This fraction of all places is reserved for listeners.
     private static final int RESERVED_FRACTION = 4;
 
-    /// Of all connections, this part gives way at once.
+    /// This fraction of all connections may be closed at once for new ones.
     private static final int EVICTION_FRACTION = 64;
 
     /// After a look at all connections none of which could give way.
@@ -61,7 +61,7 @@ public final class ConnectionRegistry {
         this(limits, clock, RequestTimer.NONE, () -> 0);
     }
 
-    /// That logs no slow requests.
+    /// Creates a registry that logs no slow requests.
     public ConnectionRegistry(NetLimits limits, Clock clock, RequestTimer timer, LongSupplier refusedReads) {
         this(limits, clock, timer, new SlowRequestLog(Duration.ZERO, clock), refusedReads);
     }
@@ -254,7 +254,7 @@ public final class ConnectionRegistry {
         shutdownAnnounced = true;
     }
 
-    /// Whether clients had better go elsewhere.
+    /// Returns whether clients should use another server.
     public boolean isShutdownAnnounced() {
         return shutdownAnnounced || draining;
     }
@@ -265,7 +265,7 @@ public final class ConnectionRegistry {
         open.forEach(Connection::drain);
     }
 
-    /// Whether no new connections are taken.
+    /// Returns whether new connections are refused.
     public boolean isDraining() {
         return draining;
     }

@@ -84,7 +84,7 @@ public final class Listener implements AutoCloseable {
         return new Listener(bound.channel());
     }
 
-    /// What the system says, in words where the network's library has only the number.
+    /// Returns the system's reason, in words where Netty has only the error number.
     public static String reason(Throwable refused) {
         String message = String.valueOf(refused.getMessage());
         Matcher number = ERROR_NUMBER.matcher(message);
@@ -96,7 +96,7 @@ public final class Listener implements AutoCloseable {
         };
     }
 
-    /// Where it listens; has the port that the system chose when 0 was asked for.
+    /// Returns the address at which it listens, with the port that the system chose if 0 was requested.
     public InetSocketAddress address() {
         return (InetSocketAddress) channel.localAddress();
     }
@@ -107,7 +107,7 @@ public final class Listener implements AutoCloseable {
         channel.close().awaitUninterruptibly();
     }
 
-    /// Where to listen, and for what.
+    /// The address and the protocols of a listener.
     ///
     /// @param protocols those that may be spoken here, told by the first bytes when they are several
     /// @param allowList that clients may be in
@@ -255,7 +255,7 @@ public final class Listener implements AutoCloseable {
                     .toList();
         }
 
-        /// Whether a client may connect. One whose address is not known may not, unless all may.
+        /// Returns whether a client may connect. A client with an unknown address may not, unless all may.
         boolean allows(SocketAddress client) {
             return rules.isEmpty()
                     || (client instanceof InetSocketAddress inet

@@ -2,7 +2,7 @@ package io.kvcache.server.net;
 
 import java.time.Duration;
 
-/// What connections may take.
+/// The limits of connections.
 ///
 /// @param connections how many at one time
 /// @param idleTimeout how long one may say nothing between requests; zero for ever

@@ -80,12 +80,12 @@ public final class NettyTransport {
         }
     }
 
-    /// What was chosen; never [TransportKind#AUTO].
+    /// Returns the transport in use; never [TransportKind#AUTO].
     public TransportKind kind() {
         return kind;
     }
 
-    /// Whether a buffer is read into while its reader waits, and not some time later.
+    /// Returns whether a read fills its buffer during the call, rather than some time later.
     boolean isReadinessBased() {
         return kind != TransportKind.IO_URING;
     }

@@ -10,7 +10,7 @@ public interface Protocol {
     /// Adds the handlers of this protocol to the end of a new connection's pipeline; they get its first bytes.
     void install(ChannelPipeline pipeline, Connection connection);
 
-    /// What a connection can speak.
+    /// A protocol that a connection can speak.
     public enum ProtocolKind {
         /// Redis' protocol, version 2 and 3.
         RESP,

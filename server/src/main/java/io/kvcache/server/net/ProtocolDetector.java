@@ -103,7 +103,7 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
         private static final int MAX_LM_COMMAND = 5;
         private static final byte[] HTTP = " HTTP/1.".getBytes(StandardCharsets.US_ASCII);
 
-        /// What can be said so far.
+        /// The result for the bytes so far.
         ///
         /// @param kind the protocol, when it is known
         /// @param needsMore whether more bytes may tell

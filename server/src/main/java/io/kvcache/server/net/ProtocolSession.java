@@ -17,10 +17,11 @@ public interface ProtocolSession extends AutoCloseable {
     /// @return whether the piece is used up; it is then released
     boolean onInput(Object input);
 
-    /// What the session was suspended for has been done: its reply is complete, unless it is suspended anew.
+    /// Ends a suspension: the work that the session waited for is done. Its reply is complete, unless the session
+    /// is suspended again.
     void onResponded();
 
-    /// Whether nothing will be taken any more.
+    /// Returns whether the session takes no more input.
     boolean isEnded();
 
     /// Sends what was answered.
@@ -33,12 +34,13 @@ public interface ProtocolSession extends AutoCloseable {
     /// A session whose values can be read from the socket right to where they are to lie.
     interface DirectReads {
 
-        /// The room for the next bytes when they are of a value, else null. The caller reports bytes that it has put
-        /// there by [#bytesWritten].
+        /// The room for the next bytes when they are of a value, else null. The caller reports bytes that it has
+        /// put there by [#bytesWritten].
         @Nullable
         ByteBuffer writableBuffer();
 
-        /// So many bytes were put at the start of what [#writableBuffer] returned last; nothing was taken in between.
+        /// So many bytes were put at the start of what [#writableBuffer] returned last; nothing was taken in
+        /// between.
         void bytesWritten(int bytes);
     }
 

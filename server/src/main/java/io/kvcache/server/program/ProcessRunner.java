@@ -11,14 +11,13 @@ import java.util.concurrent.TimeUnit;
 
 /// Runs a program to its end, or to a limit of time.
 ///
-/// The program prints into a file and not into a pipe: a pipe stays open while any descendant holds it, so reading it
-/// to
-/// its end has no limit of time.
+/// The program prints into a file and not into a pipe: a pipe stays open while any descendant holds it, so reading
+/// it to its end has no limit of time.
 public final class ProcessRunner {
 
     private ProcessRunner() {}
 
-    /// What a program printed.
+    /// A program's output and exit code.
     ///
     /// @param text standard output, and standard error where that was asked for
     /// @param exitCode its exit code, or [#NO_EXIT_CODE] when it ran past its limit and was killed
@@ -27,12 +26,12 @@ public final class ProcessRunner {
         /// No program ends with this code.
         public static final int NO_EXIT_CODE = -1;
 
-        /// Whether the program ended within its limit.
+        /// Returns whether the program ended within its limit.
         public boolean isFinished() {
             return exitCode != NO_EXIT_CODE;
         }
 
-        /// Whether it ended within its limit, and well.
+        /// Returns whether it ended within its limit with exit code 0.
         public boolean isSuccessful() {
             return exitCode == 0;
         }

@@ -53,17 +53,17 @@ public final class FairSharePool {
         return capacity;
     }
 
-    /// What the store has for all namespaces together, shared out to tenants however they come: numbers, which a
-    /// store gives once and never again, and sizes of blocks. A tenant may take one while it has taken fewer than
-    /// are free ([FairSharePool]).
+    /// Shares two limited resources of the store among tenants: namespace numbers, which a store never reuses, and
+    /// block sizes. A tenant may take one while it has taken fewer than are free ([FairSharePool]). It counts the
+    /// same by whichever protocol a tenant connects.
     ///
     /// **Threads.** Any.
     public static final class NamespaceQuotas {
 
-        /// Of the store's 65,536; the rest is for the server's own, and for what disks bring.
+        /// Part of the store's 65,536; the rest is for the server's own namespaces, and for those found on disks.
         private static final int NAMESPACE_IDS = 60_000;
 
-        /// Of the store's 100; three are of values.
+        /// Part of the store's 100; values use three.
         private static final int BLOCK_SIZES = 96;
 
         private final FairSharePool idShares;

@@ -78,12 +78,12 @@ public final class Quota {
         return isLimited() ? usedBytes.get() : Math.max(0, unlimitedBytes.sum());
     }
 
-    /// What so many bytes take of the store.
+    /// Returns the bytes of the store that a value of this size takes.
     public static long chargedBytes(long bytes) {
         return (bytes + PAGE - 1) / PAGE * PAGE;
     }
 
-    /// Whether so many bytes could ever be taken.
+    /// Returns whether this many bytes could ever fit.
     public boolean canFit(long bytes) {
         return !isLimited() || bytes <= limitBytes;
     }
@@ -142,7 +142,7 @@ public final class Quota {
     /// **Threads.** Any.
     public interface EvictableStock {
 
-        /// Of a stock that has nothing that could go.
+        /// The answer of a stock that has nothing to evict.
         long NOTHING_EVICTABLE = Long.MAX_VALUE;
 
         /// When what goes first was last used, by [Quota#nextUse]; 0 of what was not used since the start;

@@ -1,6 +1,6 @@
-/// What a tenant may take of the store, whatever it stores.
+/// The share of the store that a tenant may take, for values and blocks alike.
 ///
-/// [io.kvcache.server.quota.Quota] counts bytes; what it counts is kept by
+/// [io.kvcache.server.quota.Quota] counts bytes. The counted things belong to
 /// [io.kvcache.server.quota.Quota.EvictableStock]s.
 ///
 /// May not import anything of the server.

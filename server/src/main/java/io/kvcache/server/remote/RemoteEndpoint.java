@@ -67,8 +67,8 @@ public final class RemoteEndpoint implements AutoCloseable {
             @Nullable AeronEndpoint aeron,
             @Nullable UcxMemory ucx) {}
 
-    /// What is served: the shared store, which the caller closes, and those of the trust domains, which are closed with
-    /// this.
+    /// The served stores: the shared store, which the caller closes, and those of the trust domains, which are
+    /// closed with this.
     ///
     /// @param namespaceQuotas what tenants take of the shared store for their namespaces
     public record ServedStores(LocalKvCache defaultStore, TrustDomains domains, NamespaceQuotas namespaceQuotas) {}
@@ -114,7 +114,7 @@ public final class RemoteEndpoint implements AutoCloseable {
         }
     }
 
-    /// What clients that come over TCP may find faster, which on the same host nothing is.
+    /// Describes the faster ways that clients over TCP could use. On the same host none is faster.
     private static String describeAlternatives(@Nullable AeronEndpoint aeron) {
         String address = aeron == null ? "" : aeron.address();
         return address.startsWith("aeron:udp") ? address : "";
@@ -171,17 +171,17 @@ public final class RemoteEndpoint implements AutoCloseable {
         };
     }
 
-    /// Where it listens over TCP, or null when it does not.
+    /// Returns the address at which it listens over TCP, or null when it does not.
     public @Nullable InetSocketAddress address() {
         return tcp == null ? null : tcp.address();
     }
 
-    /// What clients connect to over Aeron, or null when they cannot.
+    /// Returns the address to which clients connect over Aeron, or null when they cannot.
     public @Nullable String aeronAddress() {
         return aeron == null ? null : aeron.address();
     }
 
-    /// What it serves and has served, by all ways together.
+    /// Returns the statistics over all transports together.
     public EndpointStats stats() {
         EndpointStats one = tcp == null ? null : tcp.stats();
         EndpointStats other = aeron == null ? null : aeron.stats();
@@ -237,7 +237,7 @@ public final class RemoteEndpoint implements AutoCloseable {
         }
     }
 
-    /// Whether all that had begun has ended; to be asked again and again after [#drain].
+    /// Returns whether all requests that had begun have ended. Callers poll it after [#drain].
     public boolean isDrained() {
         boolean one = tcp == null || tcp.isDrained(); // both are asked each time, as they tell by what they saw before
         boolean other = aeron == null || aeron.isDrained();
@@ -271,8 +271,8 @@ public final class RemoteEndpoint implements AutoCloseable {
         }
     }
 
-    /// Offers a server's store over UCX, if the settings say so. Where UCX is missing, one line in the log says so, and
-    /// clients get their blocks by message.
+    /// Offers a server's store over UCX, if the settings say so. Where UCX is missing, one line in the log says
+    /// so, and clients get their blocks by message.
     ///
     /// UCX has no authentication, and over TCP listens at ports of its own: a client that reaches one can read and
     /// write all of the process. So it uses only loopback where the endpoint uses only loopback.

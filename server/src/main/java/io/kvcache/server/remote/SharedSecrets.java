@@ -34,7 +34,7 @@ final class SharedSecrets {
         return new SharedSecrets(config, tenants);
     }
 
-    /// Which clients are accepted, now and after a reload.
+    /// Returns the policy that accepts clients, now and after a reload.
     EndpointAuthPolicy endpointAuth() {
         return new EndpointAuthPolicy.Reloadable(() -> current);
     }

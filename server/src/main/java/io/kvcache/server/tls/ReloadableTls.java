@@ -22,7 +22,7 @@ import java.util.Objects;
 import java.util.stream.Stream;
 import javax.net.ssl.KeyManagerFactory;
 
-/// What a listener proves its name with, as its files last had it.
+/// A listener's certificate and key, as its files were at the last load.
 ///
 /// **Threads.** Any.
 public final class ReloadableTls {

@@ -159,7 +159,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
         return true;
     }
 
-    /// Of a server that was killed a file may have nothing in it yet.
+    /// Returns whether a file is a trace. An empty file is one too: a killed server may leave it.
     private static boolean isTrace(Path file) throws IOException {
         try (InputStream in = Files.newInputStream(file)) {
             byte[] begin = in.readNBytes(TraceEncoder.TRACE_PREFIX.length());

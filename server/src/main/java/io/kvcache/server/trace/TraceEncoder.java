@@ -32,7 +32,7 @@ final class TraceEncoder {
     /// By which a trace is known.
     static final String TRACE_PREFIX = "{\"kvcache_trace\":1,";
 
-    /// Where the first use begins, with its namespace.
+    /// The text with which the first access begins, with its namespace.
     static final String FIRST_ACCESS = "\n{\"ns\":";
 
     private static final String VANTAGE =
@@ -119,7 +119,7 @@ final class TraceEncoder {
         line.append("\",\"ns\":").append(number);
     }
 
-    /// What stands for keys and namespaces in a trace.
+    /// Maps keys and namespaces to the ids of a trace.
     ///
     /// An id is the first 63 bits of a SHA-256 over 32 random bytes, which are made for this trace and not
     /// kept, and the key. So equal keys have equal ids in one trace, and a reader cannot test whether a known
@@ -142,7 +142,7 @@ final class TraceEncoder {
             salted.update(salt);
         }
 
-        /// What stands for a key, 0 to 2^63 - 1.
+        /// Returns the id of a key, 0 to 2^63 - 1.
         long idOf(long hi, long lo) {
             try {
                 MessageDigest digest = (MessageDigest) salted.clone();
@@ -156,7 +156,7 @@ final class TraceEncoder {
             }
         }
 
-        /// Whether a namespace has no number yet.
+        /// Returns whether a namespace has no number yet.
         boolean isNew(Namespace namespace) {
             return !namespaces.containsKey(namespace);
         }

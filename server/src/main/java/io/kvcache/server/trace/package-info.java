@@ -1,7 +1,6 @@
-/// What a server is used for: a trace of it all for the laboratory.
+/// Records a trace of all accesses to a server, for the laboratory.
 ///
-/// Requests leave a note and go on; what is made of it is made on other threads. May not import
-/// protocols.
+/// Requests leave a note and go on; other threads encode and write it. May not import protocols.
 @NullMarked
 package io.kvcache.server.trace;
 

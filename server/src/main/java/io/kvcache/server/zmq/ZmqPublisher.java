@@ -22,9 +22,9 @@ import java.util.concurrent.atomic.LongAdder;
 
 /// Follows the store and publishes what happens to blocks, on one thread of its own.
 ///
-/// Messages are numbered, and the last ones are kept for subscribers that missed some. A subscriber that missed more
-/// asks for a snapshot: all that is stored at one moment, with the number of the first live message that is not in it.
-/// If the store's own history is overrun, every subscriber gets such a snapshot as live messages.
+/// Messages are numbered, and the last ones are kept for subscribers that missed some. A subscriber that missed
+/// more asks for a snapshot: all that is stored at one moment, with the number of the first live message that is
+/// not in it. If the store's own history is overrun, every subscriber gets such a snapshot as live messages.
 ///
 /// **Ownership.** [#close] ends the thread and frees the sockets.
 ///
@@ -67,7 +67,7 @@ public final class ZmqPublisher implements AutoCloseable {
         thread = Thread.ofPlatform().daemon().name("kvcache-events").unstarted(this::run);
     }
 
-    /// What is followed.
+    /// The source of the published events.
     ///
     /// @param namespaceIdResolver the namespaces that events name by number
     /// @param snapshotLimiter asked before a snapshot is made; if it refuses, the subscriber gets an empty one
@@ -84,12 +84,12 @@ public final class ZmqPublisher implements AutoCloseable {
         return publisher;
     }
 
-    /// Where it publishes, with the port that the system chose.
+    /// Returns the endpoint at which it publishes, with the port that the system chose.
     public String publishEndpoint() {
         return sockets.publishEndpoint();
     }
 
-    /// Where it answers, or an empty text.
+    /// Returns the endpoint of the replay socket, or an empty text.
     public String replayEndpoint() {
         return sockets.replayEndpoint();
     }
@@ -155,7 +155,8 @@ public final class ZmqPublisher implements AutoCloseable {
         publish(snapshot.stored());
     }
 
-    /// All that is stored; or, where the heap could not hold that, nothing: followers then know of less than there is.
+    /// All that is stored; or, where the heap could not hold that, nothing: followers then know of less than there
+    /// is.
     private StoreSnapshot makeSnapshot() {
         String refusal = snapshotLimiter.tryAcquire();
         if (refusal != null) {

@@ -35,7 +35,7 @@ final class ZmqSockets implements AutoCloseable {
     private final ZMQ.Poller poller;
     private final boolean replayTopic;
 
-    /// What a follower asks for.
+    /// A follower's request.
     ///
     /// @param identity where the reply goes
     /// @param from first message wanted, of a replay

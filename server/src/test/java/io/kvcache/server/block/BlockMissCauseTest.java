@@ -45,13 +45,13 @@ import java.util.Set;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// What a miss of a block over HTTP is counted as.
+/// The causes under which misses of blocks over HTTP are counted.
 @Timeout(120)
 final class BlockMissCauseTest {
 
     private static final int BLOCK = 64 << 10;
 
-    /// Of 64 KiB.
+    /// A shape with blocks of 64 KiB.
     private static final String SHAPE =
             "{\"shape\":{\"layers\":1,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
 
@@ -175,7 +175,7 @@ final class BlockMissCauseTest {
         }
     }
 
-    /// Time that passes whenever somebody looks at it.
+    /// A clock that advances at each reading.
     private record Running(ManualClock time) implements Clock {
 
         @Override

@@ -9,7 +9,7 @@ final class CliRunner {
 
     private CliRunner() {}
 
-    /// What a command left behind.
+    /// A command's exit code and output.
     record CliResult(int exitCode, String out, String err) {}
 
     static CliResult run(String... arguments) {

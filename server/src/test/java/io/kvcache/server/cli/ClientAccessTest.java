@@ -23,7 +23,8 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 
-/// The command line's clients at servers that ask who they are, with a certificate made here by the JDK's keytool.
+/// Runs the command line's clients against servers that require authentication. The JDK's keytool makes the
+/// certificate.
 @Timeout(300)
 final class ClientAccessTest {
 

@@ -12,7 +12,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What `config check` says of a file with most settings.
+/// The output of `config check` for a file with most settings.
 @Tag(Baseline.RECORDED_TAG)
 final class ConfigCheckBaselineTest {
 

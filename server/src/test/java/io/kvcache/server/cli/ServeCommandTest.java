@@ -205,7 +205,7 @@ final class ServeCommandTest {
         }
     }
 
-    /// Whether an answer comes to be this one: until the disk has told of all it holds, a value may be missing.
+    /// Returns whether the reply becomes this one. A value may be missing until recovery from disk ends.
     private static boolean once(int port, String request, String answer) throws IOException {
         long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(120);
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {

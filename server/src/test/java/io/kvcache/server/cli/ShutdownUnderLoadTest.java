@@ -49,7 +49,7 @@ final class ShutdownUnderLoadTest {
             }
         }
 
-        /// Whether it is answered as expected; false when the server goes, or went.
+        /// Returns whether the reply is as expected; false when the server shuts down, or has shut down.
         boolean ask(String expected, byte[]... parts) {
             try {
                 send(parts);
@@ -119,7 +119,7 @@ final class ShutdownUnderLoadTest {
         }
 
         private void write(Client client) {
-            // Who greets so is told when there is no room.
+            // A client that sends this greeting is told when there is no room.
             boolean goesOn = client.ask("+PONG\r\n", ascii("PING\r\n"));
             int unsaved = 0;
             for (int version = 1; goesOn && version <= most; version++) {

@@ -5,7 +5,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 
-/// A port of this machine at which nobody listens, and nobody else can for as long as this is open.
+/// A port of this machine without a listener, held so that no process can listen at it while this is open.
 final class UnresponsivePort implements AutoCloseable {
 
     private final Socket bound = new Socket();

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What is said of engines, and what is not taken.
+/// The settings of engines, and the rejected ones.
 final class RecomputeConfigTest {
 
     private static RecomputeConfig read(String yaml) throws ConfigException {

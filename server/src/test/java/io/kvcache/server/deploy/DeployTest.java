@@ -194,7 +194,7 @@ final class DeployTest {
                 "cpu");
 
         assertThat(said).endsWith("KVCache stopped\n");
-        assertThat(probed(1)).as("a port that nobody listens at").isEqualTo(2);
+        assertThat(probed(1)).as("a port without a listener").isEqualTo(2);
     }
 
     private int probed(int port) throws Exception {

@@ -19,7 +19,8 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
-/// A server whose heap is full, started as an image and `./kvcache` start it, with their flags (`.mvn/java-flags.sh`).
+/// A server whose heap is full, started as an image and `./kvcache` start it, with their flags
+/// (`.mvn/java-flags.sh`).
 @Timeout(120)
 @Tag("slow")
 final class HeapExhaustionTest {
@@ -29,11 +30,11 @@ final class HeapExhaustionTest {
 
     private static final Pattern SERVES = Pattern.compile("KVCache \\S+ serves at 127\\.0\\.0\\.1:(\\d+).*");
 
-    /// What the JVM exits with when it is told to at such an error.
+    /// The exit code of a JVM that exits on OutOfMemoryError.
     private static final int OUT_OF_MEMORY = 3;
 
-    /// Clients that each leave as much of a request half said as everybody may: 60 KB of a heap of 64 MiB, which is far
-    /// too little for so many.
+    /// Clients that each leave as much of a request incomplete as any client may: 60 KB. The heap of 64 MiB is far
+    /// too small for so many.
     private static final int MAX_CLIENTS = 2_000;
 
     private static final int ARGUMENT_BYTES = 60_000;
@@ -76,7 +77,7 @@ final class HeapExhaustionTest {
                 socket.getOutputStream().write(half);
             }
         } catch (IOException gone) {
-            // How the server ended is looked at by who waits for that.
+            // The thread that waits for the server's end checks its exit code.
         }
     }
 

@@ -11,7 +11,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 
-/// What the image and `./kvcache` say of a process that may open few files (`.mvn/java-flags.sh`).
+/// The warning of the image and `./kvcache` for a process that may open few files (`.mvn/java-flags.sh`).
 @EnabledOnOs(OS.LINUX)
 final class JavaFlagsFileLimitTest {
 

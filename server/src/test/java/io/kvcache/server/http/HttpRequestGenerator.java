@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.Random;
 
-/// Requests that nobody means, some of them not even requests.
+/// Random requests, some of them malformed.
 public final class HttpRequestGenerator {
 
     private static final List<String> METHODS = List.of("GET", "PUT", "HEAD", "DELETE", "POST", "OPTIONS", "NOSUCH");

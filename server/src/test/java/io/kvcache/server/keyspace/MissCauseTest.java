@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 
-/// What a miss is said to come from.
+/// The reported causes of misses.
 final class MissCauseTest {
 
     private static final int VALUE = 60 << 10;

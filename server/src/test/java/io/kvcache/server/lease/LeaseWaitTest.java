@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What a client is told that asks for a lease of a value which is on disk, or which it cannot have now.
+/// The reply to a request for a lease of a value that is on disk, or not available now.
 final class LeaseWaitTest {
 
     private static final Duration MAX_DURATION = Duration.ofMinutes(5);

@@ -15,7 +15,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What clients of `lm://` do seldom, or when they break.
+/// Requests that clients of `lm://` send seldom, or when they are broken.
 final class LmEdgeTest {
 
     private final TestKeyspace test = TestKeyspace.small();

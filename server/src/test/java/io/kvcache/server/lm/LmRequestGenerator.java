@@ -3,13 +3,13 @@ package io.kvcache.server.lm;
 import java.util.List;
 import java.util.Random;
 
-/// Requests of `lm://` that nobody means, some of them not even requests.
+/// Random requests of `lm://`, some of them malformed.
 public final class LmRequestGenerator {
 
     private static final List<LmTestClient> CLIENTS =
             List.of(new LmTestClient("v0"), new LmTestClient("v1a"), new LmTestClient("v1b"));
 
-    /// Of a head: what comes later is the key's padding.
+    /// Changes only these first bytes of a head; the rest is the key's padding.
     private static final int CHANGED_BYTES = 40;
 
     private LmRequestGenerator() {}

@@ -5,8 +5,8 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/// Requests and replies as LMCache's clients of each time make and read them, written from the tables and not from the
-/// server's code.
+/// Requests and replies as LMCache's clients of each time make and read them, written from the tables and not from
+/// the server's code.
 public record LmTestClient(String generation) {
 
     public static final int PUT = 1;
@@ -15,7 +15,7 @@ public record LmTestClient(String generation) {
     public static final int LIST = 4;
     public static final int HEALTH = 5;
 
-    /// What a client says of a tensor.
+    /// A client's description of a tensor.
     @SuppressWarnings("ArrayRecordComponent") // never compared
     public record Meta(int fmt, int dtype, int location, int... shape) {}
 

@@ -6,7 +6,7 @@ import java.util.logging.Handler;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 
-/// What one class logs, while a test listens.
+/// Collects the log lines of one class during a test.
 public final class LogCapture extends Handler implements AutoCloseable {
 
     private final Logger logger;

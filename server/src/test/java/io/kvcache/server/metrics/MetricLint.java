@@ -39,7 +39,7 @@ public final class MetricLint {
 
     private MetricLint() {}
 
-    /// What is wrong, a line each; nothing when nothing is.
+    /// Returns the problems, one a line; empty when there are none.
     public static List<String> violations(String scrape) throws IOException, InterruptedException {
         List<String> wrong = new ArrayList<>();
         Map<String, String> helps = new HashMap<>();

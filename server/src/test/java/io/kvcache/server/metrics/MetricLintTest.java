@@ -22,7 +22,7 @@ import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What an embedder's registry shows of a store; of a server, `MetricsEndpointTest` looks at it.
+/// The meters of a store in an embedder's registry. `MetricsEndpointTest` covers those of a server.
 final class MetricLintTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 1, 128, 4, Dtype.BF16));

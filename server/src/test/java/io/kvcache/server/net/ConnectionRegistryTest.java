@@ -71,7 +71,7 @@ final class ConnectionRegistryTest {
         }
     }
 
-    /// Answers one request with more and more bytes that nobody takes.
+    /// Answers one request with more and more bytes that the client does not read.
     private static final class Unread extends ChannelInboundHandlerAdapter {
 
         private final Connection connection;

@@ -62,7 +62,7 @@ public final class EmbeddedConnection implements AutoCloseable {
         return send(text.getBytes(StandardCharsets.ISO_8859_1));
     }
 
-    /// What came back since the last time.
+    /// Returns the bytes that came back since the last call.
     public byte[] bytes() {
         byte[] all = received.toByteArray();
         received.reset();

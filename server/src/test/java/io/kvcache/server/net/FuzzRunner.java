@@ -11,8 +11,8 @@ import java.util.Set;
 import java.util.function.Supplier;
 
 /// A run of random frames, as long and from the seed that the command says: `-Dkvcache.fuzz.frames=1000000` takes
-/// longer, `-Dkvcache.fuzz.seed=N` sends others. Without that word it is the same run each time, so that a change is
-/// told of its own mistakes and not of what another seed has found.
+/// longer, `-Dkvcache.fuzz.seed=N` sends others. Without that word it is the same run each time, so that a change
+/// is told of its own mistakes and not of what another seed has found.
 public final class FuzzRunner {
 
     private static final int FRAMES = Repetitions.of("kvcache.fuzz.frames", 5_000, 50_000);
@@ -39,13 +39,13 @@ public final class FuzzRunner {
         System.out.println("fuzz: " + what + ", -Dkvcache.fuzz.seed=" + SEED + " -Dkvcache.fuzz.frames=" + FRAMES);
     }
 
-    /// Where all that is random in it comes from.
+    /// The source of all randomness in the run.
     public Random random() {
         return random;
     }
 
-    /// Sends frames over connections, each in two parts, a few a connection or until the server closes it. Counts those
-    /// that were sent while it was open.
+    /// Sends frames over connections, each in two parts, a few a connection or until the server closes it. Counts
+    /// those that were sent while it was open.
     ///
     /// @param each how many over one connection; the fewer, the fewer are taken for the rest of another
     /// @return how many frames were sent

@@ -12,10 +12,10 @@ import java.util.concurrent.TimeUnit;
 
 /// Has Netty follow every buffer, and fails when one was lost without having been released.
 ///
-/// What is lost is found when it is collected. So the watch loses a buffer of its own at its end, and waits until that
-/// is found: then what was lost before is collected too, and the watch has shown that it can find something. Those of
-/// one collection are handed over one by one, in any order and by another thread, so it does so twice: what is handed
-/// over for a later collection comes after all of an earlier one. What other tests have lost is found, in the same way,
+/// Netty finds a lost buffer when it is collected. So the check loses a buffer of its own at its end and waits
+/// until Netty finds it: then buffers lost before are collected too, and the check has shown that it finds leaks.
+/// Another thread hands over the buffers of one collection in any order, so the check does this twice: those of a
+/// later collection come after all of an earlier one. Buffers that other tests lost are found in the same way
 /// before it begins.
 public final class NettyLeakCheck implements AutoCloseable {
 
@@ -53,7 +53,7 @@ public final class NettyLeakCheck implements AutoCloseable {
         new UnpooledByteBufAllocator(false).directBuffer(1).touch(name);
     }
 
-    /// What was lost so far; ends nothing.
+    /// Returns the leaks so far and goes on checking.
     List<String> leaks() {
         List<String> own = loseAndFindTwice();
         found.removeIf(each -> own.stream().anyMatch(each::contains));
@@ -63,7 +63,7 @@ public final class NettyLeakCheck implements AutoCloseable {
     @Override
     public void close() {
         try {
-            assertThat(leaks()).as("buffers that nobody released").isEmpty();
+            assertThat(leaks()).as("buffers that were never released").isEmpty();
         } finally {
             ByteBufUtil.setLeakListener(null);
             ResourceLeakDetector.setLevel(before);

@@ -11,8 +11,8 @@ import java.util.Objects;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.Test;
 
-/// The classes that an operation crosses do not grow in number. docs/internals/paths.md has the lists, which this test
-/// prints.
+/// The classes that an operation crosses do not grow in number. docs/internals/paths.md has the lists, which this
+/// test prints.
 final class OperationPathsTest {
 
     /// Collaborators by the file that they stand in, and all classes, as docs/internals/paths.md has them; two or
@@ -71,7 +71,8 @@ final class OperationPathsTest {
                 .toList();
     }
 
-    /// Whether a class has state and is no value: not an interface, a record, an enum, or functions alone.
+    /// Returns whether a class has state and is not a value: not an interface, a record, an enum, or functions
+    /// alone.
     private static boolean isCollaborator(String name) {
         try {
             Class<?> type = Class.forName(name, false, OperationPathsTest.class.getClassLoader());

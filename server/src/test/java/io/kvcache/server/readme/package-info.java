@@ -1,3 +1,3 @@
-/// What README.md and docs show, tried as written.
+/// Runs the examples of README.md and docs as written.
 @org.jspecify.annotations.NullMarked
 package io.kvcache.server.readme;

@@ -10,7 +10,7 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// What clients may know of each other, and do to each other.
+/// The commands by which clients see each other, and close each other.
 final class ClientCommandTest {
 
     /// Those that redis-py takes for numbers, and fails without.

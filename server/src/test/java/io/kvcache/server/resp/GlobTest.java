@@ -51,7 +51,7 @@ final class GlobTest {
         assertThat(matches(pattern, text)).isEqualTo(matches);
     }
 
-    /// Of literals, `?` and `*`, by the rule as it reads.
+    /// Matches literals, `?` and `*` by the rule as written.
     private static boolean naive(String pattern, int p, String text, int t) {
         if (p == pattern.length()) {
             return t == text.length();
