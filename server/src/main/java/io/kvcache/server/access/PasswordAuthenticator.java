@@ -7,7 +7,6 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.log.LogRateLimiter;
 import io.kvcache.server.net.Connection.ClientAddress;
 import java.io.IOException;
-import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
@@ -326,8 +325,6 @@ public final class PasswordAuthenticator implements AutoCloseable {
     ///
     /// **Threads.** Any.
     static final class FailedLoginLog {
-
-        private static final Logger LOG = System.getLogger(FailedLoginLog.class.getName());
 
         private static final int MAX_LINES = 20;
         private static final Duration WINDOW = Duration.ofMinutes(1);

@@ -74,7 +74,7 @@ public final class LogLineFormatter extends Formatter {
         Map<String, String> fields = new LinkedHashMap<>();
         fields.put("time", event.getInstant().truncatedTo(ChronoUnit.MILLIS).toString());
         fields.put("level", levelName(event.getLevel()));
-        fields.put("logger", String.valueOf(event.getLoggerName()));
+        fields.put("logger", outerClass(String.valueOf(event.getLoggerName())));
         fields.put("msg", formatMessage(event));
         Throwable thrown = event.getThrown();
         if (thrown != null) {
@@ -83,7 +83,13 @@ public final class LogLineFormatter extends Formatter {
         return (format == LogFormat.JSON ? json.writeValueAsString(fields) : keyValuePairs(fields)) + "\n";
     }
 
-    /// The names that System.Logger has for them.
+    /// Returns a logger's name without nested classes: readers and filters know a class by its file.
+    private static String outerClass(String logger) {
+        int nested = logger.indexOf('$');
+        return nested > 0 ? logger.substring(0, nested) : logger;
+    }
+
+    /// Returns the name that System.Logger has for a level.
     private static String levelName(Level level) {
         if (level.equals(Level.SEVERE)) {
             return "error";

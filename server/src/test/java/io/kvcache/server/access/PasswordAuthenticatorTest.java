@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
-import io.kvcache.server.access.PasswordAuthenticator.FailedLoginLog;
 import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.keyspace.ManualClock;
@@ -288,7 +287,7 @@ final class PasswordAuthenticatorTest {
     void givenRefusedLogins_whenLogged_thenUserAndAddressAreNamedAndNoPassword() throws IOException {
         TenantConfig blue = tenant("blue", hash("of blue"), null);
         try (PasswordAuthenticator passwordAuthenticator = logins(blue);
-                LogCapture logCapture = new LogCapture(FailedLoginLog.class.getName())) {
+                LogCapture logCapture = new LogCapture(PasswordAuthenticator.class.getName())) {
             ListenerAuthConfig asking = new ListenerAuthConfig(null, true, false, List.of(), List.of());
             ListenerAuth listenerAuth = new ListenerAuth(asking, List.of(blue), passwordAuthenticator);
             listenerAuth.authenticate(THERE, "blue", "of blue", _ -> {});

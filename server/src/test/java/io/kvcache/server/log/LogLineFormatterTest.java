@@ -34,6 +34,16 @@ final class LogLineFormatterTest {
     }
 
     @Test
+    void givenALoggerOfANestedClass_whenWritten_thenTheLineNamesTheOuterClass() {
+        LogRecord event = event(Level.INFO, "reloaded");
+        event.setLoggerName("io.kvcache.server.X$Reloader$1");
+
+        assertThat(new LogLineFormatter(LogFormat.KEY_VALUE).format(event))
+                .endsWith(" logger=io.kvcache.server.X msg=reloaded\n");
+        assertThat(new LogLineFormatter(LogFormat.JSON).format(event)).contains("\"logger\":\"io.kvcache.server.X\"");
+    }
+
+    @Test
     void givenAFailure_whenWrittenAsJson_thenTheStackIsOneValueOfOneLine() {
         LogRecord event = event(Level.SEVERE, "disk {0} is out");
         event.setParameters(new Object[] {7});
