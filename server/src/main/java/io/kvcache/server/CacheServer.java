@@ -27,7 +27,7 @@ import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
-import io.kvcache.server.memory.MemoryBudget;
+import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.net.Connection;
@@ -41,8 +41,8 @@ import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import io.kvcache.server.remote.RemoteEndpoint;
-import io.kvcache.server.remote.TrustDomains;
-import io.kvcache.server.tls.ReloadableTls;
+import io.kvcache.server.remote.TrustDomainStores;
+import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
@@ -489,9 +489,9 @@ public final class CacheServer implements AutoCloseable {
                     config.network().transport(), config.network().loops());
             NamespaceQuotas numbers =
                     new NamespaceQuotas(config.access().tenants().size());
-            TrustDomains domains = null;
+            TrustDomainStores domains = null;
             try {
-                domains = TrustDomains.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
+                domains = TrustDomainStores.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
                 return new NetworkResources(
                         transport,
                         RemoteEndpoint.open(

@@ -17,7 +17,7 @@ import io.kvcache.server.config.TransportConfig.AeronConfig;
 import io.kvcache.server.config.TransportConfig.UcxConfig;
 import io.kvcache.server.metrics.MetricLint;
 import io.kvcache.server.net.Connection.CloseReason;
-import io.kvcache.server.tls.ReloadableTls;
+import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import java.io.IOException;

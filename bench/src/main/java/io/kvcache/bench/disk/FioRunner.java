@@ -3,7 +3,7 @@ package io.kvcache.bench.disk;
 import io.kvcache.bench.disk.DiskRun.AccessPattern;
 import io.kvcache.bench.disk.DiskRun.IoWorkload;
 import io.kvcache.bench.disk.DiskRun.TransferResult;
-import io.kvcache.server.program.ProcessRunner;
+import io.kvcache.server.doctor.ProcessRunner;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;

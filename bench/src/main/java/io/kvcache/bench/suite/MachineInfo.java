@@ -1,6 +1,6 @@
 package io.kvcache.bench.suite;
 
-import io.kvcache.server.program.ProcessRunner;
+import io.kvcache.server.doctor.ProcessRunner;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;

@@ -8,7 +8,7 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.Listener;
 import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
-import io.kvcache.server.tls.ReloadableTls;
+import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
@@ -48,11 +48,11 @@ public final class RemoteEndpoint implements AutoCloseable {
     private final @Nullable AeronEndpoint aeron;
     private final @Nullable UcxMemory ucx;
     private final SharedSecrets secrets;
-    private final TrustDomains domains;
+    private final TrustDomainStores domains;
     private final @Nullable ReloadableTls reloadableTls;
 
     private RemoteEndpoint(
-            Endpoints endpoints, SharedSecrets secrets, @Nullable ReloadableTls reloadableTls, TrustDomains domains) {
+            Endpoints endpoints, SharedSecrets secrets, @Nullable ReloadableTls reloadableTls, TrustDomainStores domains) {
         this.reloadableTls = reloadableTls;
         tcp = endpoints.tcp;
         aeron = endpoints.aeron;
@@ -71,7 +71,7 @@ public final class RemoteEndpoint implements AutoCloseable {
     /// closed with this.
     ///
     /// @param namespaceQuotas what tenants take of the shared store for their namespaces
-    public record ServedStores(LocalKvCache defaultStore, TrustDomains domains, NamespaceQuotas namespaceQuotas) {}
+    public record ServedStores(LocalKvCache defaultStore, TrustDomainStores domains, NamespaceQuotas namespaceQuotas) {}
 
     /// Begins to listen, when the configuration says so.
     ///

@@ -2,7 +2,7 @@ package io.kvcache.server.deploy;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.program.ProcessRunner;
+import io.kvcache.server.doctor.ProcessRunner;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;

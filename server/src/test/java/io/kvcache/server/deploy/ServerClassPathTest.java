@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 import io.kvcache.core.KvCache;
 import io.kvcache.server.CacheServer;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.remote.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import java.io.File;
 import java.io.IOException;
 import java.net.URISyntaxException;

@@ -1,4 +1,4 @@
-package io.kvcache.server.program;
+package io.kvcache.server.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;

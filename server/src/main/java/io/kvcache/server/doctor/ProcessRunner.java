@@ -1,4 +1,4 @@
-package io.kvcache.server.program;
+package io.kvcache.server.doctor;
 
 import java.io.IOException;
 import java.lang.ProcessBuilder.Redirect;

@@ -1,10 +1,10 @@
-package io.kvcache.server.memory;
+package io.kvcache.server.config;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatCode;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.server.memory.MemoryBudget.CgroupMemoryLimit;
+import io.kvcache.server.config.MemoryBudget.CgroupMemoryLimit;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;

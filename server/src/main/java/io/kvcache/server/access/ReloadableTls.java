@@ -1,4 +1,4 @@
-package io.kvcache.server.tls;
+package io.kvcache.server.access;
 
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.tiers.directory.FileErrorMessage;

@@ -1,7 +1,6 @@
-package io.kvcache.server.memory;
+package io.kvcache.server.config;
 
 import com.sun.management.HotSpotDiagnosticMXBean;
-import io.kvcache.server.config.HostResources;
 import java.io.IOException;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;

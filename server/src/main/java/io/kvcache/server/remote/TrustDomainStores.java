@@ -11,27 +11,27 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/// The stores of a server's trust domains. Which one a client uses follows from the tenant that it has proved to be, so
-/// no request can name another's.
+/// The stores of a server's trust domains. The tenant as which a client authenticated determines its store, so a request
+/// cannot name another domain's store.
 ///
-/// **Ownership.** The stores are this one's. Whatever serves them is closed first.
+/// **Ownership.** Owns the stores. The endpoint that serves them is closed first.
 ///
 /// **Threads.** Any.
-public final class TrustDomains implements AutoCloseable {
+public final class TrustDomainStores implements AutoCloseable {
 
     private final List<Domain> domains = new ArrayList<>();
     private final AtomicBoolean closed = new AtomicBoolean();
 
     private record Domain(TrustDomainConfig config, KvCache store) {}
 
-    private TrustDomains() {}
+    private TrustDomainStores() {}
 
-    /// Takes the memory of all of them.
+    /// Opens a store for each domain and reserves its memory.
     ///
-    /// @param opener makes a domain's store, this one's from then on
-    /// @throws IllegalStateException when it cannot be had
-    public static TrustDomains open(List<TrustDomainConfig> configs, Function<TrustDomainConfig, KvCache> opener) {
-        TrustDomains domains = new TrustDomains();
+    /// @param opener opens a domain's store; the result takes ownership of it
+    /// @throws IllegalStateException if the memory cannot be reserved
+    public static TrustDomainStores open(List<TrustDomainConfig> configs, Function<TrustDomainConfig, KvCache> opener) {
+        TrustDomainStores domains = new TrustDomainStores();
         try {
             configs.forEach(config -> domains.domains.add(new Domain(config, opener.apply(config))));
             return domains;

@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.server.memory;
-
-import org.jspecify.annotations.NullMarked;

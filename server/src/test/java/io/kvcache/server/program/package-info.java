@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.server.program;
-
-import org.jspecify.annotations.NullMarked;
