@@ -8,12 +8,14 @@ import io.kvcache.server.ProtocolFactory.HttpEndpoints;
 import io.kvcache.server.TenantKeyspaces.TenantMemoryShares;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.server.block.BlockEndpoint;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.NamespaceEndpoint;
 import io.kvcache.server.block.TenantNamespaceRegistry;
 import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import io.kvcache.server.config.TenantConfig;
@@ -27,7 +29,6 @@ import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
-import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.net.Connection;
@@ -42,7 +43,6 @@ import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import io.kvcache.server.remote.RemoteEndpoint;
 import io.kvcache.server.remote.TrustDomainStores;
-import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.server.zmq.ZmqPublisher;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
@@ -491,7 +491,8 @@ public final class CacheServer implements AutoCloseable {
                     new NamespaceQuotas(config.access().tenants().size());
             TrustDomainStores domains = null;
             try {
-                domains = TrustDomainStores.open(config.access().domains(), each -> StoreFactory.open(config, each, clock));
+                domains = TrustDomainStores.open(
+                        config.access().domains(), each -> StoreFactory.open(config, each, clock));
                 return new NetworkResources(
                         transport,
                         RemoteEndpoint.open(

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.MaintenanceScheduler.FileReloader;
+import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
@@ -17,7 +18,6 @@ import io.kvcache.server.config.TransportConfig.AeronConfig;
 import io.kvcache.server.config.TransportConfig.UcxConfig;
 import io.kvcache.server.metrics.MetricLint;
 import io.kvcache.server.net.Connection.CloseReason;
-import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import java.io.IOException;

@@ -1,9 +1,9 @@
 package io.kvcache.server.doctor;
 
 import io.kvcache.server.config.HostResources;
+import io.kvcache.server.config.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.doctor.KernelCheck.IoUringProbe;
-import io.kvcache.server.config.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.nio.file.FileStore;

@@ -4,11 +4,11 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
+import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.Listener;
 import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
-import io.kvcache.server.access.ReloadableTls;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
@@ -52,7 +52,10 @@ public final class RemoteEndpoint implements AutoCloseable {
     private final @Nullable ReloadableTls reloadableTls;
 
     private RemoteEndpoint(
-            Endpoints endpoints, SharedSecrets secrets, @Nullable ReloadableTls reloadableTls, TrustDomainStores domains) {
+            Endpoints endpoints,
+            SharedSecrets secrets,
+            @Nullable ReloadableTls reloadableTls,
+            TrustDomainStores domains) {
         this.reloadableTls = reloadableTls;
         tcp = endpoints.tcp;
         aeron = endpoints.aeron;

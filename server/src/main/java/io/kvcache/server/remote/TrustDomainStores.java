@@ -11,7 +11,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 
-/// The stores of a server's trust domains. The tenant as which a client authenticated determines its store, so a request
+/// The stores of a server's trust domains. The tenant as which a client authenticated determines its store, so a
+/// request
 /// cannot name another domain's store.
 ///
 /// **Ownership.** Owns the stores. The endpoint that serves them is closed first.

@@ -162,7 +162,9 @@ final class ServerClassPathTest {
     @Test
     void givenTheServersLibraries_whenMergedIntoOneJar_thenNoFileReplacesADifferentOne() throws Exception {
         List<Path> roots = shippedRoots();
-        assertThat(roots).as("modules and libraries on the class path").hasSizeGreaterThanOrEqualTo(EXPECTED.size() + 1);
+        assertThat(roots)
+                .as("modules and libraries on the class path")
+                .hasSizeGreaterThanOrEqualTo(EXPECTED.size() + 1);
         Map<String, Map<Path, String>> contents = new TreeMap<>();
         for (Path root : roots) {
             addFiles(root, contents);
@@ -171,7 +173,8 @@ final class ServerClassPathTest {
         contents.values().removeIf(byRoot -> Set.copyOf(byRoot.values()).size() == 1);
 
         assertThat(contents)
-                .as("files that differ between jars; add a transformer or a filter to server/pom.xml, and the name here")
+                .as(
+                        "files that differ between jars; add a transformer or a filter to server/pom.xml, and the name here")
                 .isEmpty();
     }
 
