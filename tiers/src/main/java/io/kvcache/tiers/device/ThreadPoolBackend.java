@@ -160,7 +160,7 @@ final class ThreadPoolBackend implements IoBackend {
                 request = takeWork();
             }
         } catch (InterruptedException impossible) {
-            throw new AssertionError("nobody interrupts a disk thread", impossible);
+            throw new AssertionError("a disk thread was interrupted; only STOP ends it", impossible);
         }
     }
 

@@ -63,7 +63,7 @@ final class DirectoryLock implements AutoCloseable {
         } catch (AccessDeniedException denied) {
             release(identity, channel);
             throw new DiskDirectoryException(
-                    folder, "this user may not open its file lock; be the user whose server made it", denied);
+                    folder, "this user may not open its file lock; run as the user whose server created it", denied);
         } catch (IOException failure) {
             release(identity, channel);
             throw new DiskDirectoryException(
@@ -81,7 +81,7 @@ final class DirectoryLock implements AutoCloseable {
             return key == null ? folder.toRealPath() : key;
         } catch (IOException failure) {
             throw new DiskDirectoryException(
-                    folder, "it cannot be looked at: " + FileErrorMessage.of(failure, folder.toString()), failure);
+                    folder, "it cannot be read: " + FileErrorMessage.of(failure, folder.toString()), failure);
         }
     }
 

@@ -120,7 +120,7 @@ public final class DiskDirectory implements AutoCloseable {
                 folder,
                 Files.isDirectory(folder)
                         ? "there is no disk tier in it; name a directory that has one"
-                        : "there is no directory " + folder.toAbsolutePath() + "; name one that has a disk tier");
+                        : "the directory " + folder.toAbsolutePath() + " does not exist; name one that has a disk tier");
     }
 
     private static void createFolder(Path folder) {
@@ -217,7 +217,7 @@ public final class DiskDirectory implements AutoCloseable {
 
         /// Action on the file that is there.
         enum FileAction {
-            /// There is none, or none that anything was written to.
+            /// The file does not exist, or nothing was written to it.
             CREATE,
             /// It holds a tier of this format and size.
             USE,
@@ -225,23 +225,23 @@ public final class DiskDirectory implements AutoCloseable {
             DISCARD
         }
 
-        /// Looks at everything.
+        /// Runs all checks and returns the action on the file.
         FileAction check(OnIncompatible onIncompatible) {
             try {
                 requireFolder();
                 return checkFile(onIncompatible);
             } catch (IOException failure) {
                 throw new DiskDirectoryException(
-                        folder, "it cannot be looked at: " + FileErrorMessage.of(failure, folder.toString()), failure);
+                        folder, "it cannot be read: " + FileErrorMessage.of(failure, folder.toString()), failure);
             }
         }
 
-        /// A tier of so many bytes can be laid out.
+        /// Checks that a tier of this size can be laid out, and returns the size in whole pages.
         static long requireBytes(Path folder, long bytes) {
             if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
                 throw new DiskDirectoryException(
                         folder,
-                        "%s are too few; a tier takes at least %s"
+                        "its size is %s; allowed: at least %s"
                                 .formatted(
                                         ByteSizeFormat.format(Math.max(0, bytes)),
                                         ByteSizeFormat.format(DiskGeometry.MIN_DEVICE_BYTES)));
@@ -261,13 +261,13 @@ public final class DiskDirectory implements AutoCloseable {
                 throw new DiskDirectoryException(folder, what + "; name a directory");
             }
             if (!Files.isWritable(nearest) || !Files.isExecutable(nearest)) {
-                String what = nearest.equals(folder) ? "it" : "it is not there, and " + nearest;
+                String what = nearest.equals(folder) ? "it" : "it does not exist, and " + nearest;
                 throw new DiskDirectoryException(
                         folder, what + " cannot be written to by this user; check its owner and mode");
             }
         }
 
-        /// The directory itself, or the nearest above it that is there.
+        /// Returns the directory itself, or its nearest existing parent.
         private Path nearestExistingFolder() {
             Path nearest = folder.toAbsolutePath();
             Path parent = nearest.getParent();
@@ -284,7 +284,7 @@ public final class DiskDirectory implements AutoCloseable {
                 return FileAction.CREATE;
             }
             if (!Files.isRegularFile(file)) {
-                throw new DiskDirectoryException(folder, file + " is no file; remove it, or name another directory");
+                throw new DiskDirectoryException(folder, file + " is not a regular file; remove it, or name another directory");
             }
             long size = Files.size(file);
             if (size == 0) {
@@ -301,7 +301,7 @@ public final class DiskDirectory implements AutoCloseable {
             return FileAction.DISCARD;
         }
 
-        /// Why the file is none of this format and size; empty when it is.
+        /// Returns why the file is not of this format and size; empty when it is.
         private String incompatibility(LogHeader header, long size) {
             LogHeader.TierSummary tierSummary = header.summary();
             if (tierSummary != null && tierSummary.geometry().deviceBytes() > size) {
@@ -312,19 +312,19 @@ public final class DiskDirectory implements AutoCloseable {
                 return "%s: %s".formatted(file, header.formatError().message());
             }
             if (size != bytes) {
-                return "%s has %s, asked for are %s; ask for as many"
+                return "%s has %s, but the configured size is %s; configure the size of the file"
                         .formatted(file, ByteSizeFormat.format(size), ByteSizeFormat.format(bytes));
             }
             return "";
         }
 
-        /// There is room, counting what goes.
+        /// Checks that the file system has room, counting the bytes of the discarded file.
         private void requireSpace(long heldBytes) throws IOException {
             long usable = Files.getFileStore(nearestExistingFolder()).getUsableSpace() + heldBytes;
             if (usable < bytes) {
                 throw new DiskDirectoryException(
                         folder,
-                        "it was asked for %s, and its file system has only %s left; ask for less, or free space there"
+                        "its size is %s, but its file system has only %s left; configure less, or free space there"
                                 .formatted(ByteSizeFormat.format(bytes), ByteSizeFormat.format(usable)));
             }
         }

@@ -10,12 +10,12 @@ import java.nio.file.FileSystemException;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.NotDirectoryException;
 
-/// Why a file or folder cannot be used, in words for people: without the names of Java's classes.
+/// Reason why a file or folder cannot be used, for operators: without the names of Java's classes.
 public final class FileErrorMessage {
 
     private FileErrorMessage() {}
 
-    /// The reason, with the file where it is another than the one that was asked for.
+    /// Returns the reason, with the name of the file unless it is the one that was asked for.
     ///
     /// @param asked the file that the rest of the message names; empty when it names none
     public static String of(Throwable failure, String asked) {
@@ -23,7 +23,7 @@ public final class FileErrorMessage {
             return "it is not UTF-8 text";
         }
         if (failure instanceof EOFException) {
-            return "it ends too early";
+            return "it is truncated";
         }
         if (!(failure instanceof FileSystemException of)) {
             String message = failure.getMessage();
@@ -36,12 +36,12 @@ public final class FileErrorMessage {
     private static String describe(FileSystemException failure) {
         return switch (failure) {
             case NoSuchFileException _ -> "does not exist";
-            case AccessDeniedException _ -> "may not be used by this user: permission denied";
-            case FileAlreadyExistsException _ -> "already exists, and is no directory";
-            case NotDirectoryException _ -> "is no directory";
+            case AccessDeniedException _ -> "cannot be accessed by this user: permission denied";
+            case FileAlreadyExistsException _ -> "already exists and is not a directory";
+            case NotDirectoryException _ -> "is not a directory";
             case DirectoryNotEmptyException _ -> "is not empty";
             default ->
-                "cannot be used: " + (failure.getReason() == null ? "the system says no more" : failure.getReason());
+                "cannot be used: " + (failure.getReason() == null ? "the system gave no reason" : failure.getReason());
         };
     }
 }

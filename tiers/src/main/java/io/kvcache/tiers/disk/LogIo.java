@@ -280,7 +280,7 @@ final class LogIo {
         oldestFirst.add(next);
         othersInFlight += next.type == OperationType.LOAD ? 0 : 1;
         if (!next.submitter.submit(device, tag)) {
-            throw new IllegalStateException("somebody else uses the device: it is full with %d of %d operations"
+            throw new IllegalStateException("the device refused an operation with %d of %d in flight; give each log a device of its own"
                     .formatted(freeTags.length - freeCount, freeTags.length));
         }
     }

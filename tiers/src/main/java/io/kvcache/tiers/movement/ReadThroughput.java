@@ -7,7 +7,7 @@ package io.kvcache.tiers.movement;
 /// until it has [#MAX_RUN_READS] reads. A line is laid through the times of the runs over their
 /// bytes, by least squares; older runs count for less and less.
 ///
-/// **Threads.** Written by the mover's thread; [#estimateNanos] by any.
+/// **Threads.** Written by the tier worker's thread; [#estimateNanos] by any.
 final class ReadThroughput {
 
     /// Runs before anything is said.

@@ -42,7 +42,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     private final TierPort tierPort;
     private final Clock clock;
     private final LoadListeners loadListeners = new LoadListeners();
-    private final List<TierWorker> movers = new ArrayList<>();
+    private final List<TierWorker> workers = new ArrayList<>();
     private final List<TierWorkerQueue> queues = new ArrayList<>();
     private final WriteBalancer balancer;
     private final BitSet recovering = new BitSet();
@@ -90,7 +90,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             int disk = tierPort.addDisk(tierSpec.limitBytes(), tierSpec.ranked());
             TierWorker.WorkerContext workerContext = new TierWorker.WorkerContext(
                     disk, tierPort, clock, tierSpec.opener(), loadListeners, limits, balancer);
-            movers.add(new TierWorker(workerContext, tierSpec.budget(), queue, this));
+            workers.add(new TierWorker(workerContext, tierSpec.budget(), queue, this));
             queues.add(queue);
         }
         tierPort.configureAdmission(
@@ -102,14 +102,14 @@ public final class TierScheduler implements TierWorker.WorkerListener {
 
     /// How many tiers there are.
     public int tierCount() {
-        return movers.size();
+        return workers.size();
     }
 
     /// Opens a tier; what it holds is told by later ticks.
     ///
     /// @throws RuntimeException when it is refused
     public void open(int disk) {
-        movers.get(disk).open();
+        workers.get(disk).open();
     }
 
     /// Moves what there is to move between host memory and one tier.
@@ -120,17 +120,17 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         if (disk == 0) {
             tierPort.evictAhead(LOW_WATERMARK_PERCENT, HIGH_WATERMARK_PERCENT);
         }
-        return movers.get(disk).tick(clock.nanos(), waitNanos);
+        return workers.get(disk).tick(clock.nanos(), waitNanos);
     }
 
     /// Returns whether nothing is in flight to or from a tier.
     public boolean isIdle(int disk) {
-        return movers.get(disk).isIdle();
+        return workers.get(disk).isIdle();
     }
 
     /// Says which thread ticks a tier, so that it can be woken.
     void setDriver(int disk, Thread thread) {
-        movers.get(disk).setDriver(thread);
+        workers.get(disk).setDriver(thread);
     }
 
     /// The listeners for records that arrive.
@@ -155,7 +155,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
         for (int disk = 0; asked != 0; disk++, asked >>>= 1) {
             if ((asked & 1) != 0) {
-                movers.get(disk).wake();
+                workers.get(disk).wake();
             }
         }
     }
@@ -163,7 +163,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// Queues the read of a load that was started, for a waiting caller.
     public void read(int record, int disk) {
         read(record, disk, true, false);
-        movers.get(disk).wake();
+        workers.get(disk).wake();
     }
 
     /// A caller waits for a record that is being read for others, if it is on its way at all: it goes before what
@@ -177,12 +177,12 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// Queues the read of a load that was started, though no caller waits for it yet.
     public void prefetch(int record, int disk) {
         read(record, disk, false, true);
-        movers.get(disk).wake();
+        workers.get(disk).wake();
     }
 
     /// Reads that a tier has to do: on their way, or waiting to be.
     public int pendingReads(int disk) {
-        return movers.get(disk).pendingReads();
+        return workers.get(disk).pendingReads();
     }
 
     private void read(int record, int disk, boolean demanded, boolean keep) {
@@ -198,8 +198,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     ///
     /// @return 0 while nothing is known
     public double estimateReadNanos(long bytes) {
-        long each = bytes / movers.size();
-        return movers.stream()
+        long each = bytes / workers.size();
+        return workers.stream()
                 .mapToDouble(tierWorker -> tierWorker.estimateReadNanos(each))
                 .max()
                 .orElse(0);
@@ -213,21 +213,21 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         for (int leastUses : FLUSH_LEAST_USES) {
             for (int from = 0; tierPort.queueUnwritten(from, leastUses); from += TierPort.scanBatch()) {}
         }
-        movers.forEach(TierWorker::wake);
+        workers.forEach(TierWorker::wake);
         return new FlushBarrier(tierPort, unwritten, () -> !isRecovering(), this::flushTiers);
     }
 
     /// Begins to make durable what waits to be written by now.
     public FlushBarrier flushQueued() {
-        movers.forEach(TierWorker::wake);
+        workers.forEach(TierWorker::wake);
         return new FlushBarrier(tierPort, tierPort.unwrittenCount(), () -> true, this::flushTiers);
     }
 
     private List<CompletableFuture<Boolean>> flushTiers() {
         List<CompletableFuture<Boolean>> all = new ArrayList<>();
-        for (int disk = 0; disk < movers.size(); disk++) {
+        for (int disk = 0; disk < workers.size(); disk++) {
             all.add(queues.get(disk).flush());
-            movers.get(disk).wake();
+            workers.get(disk).wake();
         }
         return all;
     }
@@ -267,23 +267,23 @@ public final class TierScheduler implements TierWorker.WorkerListener {
 
     /// Has a tier that was taken out, or does not write any more, opened again.
     public void reopen(int disk) {
-        movers.get(disk).reopen();
-        movers.get(disk).wake();
+        workers.get(disk).reopen();
+        workers.get(disk).wake();
     }
 
     /// Ends the wait of a tier's thread.
     public void wake(int disk) {
-        movers.get(disk).wake();
+        workers.get(disk).wake();
     }
 
     /// Lets go of a tier, by the thread that drives it.
     public void close(int disk) {
-        movers.get(disk).close();
+        workers.get(disk).close();
     }
 
     /// Returns the transfers of each tier.
     public List<TierTransferStats> stats() {
-        return movers.stream().map(TierWorker::stats).toList();
+        return workers.stream().map(TierWorker::stats).toList();
     }
 
     /// Returns whether a tier has more to report of its contents from before.

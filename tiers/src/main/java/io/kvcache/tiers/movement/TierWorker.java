@@ -53,7 +53,7 @@ public final class TierWorker implements TierListener {
             TierWorkerLimits limits,
             WriteBalancer shares) {}
 
-    /// Hears what concerns all movers of a store.
+    /// Hears what concerns all tier workers of a store.
     public interface WorkerListener {
 
         /// The tier begins to tell what it held before.
@@ -260,7 +260,7 @@ public final class TierWorker implements TierListener {
         return tierPort.score(keyHi, keyLo);
     }
 
-    /// Hands requests for durability to a tier. Owned by the mover's thread.
+    /// Hands requests for durability to a tier. Owned by the tier worker's thread.
     private static final class FlushPump {
 
         private final TierWorkerQueue queue;

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// failed, or the disk loses what was not synced. So burials are kept until then, and told again to a tier that was
 /// taken out; else what was dropped would come back with it.
 ///
-/// Owned by the mover's thread, but for the counters.
+/// Owned by the tier worker's thread, but for the counters.
 final class WritePump {
 
     /// Burials that are kept until a flush before one is asked for because of them: some MiB of heap.

@@ -209,7 +209,7 @@ final class DiskDirectoryTest {
     @Test
     void givenADirectoryInItsFilesPlace_whenOpened_thenItIsRefusedWhateverTheChoice() throws IOException {
         Files.createDirectories(file());
-        requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), "is no file");
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), "is not a regular file");
     }
 
     @Test
@@ -294,7 +294,7 @@ final class DiskDirectoryTest {
     @Test
     void givenNoTier_whenAnExistingOneIsOpened_thenRefused() throws IOException {
         requireRefused(
-                () -> DiskDirectory.openExisting(folder, REFUSE), "there is no directory " + folder.toAbsolutePath());
+                () -> DiskDirectory.openExisting(folder, REFUSE), "the directory " + folder.toAbsolutePath() + " does not exist");
         Files.createDirectories(folder);
         requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
         assertThat(folder).isEmptyDirectory();
@@ -336,7 +336,7 @@ final class DiskDirectoryTest {
         try (DiskDirectory _ = DiskDirectory.open(folder, BYTES, REFUSE)) {
             DiskDirectory.checkUsable(folder, BYTES, OnIncompatible.REFUSE);
             requireRefused(
-                    () -> DiskDirectory.checkUsable(folder, 2 * BYTES, OnIncompatible.REFUSE), "asked for are 16");
+                    () -> DiskDirectory.checkUsable(folder, 2 * BYTES, OnIncompatible.REFUSE), "but the configured size is 16");
         }
         assertThat(fill(1)).isEqualTo(3);
     }
