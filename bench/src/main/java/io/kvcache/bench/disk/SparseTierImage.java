@@ -62,30 +62,40 @@ public final class SparseTierImage implements AutoCloseable {
     /// @param bytes of the tier
     /// @param blockBytes of each block
     public static SparseTierImage create(Path folder, long bytes, int blockBytes) throws IOException {
+        return create(folder, bytes, blockBytes, new MappedMemorySource(MemoryOptions.defaults()));
+    }
+
+    /// @param memory gives the log its memory, which is released again, whether filling succeeds or fails
+    static SparseTierImage create(Path folder, long bytes, int blockBytes, HostMemorySource memory)
+            throws IOException {
+        DiskGeometry geometry = DiskGeometry.of(bytes);
         Path file = Files.createTempFile(folder, "kvcache-sparse", ".tier");
         SparseTierImage empty = new SparseTierImage(file, bytes, 0);
-        try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
-            sparse.setLength(bytes);
-        }
-        try (BlockDevice device = new TrailerOnlyDevice(empty.openDevice(), DiskGeometry.of(bytes));
-                Arena arena = Arena.ofShared()) {
-            return new SparseTierImage(file, bytes, fill(device, arena, blockBytes));
-        } catch (RuntimeException failure) {
+        try {
+            try (RandomAccessFile sparse = new RandomAccessFile(file.toFile(), "rw")) {
+                sparse.setLength(bytes);
+            }
+            try (BlockDevice device = new TrailerOnlyDevice(empty.openDevice(), geometry);
+                    Arena arena = Arena.ofShared()) {
+                return new SparseTierImage(file, bytes, fill(device, arena, blockBytes, memory));
+            }
+        } catch (RuntimeException | IOException failure) {
             empty.close();
             throw failure;
         }
     }
 
     /// Appends until only the regions are left that a log keeps free.
-    private static long fill(BlockDevice device, Arena arena, int blockBytes) {
+    private static long fill(BlockDevice device, Arena arena, int blockBytes, HostMemorySource memory) {
         CountingIndex index = new CountingIndex();
         DiskGeometry geometry = DiskGeometry.of(device.size());
-        HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
-        DiskLog log = new DiskLog(
-                "sparse tier",
-                new DiskLog.Resources(device, () -> {}, memory),
-                DiskLogConfig.of(geometry, SEED),
-                index);
+        DiskLog.Resources resources = new DiskLog.Resources(device, () -> {}, memory);
+        try (DiskLog log = new DiskLog("sparse tier", resources, DiskLogConfig.of(geometry, SEED), index)) {
+            return fill(log, index, arena, blockBytes);
+        }
+    }
+
+    private static long fill(DiskLog log, CountingIndex index, Arena arena, int blockBytes) {
         settle(log);
         List<MemorySegment> block = List.of(arena.allocate(blockBytes, DiskGeometry.PAGE_BYTES));
         SplittableRandom random = new SplittableRandom(SEED);
@@ -105,7 +115,6 @@ public final class SparseTierImage implements AutoCloseable {
         if (index.appended() != appended || log.state() != TierState.SERVING) {
             throw new IllegalStateException(index.appended() + " of " + appended + " appended: " + log.cause());
         }
-        log.close();
         return appended;
     }
 
