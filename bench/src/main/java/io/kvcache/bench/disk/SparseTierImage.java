@@ -66,8 +66,7 @@ public final class SparseTierImage implements AutoCloseable {
     }
 
     /// @param memory gives the log its memory, which is released again, whether filling succeeds or fails
-    static SparseTierImage create(Path folder, long bytes, int blockBytes, HostMemorySource memory)
-            throws IOException {
+    static SparseTierImage create(Path folder, long bytes, int blockBytes, HostMemorySource memory) throws IOException {
         DiskGeometry geometry = DiskGeometry.of(bytes);
         Path file = Files.createTempFile(folder, "kvcache-sparse", ".tier");
         SparseTierImage empty = new SparseTierImage(file, bytes, 0);

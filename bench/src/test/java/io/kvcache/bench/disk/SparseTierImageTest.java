@@ -29,9 +29,10 @@ final class SparseTierImageTest {
     void givenBlocksThatDoNotFitARegion_whenFilled_thenItsMemoryIsReleasedAndItsFileIsGone() {
         RecordingSource memory = new RecordingSource();
         int tooLarge = (int) DiskGeometry.of(BYTES).regionBytes();
-        assertThatIllegalArgumentException()
-                .isThrownBy(() -> SparseTierImage.create(folder, BYTES, tooLarge, memory));
-        assertThat(memory.reserved).isNotEmpty().noneMatch(segment -> segment.scope().isAlive());
+        assertThatIllegalArgumentException().isThrownBy(() -> SparseTierImage.create(folder, BYTES, tooLarge, memory));
+        assertThat(memory.reserved)
+                .isNotEmpty()
+                .noneMatch(segment -> segment.scope().isAlive());
         assertThat(folder).isEmptyDirectory();
     }
 

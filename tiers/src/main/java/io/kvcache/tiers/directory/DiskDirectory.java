@@ -120,7 +120,8 @@ public final class DiskDirectory implements AutoCloseable {
                 folder,
                 Files.isDirectory(folder)
                         ? "there is no disk tier in it; name a directory that has one"
-                        : "the directory " + folder.toAbsolutePath() + " does not exist; name one that has a disk tier");
+                        : "the directory " + folder.toAbsolutePath()
+                                + " does not exist; name one that has a disk tier");
     }
 
     private static void createFolder(Path folder) {
@@ -284,7 +285,8 @@ public final class DiskDirectory implements AutoCloseable {
                 return FileAction.CREATE;
             }
             if (!Files.isRegularFile(file)) {
-                throw new DiskDirectoryException(folder, file + " is not a regular file; remove it, or name another directory");
+                throw new DiskDirectoryException(
+                        folder, file + " is not a regular file; remove it, or name another directory");
             }
             long size = Files.size(file);
             if (size == 0) {

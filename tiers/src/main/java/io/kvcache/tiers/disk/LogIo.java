@@ -280,8 +280,9 @@ final class LogIo {
         oldestFirst.add(next);
         othersInFlight += next.type == OperationType.LOAD ? 0 : 1;
         if (!next.submitter.submit(device, tag)) {
-            throw new IllegalStateException("the device refused an operation with %d of %d in flight; give each log a device of its own"
-                    .formatted(freeTags.length - freeCount, freeTags.length));
+            throw new IllegalStateException(
+                    "the device refused an operation with %d of %d in flight; give each log a device of its own"
+                            .formatted(freeTags.length - freeCount, freeTags.length));
         }
     }
 

@@ -294,7 +294,8 @@ final class DiskDirectoryTest {
     @Test
     void givenNoTier_whenAnExistingOneIsOpened_thenRefused() throws IOException {
         requireRefused(
-                () -> DiskDirectory.openExisting(folder, REFUSE), "the directory " + folder.toAbsolutePath() + " does not exist");
+                () -> DiskDirectory.openExisting(folder, REFUSE),
+                "the directory " + folder.toAbsolutePath() + " does not exist");
         Files.createDirectories(folder);
         requireRefused(() -> DiskDirectory.openExisting(folder, REFUSE), "there is no disk tier in it");
         assertThat(folder).isEmptyDirectory();
@@ -336,7 +337,8 @@ final class DiskDirectoryTest {
         try (DiskDirectory _ = DiskDirectory.open(folder, BYTES, REFUSE)) {
             DiskDirectory.checkUsable(folder, BYTES, OnIncompatible.REFUSE);
             requireRefused(
-                    () -> DiskDirectory.checkUsable(folder, 2 * BYTES, OnIncompatible.REFUSE), "but the configured size is 16");
+                    () -> DiskDirectory.checkUsable(folder, 2 * BYTES, OnIncompatible.REFUSE),
+                    "but the configured size is 16");
         }
         assertThat(fill(1)).isEqualTo(3);
     }
