@@ -31,7 +31,7 @@ import java.util.Objects;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// How an embedded store is set up. Every setting has a default that works on any machine.
+/// Settings of an embedded store. Every setting has a default that works on any machine.
 ///
 /// Not safe for several threads.
 public final class TieredKvCacheBuilder {
@@ -66,7 +66,7 @@ public final class TieredKvCacheBuilder {
 
     TieredKvCacheBuilder() {}
 
-    /// Host memory for blocks and objects, used in whole slabs of 32 MiB; 1 GiB when not said.
+    /// Sets the host memory for blocks and objects, used in whole slabs of 32 MiB. Default: 1 GiB.
     ///
     /// @throws IllegalArgumentException when less than one slab
     public TieredKvCacheBuilder hostBytes(long bytes) {
@@ -78,7 +78,7 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Blocks and objects that can be known at once; one for 16 KiB of host memory when not said.
+    /// Sets how many blocks and objects can be known at once. Default: one for 16 KiB of host memory.
     public TieredKvCacheBuilder records(int count) {
         if (count < 1) {
             throw new IllegalArgumentException("records is " + count + "; it takes 1 and up");
@@ -87,13 +87,13 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// How victims are chosen; LRU when not said.
+    /// Sets the eviction policy. Default: LRU.
     public TieredKvCacheBuilder policy(EvictionPolicyFactory kind) {
         policy = Objects.requireNonNull(kind, "policy");
         return this;
     }
 
-    /// Events kept for replay, a power of two; 65,536 when not said.
+    /// Sets the number of events kept for replay, a power of two. Default: 65,536.
     public TieredKvCacheBuilder eventCapacity(int events) {
         eventCapacity = events;
         return this;
@@ -111,32 +111,30 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Has blocks, objects and the index lie in files that processes of this user on this host may map
-    /// read-only; so a remote cache on the same host reads without asking, and without a copy. Takes the
-    /// place of [#memory].
+    /// Puts blocks, objects and the index in files that processes of this user on this host may map read-only. So
+    /// a remote cache on the same host reads without asking, and without a copy. Takes the place of [#memory].
     ///
-    /// A mapping gives away all that is in it: a client that may map it can read everything in this store.
+    /// A mapping gives away all of its contents: a client that may map it can read everything in this store.
     ///
-    /// @param folder of a file system in memory, such as one under `/dev/shm`; made, with mode 0700, when
-    ///     it is missing, and used by one store at a time. What a store leaves there that was killed, the
-    ///     next one removes
-    /// @param tenants that may read each other, and so may map it; clients that may act for all tenants may in any
-    ///     case. If there are any, namespaces of others are refused here: each trust domain has a store of its
-    ///     own
+    /// @param folder folder in an in-memory file system, such as one under `/dev/shm`. It is created, with mode
+    ///     0700, when it is missing, and used by one store at a time. Files left there by a killed store are
+    ///     removed by the next one
+    /// @param tenants tenants that may read each other, and so may map it; clients that may act for all tenants
+    ///     may in any case. Unless empty, namespaces of other tenants are refused here: each trust domain has a
+    ///     store of its own
     public TieredKvCacheBuilder shareMemory(Path folder, Set<String> tenants) {
         sharedFolder = folder;
         sharedTenants = Set.copyOf(tenants);
         return this;
     }
 
-    /// The same, only for clients that may act for all tenants.
+    /// As [#shareMemory(Path, Set)], only for clients that may act for all tenants.
     public TieredKvCacheBuilder shareMemory(Path folder) {
         return shareMemory(folder, Set.of());
     }
 
-    /// How much memory clients that map this store may have to write into, beside it in the folder;
-    /// [SharedMemorySource.StagingLimits#DEFAULTS] when not said. It is taken when a client puts for the first
-    /// time.
+    /// Sets how much memory clients that map this store may have to write into, beside it in the folder. Default:
+    /// [SharedMemorySource.StagingLimits#DEFAULTS]. It is reserved at a client's first put.
     public TieredKvCacheBuilder stagingLimits(StagingLimits limits) {
         staging = limits;
         return this;
@@ -155,7 +153,7 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Memory that [#build] will reserve, in bytes: for blocks and objects, and for the records of them.
+    /// Returns the bytes that [#build] will reserve: for blocks and objects, and for the records of them.
     public long reservedBytes() {
         return hostBytes + RecordLayout.spanBytes(recordCount());
     }
@@ -187,7 +185,7 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// How long closing waits for open tables; 10 s when not said. [#flushOnClose] comes after it.
+    /// Sets how long closing waits for open tables. Default: 10 s. [#flushOnClose] comes after it.
     public TieredKvCacheBuilder closeWait(Duration wait) {
         if (wait.isNegative()) {
             throw new IllegalArgumentException("closeWait is " + wait + "; it takes 0 and up");
@@ -196,13 +194,13 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// How long closing may take to write to the disks what is in host memory alone, once tables are closed;
-    /// 10 s when not said. Without disks nothing is written.
+    /// Sets how long closing may take to write blocks that are in host memory alone to the disks, once tables are
+    /// closed. Default: 10 s. Without disks nothing is written.
     ///
     /// It is a [flush][io.kvcache.core.KvCache#flush]: it writes everything, whatever [#admission] would choose,
-    /// what was used most often first. What is not written in time is lost, and logged. With zero, closing
-    /// writes only what the admission chose before, for as long as [#closeWait] at most; under the default
-    /// admission that is nothing of what was put once.
+    /// most used first. Blocks not written in time are lost, and the loss is logged. With zero, closing writes
+    /// only blocks that the admission chose before, for as long as [#closeWait] at most. Under the default
+    /// admission that excludes everything that was put once.
     ///
     /// @param longest 0 to 24 hours
     public TieredKvCacheBuilder flushOnClose(Duration longest) {
@@ -213,13 +211,14 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// The time that waits and pins go by.
+    /// Sets the clock of waits and pins.
     public TieredKvCacheBuilder clock(Clock source) {
         clock = source;
         return this;
     }
 
-    /// Adds a disk: so many bytes in a directory, which is made when it is missing. Several take turns.
+    /// Adds a disk: so many bytes in a directory, which is created when it is missing. With several, blocks go to
+    /// each in turn.
     public TieredKvCacheBuilder disk(Path directory, long bytes) {
         return disk(DiskOptions.of(directory, bytes));
     }
@@ -230,13 +229,13 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Adds a tier of another kind, as memory of a GPU.
+    /// Adds a tier of another kind, such as memory of a GPU.
     ///
-    /// In a store without disks it takes blocks like a disk, by the same [#admission], and several take turns; what
-    /// is in it counts as kept, though it may not outlive the store. In a store with disks it stands in front of
-    /// them: what is written to a disk, or read from it, is there as well while there is room, and is read from
-    /// there; all that is promised is the disks'. Each disk has one in front at most, so there may be no more of
-    /// these than disks; with fewer, each is shared out evenly.
+    /// In a store without disks it takes blocks like a disk, by the same [#admission], and several take turns. Its
+    /// blocks count as kept, though it may not outlive the store. In a store with disks it is a cache in front of
+    /// them. Blocks written to a disk, or read from it, are copied there while there is room, and are read from
+    /// there; all promises are the disks'. Each disk has at most one in front, so there may not be more of these
+    /// than disks; with fewer, each is shared out evenly.
     public TieredKvCacheBuilder tier(TierSource source) {
         others.add(source);
         return this;
@@ -275,8 +274,8 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Reserves the memory and opens the store, and the disks if there are any. What a disk holds is known soon
-    /// after that, while the store serves.
+    /// Reserves the memory and opens the store, and the disks if there are any. The contents of a disk are known
+    /// soon after that, while the store serves.
     ///
     /// @throws io.kvcache.tiers.memory.MemoryReservationException when the memory cannot be had; the message says
     ///     what to do
@@ -383,7 +382,7 @@ public final class TieredKvCacheBuilder {
         }
     }
 
-    /// How many records a store needs when the builder was not told.
+    /// Number of records that a store needs when the builder has no setting.
     private static final class RecordCount {
 
         /// One record for 64 KiB of disk: blocks that small are the least that is worth a disk's while.

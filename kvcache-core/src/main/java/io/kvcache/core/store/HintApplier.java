@@ -37,16 +37,16 @@ import java.util.function.Predicate;
 /// **Threads.** Any.
 public final class HintApplier {
 
-    /// Blocks that are told of in one turn of the lock.
+    /// Blocks processed in one turn of the lock.
     static final int BATCH = 256;
 
-    /// Uses of other blocks that come first at most: a few clients that read a sequence each.
+    /// Most uses of other blocks before that of a prefetched one: a few clients that read a sequence each.
     private static final int MAX_PREFETCH_DISTANCE = 64;
 
     private static final int MAX_PREFETCH_SHARE = 8;
 
-    /// A block with more behind it is a beginning that all share: which of them comes is a mere
-    /// guess.
+    /// Most children of a block that is prefetched from. A block with more is a common beginning, and its next
+    /// block a mere guess.
     private static final int MAX_CONTINUATIONS = 16;
 
     private final RecordPool pool;
@@ -92,8 +92,8 @@ public final class HintApplier {
         this.lock = lock;
     }
 
-    /// Makes blocks of the chain from `from` on the next victims, in memory and on disk: tail
-    /// first, so that each is a leaf when its turn comes.
+    /// Makes blocks of the chain from `from` on the next victims, in memory and on disk. The tail goes first, so
+    /// that each is a leaf when its turn comes.
     public void demote(BlockChain chain, int from) {
         for (int end = chain.length(); end > from; end -= BATCH) {
             var _ = eachFromTail(chain, Math.max(from, end - BATCH), end, record -> {
@@ -103,10 +103,10 @@ public final class HintApplier {
         }
     }
 
-    /// Makes next victims of the end of a chain, in memory and on disk, but for blocks from which
-    /// others have gone on and all before those: tail first.
+    /// Makes the end of a chain the next victims, in memory and on disk, tail first. It spares blocks from which
+    /// other chains have continued, and all blocks before those.
     ///
-    /// @param chain the blocks from `from` on alone are looked at
+    /// @param chain only the blocks from `from` on are considered
     /// @return blocks that are next victims now
     public int release(BlockChain chain, int from) {
         int[] released = {0};
@@ -140,19 +140,19 @@ public final class HintApplier {
         }
     }
 
-    /// Says of which class of requests the resident blocks of a chain are.
+    /// Labels the resident blocks of a chain with a class of requests.
     ///
     /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
-    /// @return blocks of which it was said, 0 where the policy makes no use of it
+    /// @return labelled blocks, 0 where the policy makes no use of labels
     public int label(BlockChain chain, int from, int reuseClass) {
         return applyToPolicies(
                 chain, from, chain.length(), (policy, record, index) -> policy.label(record, reuseClass));
     }
 
-    /// Says how much of what the resident blocks of a chain hold matters.
+    /// Weighs the resident blocks of a chain by how much their content matters.
     ///
     /// @param halvings by index from `from` on, each 0 to [EvictionPolicy#MAX_HALVINGS]
-    /// @return blocks of which it was said, 0 where the policy makes no use of it
+    /// @return weighed blocks, 0 where the policy makes no use of weights
     public int setWeights(BlockChain chain, int from, int[] halvings) {
         int end = from + halvings.length;
         int told = applyToPolicies(
@@ -200,9 +200,9 @@ public final class HintApplier {
         }
     }
 
-    /// A request for a chain is known to come: policies that look ahead are told of all its blocks.
+    /// Announces a request for a chain: policies that look ahead get all its blocks.
     ///
-    /// @return whether they were; else it is for the caller to count the resident ones as used
+    /// @return whether they did; else the caller must count the resident ones as used
     public boolean expect(BlockChain chain) {
         if (!policies.usesAnnouncements()) {
             return false;
@@ -246,7 +246,7 @@ public final class HintApplier {
         }
     }
 
-    /// The same of what goes by a policy; under the lock.
+    /// As [#isWorthKeeping], for the blocks of one policy; under the lock.
     private boolean isKept(EvictionPolicy policy, long uses) {
         if (uses == 0 || slabs.freeSlabs() > 0 || policy.size() == 0) {
             return true;
@@ -255,7 +255,7 @@ public final class HintApplier {
         return Double.isNaN(lowest) ? policies.now() - policy.victimLastUse() >= uses : 1.0 / uses >= lowest;
     }
 
-    /// The clock that orders uses.
+    /// Returns the clock that orders uses.
     public long clock() {
         lock.lock();
         try {
@@ -266,15 +266,15 @@ public final class HintApplier {
         }
     }
 
-    /// The record of a block that is in host memory or on a disk, for good, if it is of a namespace;
-    /// under the lock.
+    /// Returns the record of a block that is in host memory or on a disk, and not on its way there, if it is of
+    /// the namespace; under the lock.
     private int findSettled(BlockChain chain, int index, int namespace) {
         int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
         boolean own = record != NONE && isSettled(record) && RecordFlags.isBlockOf(pool.flags(record), namespace);
         return own ? record : NONE;
     }
 
-    /// The record of a block that is resident, if it is of a namespace; under the lock.
+    /// Returns the record of a block that is resident, if it is of the namespace; under the lock.
     private int find(BlockChain chain, int index, int namespace) {
         long handle = tree.find(chain.keyHi(index), chain.keyLo(index));
         boolean own = RecordHandle.isFound(handle)
@@ -282,7 +282,7 @@ public final class HintApplier {
         return own ? RecordHandle.record(handle) : NONE;
     }
 
-    /// Makes a record a next victim, unless others have gone on from it.
+    /// Makes a record a next victim, unless other chains have continued from it.
     ///
     /// @return whether it is one
     private boolean demoteUnlessContinued(int record) {
@@ -299,14 +299,14 @@ public final class HintApplier {
         return true;
     }
 
-    /// Makes a record that is in host memory worth nothing there, whatever is below it.
+    /// Makes a record in host memory a next victim there, whatever is below it.
     private void demote(int record) {
         if (!demoteUnlessContinued(record) && recordStates.stateOf(record) == ControlWord.SEALED) {
             recordStates.policyOf(record).demote(record);
         }
     }
 
-    /// A record is known to be used soon, whatever was said of it before: it is over no longer.
+    /// A record will be used soon, in spite of any hint before: it is not dead any longer.
     private void expect(int record) {
         boolean resident = recordStates.stateOf(record) == ControlWord.SEALED;
         if (expiredBlocks.contains(record) && !resident) {
@@ -327,7 +327,7 @@ public final class HintApplier {
     /// Makes objects the next victims, in memory and on disk, the last of them first.
     ///
     /// @param namespace of the objects
-    /// @return of how many that was said
+    /// @return objects that are next victims now
     public int demote(NamespaceEntry namespace, List<BlockKey> keys) {
         return forEachKey(keys.reversed(), key -> {
             int record = tree.findAny(key.hi(), key.lo());
@@ -338,18 +338,18 @@ public final class HintApplier {
         });
     }
 
-    /// Says of which class of requests objects are.
+    /// Labels objects with a class of requests.
     ///
     /// @param reuseClass 0 to [EvictionPolicy#REUSE_CLASSES], exclusive
-    /// @return of how many it was said, 0 where the policy makes no use of it
+    /// @return labelled objects, 0 where the policy makes no use of labels
     public int label(NamespaceEntry namespace, List<BlockKey> keys, int reuseClass) {
         return applyToPolicies(namespace, keys, (policy, record) -> policy.label(record, reuseClass));
     }
 
-    /// Says how much of what is in objects matters.
+    /// Weighs objects by how much their content matters.
     ///
     /// @param halvings 0 to [EvictionPolicy#MAX_HALVINGS]
-    /// @return of how many it was said, 0 where the policy makes no use of it
+    /// @return weighed objects, 0 where the policy makes no use of weights
     public int setWeights(NamespaceEntry namespace, List<BlockKey> keys, int halvings) {
         return applyToPolicies(namespace, keys, (policy, record) -> policy.setWeight(record, halvings));
     }
@@ -368,11 +368,11 @@ public final class HintApplier {
         });
     }
 
-    /// Requests for objects are known to come: policies that look ahead are told, also of those
-    /// that are not here; to others those that are count as used.
+    /// Announces requests for objects. Policies that look ahead get all of them, even unknown ones; for other
+    /// policies the known ones count as used.
     ///
-    /// @param uses until then; those that are not worth their room as long are passed over
-    /// @return of how many it was said
+    /// @param uses uses until then; objects that are not worth their room as long are skipped
+    /// @return announced objects
     public int expect(NamespaceEntry namespace, List<BlockKey> keys, long uses) {
         return forEachKey(keys, key -> {
             int record = findObject(key, namespace.id());
@@ -393,11 +393,10 @@ public final class HintApplier {
         });
     }
 
-    /// Tells of an object that is not in host memory: of one that a disk has the policy of its
-    /// size, of one that no tier has those of all sizes that its tenant holds any of, as it has none
-    /// yet.
+    /// Announces an object that is not in host memory. An object on disk is announced to the policy of its size.
+    /// An unknown object has no size yet, so it is announced to the policies of all sizes that its tenant has.
     ///
-    /// @return whether that is all that is done for it: what is on disk is brought in by the caller
+    /// @return whether that is all that is done for it: the caller brings in an object that is on disk
     private boolean announce(NamespaceEntry namespace, BlockKey key, long uses) {
         int record = tree.findAny(key.hi(), key.lo());
         if (record != NONE) {
@@ -428,10 +427,10 @@ public final class HintApplier {
         return worth;
     }
 
-    /// Does something to each of many objects, a bounded number a turn of the lock.
+    /// Applies an action to many objects, a bounded number for each turn of the lock.
     ///
-    /// @param done under the lock, answers whether it was
-    /// @return how often it was
+    /// @param done called under the lock; returns whether the object counts
+    /// @return objects that count
     private int forEachKey(List<BlockKey> keys, Predicate<BlockKey> done) {
         int count = 0;
         for (int from = 0; from < keys.size(); from += BATCH) {
@@ -448,7 +447,7 @@ public final class HintApplier {
         return count;
     }
 
-    /// The record of an object that is resident, if it is of a namespace; under the lock.
+    /// Returns the record of an object that is resident, if it is of the namespace; under the lock.
     private int findObject(BlockKey key, int namespace) {
         long handle = tree.find(key.hi(), key.lo());
         boolean own = RecordHandle.isFound(handle)
@@ -456,17 +455,17 @@ public final class HintApplier {
         return own ? RecordHandle.record(handle) : NONE;
     }
 
-    /// Begins to bring in a record that is on disk alone, if it is worth the room, and the block above it is in
+    /// Starts to bring in a record that is on disk alone, if it is worth the room, and the block above it is in
     /// host memory or on its way there.
     ///
-    /// Only in unused room, or in the place of what promises less: one use within [#MAX_PREFETCH_DISTANCE] uses,
-    /// by the odds that earlier ones of these were used, is held against what the next victim promises. Nothing
-    /// goes for them that waits to be written, and an eighth of what is sure to its tenant is all that they hold
-    /// unused. So guesses that come true seldom take less and less, of each tenant apart. What a hint said is over
-    /// is not brought in.
+    /// It takes only unused room, or the place of a block that promises less. The promise of a prefetch is one use
+    /// within [#MAX_PREFETCH_DISTANCE] uses, times the odds that earlier ones of these were used. Blocks that wait
+    /// to be written are not evicted for it. A tenant's unused prefetches hold at most an eighth of its guaranteed
+    /// memory, so that seldom good guesses take less and less, for each tenant apart. Blocks hinted to be dead are
+    /// not brought in.
     ///
     /// @param generation of its handle
-    /// @return whether it does; the caller has it read then
+    /// @return whether it does; the caller starts the read then
     public boolean startPrefetch(int record, int generation) {
         lock.lock();
         try {
@@ -490,12 +489,11 @@ public final class HintApplier {
         }
     }
 
-    /// The likeliest continuation of a block that is on disk alone: of the blocks behind it the one
-    /// that was used last.
+    /// Returns the likeliest continuation of a block that is on disk alone: the most recently used of its
+    /// children.
     ///
     /// @param handle of the block, which may have gone by now
-    /// @return its handle, or [RecordHandle#MISS] when all that is known behind the block is in host
-    ///     memory, or nothing is
+    /// @return its handle, or [RecordHandle#MISS] when all known children are in host memory, or there are none
     public long likelyNextOnDisk(long handle) {
         lock.lock();
         try {
@@ -550,16 +548,16 @@ public final class HintApplier {
         }
     }
 
-    /// Records that were brought into host memory because a caller is likely to read them, until that
-    /// happens or they leave.
+    /// Records that were brought into host memory because a caller is likely to read them, until one does or they
+    /// leave.
     ///
-    /// A guess that is not read does not count as a use: for policies, for admission to disk and for the odds of
-    /// reuse that it learns only the read counts that a record was brought for ([#onUsed]). Only a policy
-    /// that orders by the coming alone hears of nothing else. The same holds of what a hint has brought
-    /// in: the hint is not a use, and the read is one.
+    /// A prefetch does not count as a use, only the read that it was made for ([#onUsed]). That holds for
+    /// policies, for admission to disk and for the odds of reuse that it learns. Only a policy that orders by
+    /// arrival gets nothing else. The same holds for blocks that a hint brings in: the hint is not a use, but the
+    /// read is.
     ///
-    /// What is held unused, and how often guesses came true, is known for each group of [MemoryShares] apart:
-    /// one tenant's bad guesses do not end another's.
+    /// Unused bytes and the hit rate of guesses are kept for each group of [MemoryShares] apart: one tenant's bad
+    /// guesses do not stop another's.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class PrefetchTracker {
@@ -612,7 +610,7 @@ public final class HintApplier {
             return RecordFlags.has(pool.flags(record), RecordFlags.PREFETCHED);
         }
 
-        /// A record is on its way without a caller that waits: for a hint, or above what is being put.
+        /// A record comes without a caller that waits: for a hint, or as the parent of a block being put.
         void markUnrequested(int record) {
             pool.setFlags(record, RecordFlags.UNREQUESTED, true);
         }
@@ -661,17 +659,17 @@ public final class HintApplier {
             accuracy.recent = DECAY * accuracy.recent + 1;
         }
 
-        /// Odds that one of a group is used, above 0 to 1, by those of late.
+        /// Returns the odds that a prefetch of a group is used, above 0 to 1, from its recent ones.
         double hitProbability(int group) {
             return accuracyOf(group).recentlyUsed / accuracyOf(group).recent;
         }
 
-        /// Bytes of a group that are here or on their way, and were not used yet.
+        /// Returns the bytes of a group that are here or on their way, and were not used yet.
         long unusedBytes(int group) {
             return accuracyOf(group).unusedBytes;
         }
 
-        /// Checks that each that was not used yet has a slot, and their bytes.
+        /// Checks that each unused record has a slot, and their bytes.
         void validate() {
             long bytes = 0;
             long count = 0;

@@ -36,9 +36,9 @@ import java.util.function.Supplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// The store as its disks see it: what is to be written, what was written, found, read, reclaimed, lost.
+/// The store as its disks see it: blocks to be written, and blocks written, found, read, reclaimed or lost.
 ///
-/// Places are numbers that a disk hands out, see [DiskAddress]: below 2^59, and never the same twice while
+/// Addresses are numbers that a disk hands out, see [DiskAddress]: below 2^59, and never the same twice while
 /// anything lies there.
 ///
 /// **Threads.** Any; takes the store's lock, for metadata only.
@@ -91,7 +91,7 @@ public final class TierPort {
         return disks.disks() > 0;
     }
 
-    /// Adds a disk on which what stays goes by last use, see [#addDisk(long, boolean)].
+    /// Adds a disk with eviction by last use, see [#addDisk(long, boolean)].
     public int addDisk(long limitBytes) {
         return addDisk(limitBytes, false);
     }
@@ -99,7 +99,7 @@ public final class TierPort {
     /// Adds a disk, before any is used.
     ///
     /// @param limitBytes alive on it at most, each block in whole pages
-    /// @param ranked whether the host tier's policy has a say in what stays there, which goes by last use otherwise
+    /// @param ranked whether the host tier's policy also ranks its blocks, which otherwise are evicted by last use
     /// @return its number
     public int addDisk(long limitBytes, boolean ranked) {
         return underLock(() -> {
@@ -110,16 +110,16 @@ public final class TierPort {
         });
     }
 
-    /// Begins to choose what is written.
+    /// Starts admission to the disks.
     ///
     /// @param waitingLimit bytes that may wait to be written
-    /// @param eachLimit a larger block is not written, nor what is below it
-    /// @param gain what one use of a block saves in units of what its write costs; for [AdmissionKind#VALUE]
+    /// @param eachLimit a larger block is not written, nor any block below it
+    /// @param gain saving by one use of a block in units of the cost of its write; for [AdmissionKind#VALUE]
     public void configureAdmission(AdmissionKind kind, long waitingLimit, long eachLimit, double gain) {
         underLock(() -> writeBackQueue.start(kind, waitingLimit, eachLimit, gain));
     }
 
-    /// Says whether any disk can be written to. While none can, nothing waits for that.
+    /// Sets whether any disk can be written to. While none can, no record waits for a write.
     public void setWritable(boolean can) {
         underLock(() -> writeBackQueue.setWritable(can));
     }
@@ -129,11 +129,10 @@ public final class TierPort {
     /// @param pages its slots, in whole pages
     public record PendingWrite(int record, TierBlock block, List<MemorySegment> pages) {}
 
-    /// Takes the next record that is to be written and pins it; or null when none waits. [#onWritten] ends
-    /// it.
+    /// Takes the next queued record and pins it; returns null when none waits. [#onWritten] ends it.
     ///
-    /// None is to be written to a disk that has a burial to be told of first: it might be of an older copy
-    /// of the same key, and would then be taken to mean the new one.
+    /// Returns null while the disk has a tombstone to be told first: it might be of an older copy of the same key,
+    /// and would then apply to the new one.
     public @Nullable PendingWrite nextWrite(int disk) {
         lock.lock();
         try {
@@ -158,37 +157,37 @@ public final class TierPort {
         return underLock(() -> writeBackQueue.tombstones().poll(disk));
     }
 
-    /// A disk was not told of a burial, and cannot be now; it is to be told first when it can.
+    /// A tombstone was not sent to a disk, and cannot be now; it goes first when the disk is back.
     public void requeueTombstone(int disk, Tombstone burial) {
         underLock(() -> writeBackQueue.tombstones().addFirst(burial, disk));
     }
 
-    /// A disk cannot be told of burials now. They are kept until it is back, as far as that may be; else
-    /// whole namespaces are buried there.
+    /// A disk cannot take tombstones now. They are kept until it is back, up to a limit; beyond that whole
+    /// namespaces are dropped there.
     public void holdTombstones(int disk) {
         underLock(() -> writeBackQueue.tombstones().compact(disk));
     }
 
-    /// A disk could not write a burial. It is to be told again, unless a newer copy counts there by now.
-    /// Behind the burial of a namespace nothing may be written before it has ended.
+    /// A disk could not write a tombstone. It is sent again, unless a newer copy counts there by now. After the
+    /// tombstone of a namespace nothing may be written before it has ended.
     public void onTombstoneFailed(int disk, Tombstone burial) {
         underLock(() -> writeBackQueue.onTombstoneFailed(burial, tree.findAny(burial.keyHi(), burial.keyLo()), disk));
     }
 
-    /// Records that were queued for writing by now: all of them are done with once [#settledWrites] has reached
-    /// this number.
+    /// Returns the number of records queued for writing so far: all of them are settled once [#settledWrites] has
+    /// reached this number.
     public long flushMark() {
         return underLock(() -> writeBackQueue.flushMark());
     }
 
-    /// So many of the records that were ever queued are done with, in their order.
+    /// Returns how many of the records that were ever queued are settled, in their order.
     public long settledWrites() {
         return underLock(() -> writeBackQueue.settled());
     }
 
-    /// How often a record that was to be written was not, and stayed in host memory: because the disk
-    /// failed, or because the block above it left the disk. While this does not change, all that [#flushMark]
-    /// counted is on disk once [#settledWrites] has reached it, unless it was evicted or dropped.
+    /// Returns how often a queued record was not written and stayed in host memory: because the disk failed, or
+    /// because the block above it left the disk. While this does not change, all that [#flushMark] counted is on
+    /// disk once [#settledWrites] has reached it, unless it was evicted or dropped.
     public long unwrittenCount() {
         return underLock(() -> writeBackQueue.unwritten());
     }
@@ -200,12 +199,12 @@ public final class TierPort {
         return underLock(() -> namespaceRegistry.register(namespace).id());
     }
 
-    /// The namespace of a number.
+    /// Returns the namespace of a number.
     public Namespace namespace(int id) {
         return namespaceRegistry.byId(id).namespace();
     }
 
-    /// A disk is being opened, and will tell what it holds: not while others' [#endRecovery] goes on.
+    /// A disk is being opened, and will report its contents. Not allowed while [#endRecovery] of others goes on.
     public void beginRecovery(int disk) {
         underLock(() -> tierRecovery.beginDisk(disk));
     }
@@ -217,12 +216,12 @@ public final class TierPort {
         return underLock(() -> tierRecovery.onRecovered(block, DiskAddress.of(disk, address)));
     }
 
-    /// Copies of a key that the disk tells of from now on do not count.
+    /// Copies of a key that the disk reports from now on do not count.
     public void onTombstone(int disk, long keyHi, long keyLo) {
         underLock(() -> tierRecovery.onTombstone(disk, keyHi, keyLo));
     }
 
-    /// All disks that told what they held have done so.
+    /// All disks that were recovering have reported their contents.
     public void endRecovery() {
         boolean more = true;
         for (int from = 0; more; from += SCAN_BATCH) {
@@ -235,8 +234,8 @@ public final class TierPort {
         }
     }
 
-    /// A span of a disk is about to be reclaimed: keeps all that is alive, as far as that may be, and
-    /// forgets the rest with all below it; a bounded number of records a turn of the lock.
+    /// A span of a disk is about to be reclaimed: keeps all live copies, as far as there is room, and forgets the
+    /// rest with all below it. Processes a bounded number of records for each turn of the lock.
     public void onReclaim(int disk, ReclaimCandidates offer) {
         reclaimSelector.select(disk, offer);
         underLock(() -> {
@@ -269,7 +268,7 @@ public final class TierPort {
         });
     }
 
-    /// A whole disk is lost: forgets all its copies, a bounded number of records a turn of the lock.
+    /// A whole disk is lost: forgets all its copies, a bounded number of records for each turn of the lock.
     public void onLost(int disk) {
         underLock(() -> {
             tierRecovery.onDiskLost(disk);
@@ -333,11 +332,11 @@ public final class TierPort {
         });
     }
 
-    /// Has what is resident and not on disk written that was used so often, whatever else it is worth, in a run
-    /// of record numbers.
+    /// Queues for write-back every resident block in the given record range that is not on disk and has at least
+    /// `leastUses` uses.
     ///
     /// @param leastUses since it was put; 0 for everything
-    /// @return whether there are more records to look at
+    /// @return whether there are more records to scan
     public boolean queueUnwritten(int from, int leastUses) {
         lock.lock();
         try {
@@ -353,16 +352,16 @@ public final class TierPort {
         }
     }
 
-    /// Bytes of what is resident and on no disk: were the host to end now, no restart would find them.
+    /// Returns the bytes of resident blocks that are on no disk: a crash now would lose them.
     public long unflushedBytes() {
         long[] sum = new long[1];
         for (int from = 0; forEachUnflushed(from, record -> sum[0] += pool.bytes(record)); from += SCAN_BATCH) {}
         return sum[0];
     }
 
-    /// Visits what is resident and on no disk, in a run of record numbers.
+    /// Visits resident blocks that are on no disk, in a run of record numbers.
     ///
-    /// @return whether there are more records to look at
+    /// @return whether there are more records to scan
     private boolean forEachUnflushed(int from, IntConsumer action) {
         lock.lock();
         try {
@@ -383,13 +382,13 @@ public final class TierPort {
         underLock(() -> recordStates.onUsedOnDisk(block.keyHi(), block.keyLo()));
     }
 
-    /// How much a block is wanted: see [io.kvcache.core.tier.TierListener#score].
+    /// Returns the score of a block: see [io.kvcache.core.tier.TierListener#score].
     public double score(long keyHi, long keyLo) {
         return underLock(() -> recordStates.score(keyHi, keyLo));
     }
 
-    /// Evicts ahead of need from host memory what is on disk or not worth it, so that puts and loads find
-    /// free slots: from below the low mark to the high mark, in percent of a slot class.
+    /// Evicts blocks from host memory ahead of need, so that puts and loads find free slots: those that are on
+    /// disk or not worth it. Starts below the low mark and stops at the high mark, in percent of a slot class.
     ///
     /// @return whether there is more to do
     public boolean evictAhead(int lowPercent, int highPercent) {
@@ -407,7 +406,7 @@ public final class TierPort {
         underLock(() -> writeBackQueue.writeAdmission().recomputeCost().setPrefillCost(cost));
     }
 
-    /// Records that [#queueUnwritten] looks at in a turn.
+    /// Returns how many records [#queueUnwritten] scans in a turn.
     public static int scanBatch() {
         return SCAN_BATCH;
     }
@@ -506,9 +505,9 @@ public final class TierPort {
         public record LiveUsage(long blocks, long bytes, long limitBytes) {}
     }
 
-    /// Chooses what is kept of a span of a disk that is about to be reclaimed: all that is alive and
-    /// worth another write, as far as that may be; what is not kept is forgotten with all below it. Of
-    /// a disk that is ranked the host tier's policy says what comes first.
+    /// Chooses the copies to keep of a span of a disk that is about to be reclaimed: all live ones worth another
+    /// write, as far as there is room. The rest are forgotten with all below them. On a ranked disk the host
+    /// tier's policy says which come first.
     ///
     /// **Threads.** Any; takes the store's lock for a bounded number of copies at a time.
     record ReclaimSelector(RecordStates recordStates, ReentrantLock lock) {

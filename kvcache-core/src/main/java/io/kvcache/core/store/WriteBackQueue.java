@@ -44,8 +44,8 @@ final class WriteBackQueue {
     private long maxRecordBytes;
     private final Map<Integer, Long> inFlight = new HashMap<>();
 
-    /// Keys of which a copy is being written that counts no longer, and whether that is to be buried at once: it
-    /// was dropped, not replaced.
+    /// Keys with a write in flight of a copy that does not count any longer. True if it needs a tombstone at once:
+    /// it was dropped, not replaced.
     private final Map<BlockKey, Boolean> staleWrites = new HashMap<>();
 
     /// Places in the queue that a record has taken over from the one that it replaces.
@@ -67,11 +67,11 @@ final class WriteBackQueue {
         pendingTombstones = new PendingTombstones(pool);
     }
 
-    /// Begins to choose.
+    /// Starts admission.
     ///
     /// @param waitingLimit bytes that may wait
-    /// @param eachLimit a larger block is never written, nor what is below it
-    /// @param usesWorth what one use of a block saves in units of what its write costs
+    /// @param eachLimit a larger block is never written, nor any block below it
+    /// @param usesWorth saving by one use of a block in units of the cost of its write
     void start(AdmissionKind kind, long waitingLimit, long eachLimit, double usesWorth) {
         admission = kind;
         writeAdmission.start(kind, usesWorth);
@@ -106,7 +106,7 @@ final class WriteBackQueue {
         return counters;
     }
 
-    /// Records that are being written.
+    /// Returns how many records are being written.
     int inFlightCount() {
         return inFlight.size();
     }
@@ -139,7 +139,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// An object was sealed in place of another one, which [#onReplacing] was told of. Storing a key again
+    /// An object was sealed in place of another one, for which [#onReplacing] was called. Storing a key again
     /// counts as a use of it.
     void onReplaced(int record) {
         if (admission == null) {
@@ -159,9 +159,9 @@ final class WriteBackQueue {
         }
     }
 
-    /// An object is about to take the place of another one. What a disk has of that one is what a restart
-    /// finds until the new one is written. So the new one is written no later than the older would have been:
-    /// of what was put before a flush and replaced meanwhile, no version from before that may come back.
+    /// An object is about to replace another one. A restart finds the disk's copy of the older until the new one
+    /// is written. So the new one is written no later than the older would have been: after a flush, no version
+    /// from before it may come back.
     void onReplacing(int record, int older) {
         if (admission == null) {
             return;
@@ -183,8 +183,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// A record was found that a disk had before; whether it was used since it was written there is not known any
-    /// more.
+    /// A record was recovered from a disk. Its uses since it was written there are unknown.
     void onRecovered(int record) {
         writeAdmission.onRecovered(record);
         pool.setFlags(record, RecordFlags.USED_ON_DISK, true);
@@ -218,9 +217,9 @@ final class WriteBackQueue {
         return worth;
     }
 
-    /// A record that waits to be written is not worth it any more; it stays in the queue as long as
-    /// anything below it waits or is written, or that cannot be seen at a glance; and as long as anything waits
-    /// that a flush has asked for, as the record may be part of that.
+    /// A queued record is not worth a write any more. It stays in the queue while anything below it waits or is
+    /// written, or if that cannot be seen at a glance. It also stays while anything waits for a flush, as the
+    /// record may be part of that.
     void cancelWrite(int record) {
         int under = RecordFlags.QUEUED | RecordFlags.WRITING;
         if (RecordFlags.has(pool.flags(record), RecordFlags.QUEUED)
@@ -233,8 +232,8 @@ final class WriteBackQueue {
         }
     }
 
-    /// A caller has said how much of a record matters: what waits to be written and is not worth
-    /// that any more does not.
+    /// A caller has changed the weight of a record: a queued record that is not worth its write any more is not
+    /// written.
     void onWeightChanged(int record) {
         if (countsAncestorUses() && !writeAdmission.isWorthWriting(record)) {
             cancelWrite(record);
@@ -251,10 +250,10 @@ final class WriteBackQueue {
         }
     }
 
-    /// A record is about to end. While a copy of it is still being written, no other with its key
-    /// is: a burial that follows the first would be taken to mean both.
+    /// A record is about to end. While a copy of it is still being written, no other copy of its key is: a
+    /// tombstone behind the first would apply to both.
     ///
-    /// @param dropped whether it was known, and nothing newer takes its place
+    /// @param dropped whether it was known, and no newer record takes its place
     void onDeleting(int record, boolean dropped) {
         onLeaving(record);
         if (dropped) {
@@ -267,9 +266,9 @@ final class WriteBackQueue {
         }
     }
 
-    /// A copy was written of a record that counts no longer.
+    /// A copy was written of a record that does not count any longer.
     ///
-    /// @param replaced whether nothing but newer objects ended it, see [#onWriteCompleted]
+    /// @param replaced whether only newer objects ended it, see [#onWriteCompleted]
     /// @param successor the newest of them, or none
     void onStaleWrite(int record, int disk, boolean replaced, int successor) {
         if (successor != NONE) {
@@ -286,7 +285,7 @@ final class WriteBackQueue {
         return new BlockKey(pool.keyHi(record), pool.keyLo(record));
     }
 
-    /// A record was evicted that no disk has. An older copy of its key must not come back: others have read the
+    /// A record was evicted that is on no disk. An older copy of its key must not come back: callers have read the
     /// newer.
     void onEvicted(int record) {
         pendingTombstones.releaseDeferred(record, NONE);
@@ -297,15 +296,15 @@ final class WriteBackQueue {
         }
     }
 
-    /// A disk has forgotten a record that was nowhere else. By value, when it is put again that counts as a use as
-    /// well; else it would be written at each return, whatever that saves.
+    /// A disk has evicted a record that was nowhere else. Under [AdmissionKind#VALUE] another put of it counts as
+    /// a use as well; else it would be written at each return, whatever that saves.
     void onEvictedFromDisk(int record) {
         if (countsAncestorUses()) {
             writeAdmission.onForgotten(record);
         }
     }
 
-    /// A burial was not written: what it was to bury is on disk as before.
+    /// A tombstone was not written: the older copy is on disk as before.
     ///
     /// @param present record of that key, or none
     void onTombstoneFailed(Tombstone burial, int present, int disk) {
@@ -325,7 +324,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// Has a resident record written, after all blocks above it that are not.
+    /// Queues a resident record for writing, after all blocks above it that are not on disk.
     ///
     /// @return whether it waits now, or is being written or on disk; it cannot be when no disk can be
     ///     written to, or it or a block above it is too large for one
@@ -381,7 +380,7 @@ final class WriteBackQueue {
         return (long) ControlWord.generation(pool.control(record)) << Integer.SIZE | record;
     }
 
-    /// Whose turn a place in the queue is by now.
+    /// Returns the record whose turn a place in the queue is by now.
     private long resolveReplacement(long handle) {
         long at = handle;
         Long next = replacements.isEmpty() ? null : replacements.get(at);
@@ -401,8 +400,7 @@ final class WriteBackQueue {
         waiting.removeFirst();
     }
 
-    /// Takes the next record to be written and pins it; or answers [io.kvcache.core.policy.RecordView#NONE] when
-    /// none waits.
+    /// Takes the next queued record and pins it; returns [io.kvcache.core.policy.RecordView#NONE] when none waits.
     int pollNext() {
         while (!waiting.isEmpty()) {
             long handle = resolveReplacement(waiting.peek());
@@ -446,7 +444,7 @@ final class WriteBackQueue {
         return !staleWrites.isEmpty() && staleWrites.containsKey(key(record));
     }
 
-    /// Has a block written anew before the one that is first in the queue, which waits for it.
+    /// Starts another write of a block above the first queued record, which waits for it.
     private int startAncestorRewrite(long waitingHandle, int record) {
         ancestorRewrites.begin(waitingHandle, record);
         if (RecordFlags.has(pool.flags(record), RecordFlags.QUEUED)) {
@@ -459,15 +457,15 @@ final class WriteBackQueue {
         return start(record, startedCount());
     }
 
-    /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though
-    /// it was to be.
+    /// A record's turn to be written is over. If it is resident and on no disk, it is not durable, though it
+    /// should be.
     void unwritten(int record) {
         if (ControlWord.state(pool.control(record)) == ControlWord.SEALED && pool.diskAddress(record) == NONE) {
             unwritten++;
         }
     }
 
-    /// The same; one that was replaced meanwhile, and was not written, is not durable either.
+    /// As [#unwritten(int)]; a record that was replaced meanwhile, and was not written, is not durable either.
     void unwritten(int record, boolean replaced) {
         if (replaced) {
             unwritten++;
@@ -476,7 +474,7 @@ final class WriteBackQueue {
         }
     }
 
-    /// How often a record that was to be written was not, and is resident still.
+    /// Returns how often a queued record was not written, and is resident still.
     long unwritten() {
         return unwritten;
     }
@@ -484,7 +482,7 @@ final class WriteBackQueue {
     /// A write that [#pollNext] began has ended.
     ///
     /// @param on the disk that it was written to, or -1
-    /// @return whether newer objects took the record's place meanwhile, and nothing else ended it
+    /// @return whether only newer objects took the record's place meanwhile
     boolean onWriteCompleted(int record, int on) {
         pool.setFlags(record, RecordFlags.WRITING, false);
         if (on == NONE) {
@@ -496,9 +494,9 @@ final class WriteBackQueue {
         return dropped != null && !dropped;
     }
 
-    /// Records that were queued by now: all of them are done with once [#settled()] has reached this
-    /// number. What has taken the place of a value on disk is among them. A flush counts on each of them,
-    /// so what is said of their worth from now on changes nothing.
+    /// Returns the number of records queued so far: all of them are settled once [#settled()] has reached this
+    /// number. Records that replace a value on disk are among them. A flush counts on each of them, so later
+    /// changes of their worth have no effect.
     long flushMark() {
         for (int record : List.copyOf(pendingTombstones.deferredRecords())) {
             enqueueMissing(record);
@@ -507,12 +505,12 @@ final class WriteBackQueue {
         return enqueued;
     }
 
-    /// So many of the records that were ever queued have had their turn to be written.
+    /// Returns how many of the records that were ever queued have had their turn to be written.
     private long startedCount() {
         return enqueued - waiting.size();
     }
 
-    /// So many of the records that were ever queued are done with, in their order.
+    /// Returns how many of the records that were ever queued are settled, in their order.
     long settled() {
         long settled = startedCount();
         for (long number : inFlight.values()) {
@@ -552,7 +550,7 @@ final class WriteBackQueue {
             this.pool = pool;
         }
 
-        /// The uppermost of the blocks above one that waits whose copies have left the disk, while they stayed
+        /// Returns the uppermost block above a queued one whose copy has left the disk, while the block stayed
         /// resident; or [io.kvcache.core.policy.RecordView#NONE].
         int findMissingAncestor(int record) {
             int missing = NONE;
@@ -567,13 +565,13 @@ final class WriteBackQueue {
             return waiting != waitingHandle || pool.depth(above) > depth;
         }
 
-        /// A block is written anew for one that waits.
+        /// A block is written again for a queued one.
         void begin(long waiting, int above) {
             waitingHandle = waiting;
             depth = pool.depth(above);
         }
 
-        /// The one that waited has had its turn.
+        /// The queued one has had its turn.
         void clear() {
             waitingHandle = NONE;
         }
@@ -608,7 +606,7 @@ final class WriteBackQueue {
             ring[(head + size++) & (ring.length - 1)] = value;
         }
 
-        /// The oldest; of a ring that is not empty.
+        /// Returns the oldest number; the queue must not be empty.
         long peek() {
             return ring[head];
         }
@@ -629,15 +627,15 @@ final class WriteBackQueue {
     /// **Threads.** Owned by the store's lock.
     static final class PendingTombstones {
 
-        /// Remembered for a disk that cannot be told: some MiB of heap.
+        /// Most tombstones kept for a disk that is out: some MiB of heap.
         static final int MAX_KEPT = 1 << 16;
 
         private final RecordPool pool;
         private final List<ArrayDeque<Tombstone>> waiting = new ArrayList<>();
         private final Map<Integer, BitSet> olderCopies = new HashMap<>();
 
-        /// By resident record: the disks that hold the last durable value of its key, one bit each. They are
-        /// told of the burial once the record itself is written, or has gone without.
+        /// By resident record: the disks that hold the last durable value of its key, one bit each. They get the
+        /// tombstone once the record itself is written, or has gone without a write.
         private final Map<Integer, Integer> deferred = new LinkedHashMap<>();
 
         PendingTombstones(RecordPool pool) {
@@ -651,13 +649,13 @@ final class WriteBackQueue {
             return waiting.get(disk);
         }
 
-        /// Copies of a record's key on a disk count no longer.
+        /// Copies of a record's key on a disk do not count any longer.
         void add(int record, int disk) {
             int namespaceId = RecordFlags.namespaceId(pool.flags(record));
             queueOf(disk).add(new Tombstone(pool.keyHi(record), pool.keyLo(record), namespaceId, false));
         }
 
-        /// A block is about to be dropped: older copies of it may lie on other disks than the one that has it.
+        /// A block is about to be dropped: older copies of it may lie on other disks than its own.
         void addOnOtherDisks(int record, int disks) {
             int has = pool.diskAddress(record) == NONE ? NONE : DiskAddress.diskOf(pool.diskAddress(record));
             for (int disk = 0; disk < disks; disk++) {
@@ -675,9 +673,9 @@ final class WriteBackQueue {
             }
         }
 
-        /// A disk has told of a copy that does not count, or could not bury one. While a newer one is being
-        /// written it is not known to which disk, and a burial behind it on the same disk would be taken to
-        /// mean both; so [#onWritten] sees to it.
+        /// A disk has reported a copy that does not count, or could not write its tombstone. While a newer copy is
+        /// in flight, its disk is not known, and a tombstone behind it on the same disk would apply to both. So
+        /// [#onWritten] adds it then.
         ///
         /// @param present record of that key, or none
         void addForOlderCopy(Tombstone burial, int present, int disk) {
@@ -710,7 +708,7 @@ final class WriteBackQueue {
             }
         }
 
-        /// A record has taken the place of another: what that one outlived, it does now.
+        /// A record has replaced another: it also takes over that one's older copies.
         void inheritDeferred(int record, int older) {
             Integer copies = deferred.remove(older);
             if (copies != null) {
@@ -718,8 +716,8 @@ final class WriteBackQueue {
             }
         }
 
-        /// A record was written, or nothing will write it any more: older copies do not count from now on. On
-        /// the disk that has the record they are behind it in its log, and need no burial.
+        /// A record was written, or will not be: older copies do not count from now on. On the disk that has the
+        /// record they are behind it in its log, and need no tombstone.
         ///
         /// @param on that disk, or -1
         void releaseDeferred(int record, int on) {
@@ -731,18 +729,18 @@ final class WriteBackQueue {
             }
         }
 
-        /// Records whose key a disk has an older copy of.
+        /// Returns the records whose key has an older copy on a disk.
         Set<Integer> deferredRecords() {
             return deferred.keySet();
         }
 
-        /// Puts a burial before all others: a disk did not take it, or did not write it, and nothing newer
-        /// that it would mean too.
+        /// Puts a tombstone before all others: a disk did not take it, or did not write it, and has no newer copy
+        /// that it would also delete.
         void addFirst(Tombstone burial, int disk) {
             queueOf(disk).addFirst(burial);
         }
 
-        /// Takes what a disk is to be told next, or null.
+        /// Takes the next tombstone for a disk, or null.
         @Nullable
         Tombstone poll(int disk) {
             return queueOf(disk).poll();
@@ -757,7 +755,7 @@ final class WriteBackQueue {
             return Collections.unmodifiableCollection(queueOf(disk));
         }
 
-        /// A disk cannot be told now, and tells anew what it has before it can.
+        /// A disk is out, and reports its contents anew before it takes tombstones again.
         void compact(int disk) {
             ArrayDeque<Tombstone> kept = queueOf(disk);
             if (kept.size() > MAX_KEPT) {

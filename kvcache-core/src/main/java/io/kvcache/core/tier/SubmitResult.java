@@ -2,12 +2,12 @@ package io.kvcache.core.tier;
 
 /// Answer of a [Tier] to a request.
 public enum SubmitResult {
-    /// Taken: its outcome will be told.
+    /// Accepted: the listener will be called with the outcome.
     ACCEPTED,
-    /// Not now; ask again. Nothing will be told.
+    /// Not accepted now: ask again. The listener will not be called.
     RETRY,
     /// The bytes at the address are gone. The listener will not be called.
     GONE,
-    /// Not at all. Nothing will be told.
+    /// Not accepted at all. The listener will not be called.
     REJECTED
 }

@@ -7,15 +7,15 @@ import io.kvcache.core.identity.Namespace;
 /// **Threads.** Called by the tier's thread, within a tick. It may ask the tier for anything but a tick.
 public interface TierListener {
 
-    /// The namespace that a [TierBlock] speaks of.
+    /// Returns the namespace that a [TierBlock] refers to.
     Namespace namespace(int namespaceId);
 
-    /// The number of a namespace that the tier has blocks of; registers it when it is new.
+    /// Returns the number of a namespace that the tier has blocks of; registers it when it is new.
     ///
     /// @return -1 when the store does not take it
     int namespaceId(Namespace namespace);
 
-    /// A write or burial has ended, and its memory is the caller's again.
+    /// A write or tombstone has ended, and its memory is the caller's again.
     ///
     /// @param address where it can be read, or -1 when it was not written
     void onWritten(long tag, long address);
@@ -26,17 +26,17 @@ public interface TierListener {
     /// A flush has ended.
     void onFlushed(long tag, boolean durable);
 
-    /// A block or object was found that was written before; of several with one key the first told counts. It can
-    /// be read at once.
+    /// A block or object was found that was written before. Of several with one key the first reported counts. It
+    /// can be read at once.
     void onRecovered(TierBlock block, long address);
 
     /// Drops the key: from now on, copies reported by [#onRecovered] for it do not count.
     void onTombstone(long keyHi, long keyLo);
 
-    /// All that was found has been told.
+    /// All contents found have been reported.
     void onRecoveryEnded();
 
-    /// A span is about to be reclaimed: what is not kept is gone when this returns.
+    /// A span is about to be reclaimed: blocks not kept are gone when this returns.
     void onReclaim(ReclaimCandidates offer);
 
     /// A block was moved to another address.
@@ -45,12 +45,12 @@ public interface TierListener {
     /// A block could not be kept.
     void onLost(TierBlock block, long address);
 
-    /// A block was used where it lies, by a reader that did not ask the store. Of a path all blocks are told,
+    /// A block was used where it lies, by a reader that did not ask the store. All blocks of a path are reported,
     /// deepest first.
     default void onUsed(TierBlock block, long address) {}
 
-    /// How much a block is wanted: uses that its policy expects for the time that it is kept, so the greater the
-    /// rather it stays. Only good for comparing blocks that are asked for together.
+    /// Returns the uses that the policy expects for the time that a block is kept: the more, the rather it stays.
+    /// Compare it only among blocks that are scored together.
     ///
     /// @return [Double#NaN] when the store's policy has no such measure, 0 for a block that it does not know
     default double score(long keyHi, long keyLo) {

@@ -2,17 +2,17 @@ package io.kvcache.core.tier;
 
 /// State of a [Tier], and so the operations that it can do.
 public enum TierState {
-    /// Nothing yet.
+    /// No operation yet.
     OPENING,
-    /// Nothing: what it found is not its own, or of another format, and was left alone.
+    /// No operation: the contents are foreign or of another format, and were left alone.
     REFUSED,
-    /// All of it.
+    /// All operations.
     SERVING,
-    /// It reads and does not write.
+    /// Reads, but not writes.
     READ_ONLY,
-    /// Nothing: it fails, or hangs.
+    /// No operation: the tier fails, or hangs.
     FAILED,
-    /// Nothing, as asked.
+    /// No operation: the tier was stopped.
     STOPPED;
 
     /// Returns whether blocks can be read.

@@ -7,27 +7,27 @@ import java.nio.file.Path;
 ///
 /// @param path the file; its folder exists
 /// @param size bytes, a multiple of [BlockDevice#ALIGNMENT]
-/// @param depth operations on their way at a time, 1 to [BlockDevice#MAX_DEPTH]
+/// @param depth operations in flight at a time, 1 to [BlockDevice#MAX_DEPTH]
 /// @param directIo whether to bypass the page cache
-/// @param engine how the kernel is asked
-/// @param create whether a file that is missing or empty is created, with all its space; one that is there
-///     must have exactly `size` bytes
+/// @param engine interface to the kernel
+/// @param create whether a file that is missing or empty is created, with all its space; an existing file must
+///     have exactly `size` bytes
 public record FileDeviceOptions(
         Path path, long size, int depth, DirectIo directIo, IoBackendType engine, boolean create) {
 
     /// Use of O_DIRECT to bypass the page cache.
     public enum DirectIo {
-        /// Goes round it where the file system lets us, and says so in the log where it does not.
+        /// Bypasses it where the file system permits, and logs it where not.
         AUTO,
-        /// Goes round it, or fails to open.
+        /// Bypasses it, or fails to open.
         ON,
-        /// Goes through it.
+        /// Uses the page cache.
         OFF
     }
 
-    /// How the kernel is asked.
+    /// Interface to the kernel.
     public enum IoBackendType {
-        /// io_uring where the kernel lets us; otherwise threads, and the log says why.
+        /// io_uring where the kernel permits it; otherwise threads, and the log says why.
         AUTO,
         /// io_uring, or fails to open.
         IO_URING,
@@ -40,7 +40,8 @@ public record FileDeviceOptions(
         IoRequestPool.requireDepth(depth);
     }
 
-    /// A file that is created when it is missing, eight operations deep, on the best path there is.
+    /// Returns options for a file that is created when it is missing, eight operations deep, on the best available
+    /// path.
     public static FileDeviceOptions of(Path path, long size) {
         return new FileDeviceOptions(path, size, 8, DirectIo.AUTO, IoBackendType.AUTO, true);
     }

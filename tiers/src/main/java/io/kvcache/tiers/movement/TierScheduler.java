@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 
 /// All movement between host memory and the tiers below it: one [TierWorker] and one queue a tier.
 ///
-/// **Threads.** Any, but for [#tick] and [#open], which are for the threads that drive it, one a tier.
+/// **Threads.** Any, except [#tick] and [#open], which belong to the threads that drive the tiers, one for each.
 public final class TierScheduler implements TierWorker.WorkerListener {
 
     private static final long INITIAL_PAUSE_NANOS = TimeUnit.MICROSECONDS.toNanos(50);
@@ -35,8 +35,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
 
     private static final int HIGH_WATERMARK_PERCENT = 2;
 
-    /// A flush begins with what was used so often since it was put, then goes on with the next: a caller that runs
-    /// out of time has the best.
+    /// Uses since the put that each pass of a flush asks for, most used first: a caller that runs out of time has
+    /// the best.
     private static final int[] FLUSH_LEAST_USES = {4, 1, 0};
 
     private final TierPort tierPort;
@@ -55,10 +55,10 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// One tier to move to and from.
     ///
     /// @param limitBytes alive on it at most
-    /// @param ranked whether the host tier's policy says what stays there, see [TierPort#addDisk]
+    /// @param ranked whether the host tier's policy ranks its blocks, see [TierPort#addDisk]
     public record TierSpec(TierOpener opener, long limitBytes, WriteBudget budget, boolean ranked) {
 
-        /// One where what stays goes by last use.
+        /// A tier with eviction by last use.
         public TierSpec(TierOpener opener, long limitBytes, WriteBudget budget) {
             this(opener, limitBytes, budget, false);
         }
@@ -68,11 +68,10 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     ///
     /// @param maxWaitingBytes most bytes that may wait to be written
     /// @param maxBlockBytes a larger block is not written
-    /// @param gain what one use of a block saves in units of what its write costs, for
-    ///     [AdmissionKind#VALUE]
+    /// @param gain saving by one use of a block in units of the cost of its write, for [AdmissionKind#VALUE]
     public record AdmissionConfig(AdmissionKind kind, long maxWaitingBytes, long maxBlockBytes, double gain) {}
 
-    /// Tells the store of its disks; they are opened by [#open].
+    /// Registers the disks with the store; [#open] opens them.
     public TierScheduler(
             TierPort tierPort,
             Clock clock,
@@ -100,22 +99,22 @@ public final class TierScheduler implements TierWorker.WorkerListener {
                 admissionConfig.gain());
     }
 
-    /// How many tiers there are.
+    /// Returns how many tiers there are.
     public int tierCount() {
         return workers.size();
     }
 
-    /// Opens a tier; what it holds is told by later ticks.
+    /// Opens a tier; later ticks report its contents.
     ///
     /// @throws RuntimeException when it is refused
     public void open(int disk) {
         workers.get(disk).open();
     }
 
-    /// Moves what there is to move between host memory and one tier.
+    /// Moves blocks between host memory and one tier, as far as possible now.
     ///
     /// @param waitNanos how long to wait when there is nothing to do
-    /// @return how much was done
+    /// @return the amount of work done, 0 for none
     public int tick(int disk, long waitNanos) {
         if (disk == 0) {
             tierPort.evictAhead(LOW_WATERMARK_PERCENT, HIGH_WATERMARK_PERCENT);
@@ -128,17 +127,17 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return workers.get(disk).isIdle();
     }
 
-    /// Says which thread ticks a tier, so that it can be woken.
+    /// Sets the thread that ticks a tier, so that it can be woken.
     void setDriver(int disk, Thread thread) {
         workers.get(disk).setDriver(thread);
     }
 
-    /// The listeners for records that arrive.
+    /// Returns the listeners for records that arrive.
     public LoadListeners loadListeners() {
         return loadListeners;
     }
 
-    /// Has loads that were started read.
+    /// Queues the reads of loads that were started.
     ///
     /// @param demanded whether a caller waits
     /// @param keep whether they go on when no caller waits any longer
@@ -166,8 +165,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         workers.get(disk).wake();
     }
 
-    /// A caller waits for a record that is being read for others, if it is on its way at all: it goes before what
-    /// is only expected.
+    /// A caller waits for a record that is being read for others, if it is on its way at all: it goes before
+    /// prefetches.
     public void prioritize(int record) {
         for (TierWorkerQueue queue : queues) {
             queue.prioritize(record);
@@ -180,7 +179,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         workers.get(disk).wake();
     }
 
-    /// Reads that a tier has to do: on their way, or waiting to be.
+    /// Returns the reads that a tier has to do: in flight, or waiting.
     public int pendingReads(int disk) {
         return workers.get(disk).pendingReads();
     }
@@ -193,8 +192,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
     }
 
-    /// How long it takes to read so many bytes more, spread over all tiers, judged by the reads of the
-    /// last while.
+    /// Returns an estimate of the time to read so many more bytes, spread over all tiers, from recent reads.
     ///
     /// @return 0 while nothing is known
     public double estimateReadNanos(long bytes) {
@@ -205,9 +203,9 @@ public final class TierScheduler implements TierWorker.WorkerListener {
                 .orElse(0);
     }
 
-    /// Begins to make durable all that is sealed and dropped by now, whatever its worth, what was used most
-    /// often first. To be asked on until it has an outcome. What was dropped before a tier has told of it can be
-    /// buried only then, so it waits for that.
+    /// Starts to make durable all that is sealed and dropped by now, whatever its worth, most used first. Call
+    /// [FlushBarrier#advance] until it has an outcome. A key dropped while a tier is recovering gets its tombstone
+    /// only after that, so the flush waits for it.
     public FlushBarrier flushBarrier() {
         long unwritten = tierPort.unwrittenCount();
         for (int leastUses : FLUSH_LEAST_USES) {
@@ -217,7 +215,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return new FlushBarrier(tierPort, unwritten, () -> !isRecovering(), this::flushTiers);
     }
 
-    /// Begins to make durable what waits to be written by now.
+    /// Starts to make durable the records queued by now.
     public FlushBarrier flushQueued() {
         workers.forEach(TierWorker::wake);
         return new FlushBarrier(tierPort, tierPort.unwrittenCount(), () -> true, this::flushTiers);
@@ -265,7 +263,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return flushBarrier.isDurable();
     }
 
-    /// Has a tier that was taken out, or does not write any more, opened again.
+    /// Opens a tier again that was taken out, or is read-only.
     public void reopen(int disk) {
         workers.get(disk).reopen();
         workers.get(disk).wake();
@@ -276,7 +274,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         workers.get(disk).wake();
     }
 
-    /// Lets go of a tier, by the thread that drives it.
+    /// Closes a tier, by the thread that drives it.
     public void close(int disk) {
         workers.get(disk).close();
     }
@@ -291,7 +289,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return anyRecovering;
     }
 
-    /// Waits until every tier has told all that it held before, or this thread is interrupted.
+    /// Waits until every tier has reported its earlier contents, or this thread is interrupted.
     ///
     /// @return whether they have
     public boolean awaitRecovered(long timeoutNanos) {
@@ -306,19 +304,19 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return true;
     }
 
-    /// Has a listener run on a tier's thread when the recovery that is under way ends, the first that came first:
-    /// what they find then shares host memory and the disks' reads. It may have ended before: ask
-    /// [#isRecovering] afterwards.
+    /// Runs a listener on a tier's thread when the current recovery ends, in order of registration: the blocks
+    /// they find then share host memory and the disks' reads. It may have ended before: ask [#isRecovering]
+    /// afterwards.
     public void addRecoveryListener(Runnable listener) {
         recoveryListeners.add(listener);
     }
 
-    /// Takes a listener of [#addRecoveryListener] away, if it is still there.
+    /// Removes a listener of [#addRecoveryListener], if it is still there.
     public void removeRecoveryListener(Runnable listener) {
         recoveryListeners.remove(listener);
     }
 
-    /// Waits until what others have told is in its place.
+    /// Marks a tier as recovering, once the store has ended the recovery of others.
     @Override
     public void beforeReport(int disk) {
         synchronized (restoring) {
@@ -361,7 +359,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         tierPort.setWritable(balancer.isAnyWritable());
     }
 
-    /// A flush on its way: first everything that was sealed is written, then the tiers make it durable.
+    /// A flush in progress: first everything that was sealed is written, then the tiers make it durable.
     ///
     /// **Threads.** One at a time.
     public static final class FlushBarrier {
@@ -373,7 +371,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         private final Supplier<List<CompletableFuture<Boolean>>> flushTiers;
         private @Nullable List<CompletableFuture<Boolean>> tiers;
 
-        /// @param unwritten before it was asked for what is to be written, see [TierPort#unwrittenCount]
+        /// @param unwritten count of unwritten records from before this flush queued any, see
+        ///     [TierPort#unwrittenCount]
         /// @param ready whether the tiers may be asked for durability
         /// @param flushTiers asks them
         FlushBarrier(
@@ -388,7 +387,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             this.flushTiers = flushTiers;
         }
 
-        /// Goes on as far as it can; whether it has an outcome.
+        /// Continues as far as possible now; returns whether it has an outcome.
         public boolean advance() {
             if (tiers == null && tierPort.settledWrites() >= mark && canFlushTiers.getAsBoolean()) {
                 tiers = flushTiers.get();
@@ -405,16 +404,16 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         }
     }
 
-    /// The listeners for a record's slot being filled, or not.
+    /// Listeners for a record's slot being filled, or not.
     ///
-    /// After registering, a listener looks at the record: what ended before is not told.
+    /// After registering, a listener checks the record: changes before that are not reported.
     ///
     /// **Threads.** Any.
     public static final class LoadListeners {
 
         private final ConcurrentMap<Integer, List<Runnable>> waiting = new ConcurrentHashMap<>();
 
-        /// Has `listener` called once, soon after the next change of the record.
+        /// Calls `listener` once, soon after the next change of the record.
         public void add(int record, Runnable listener) {
             waiting.compute(record, (_, present) -> {
                 List<Runnable> listeners = present == null ? new CopyOnWriteArrayList<>() : present;
@@ -441,33 +440,32 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             }
         }
 
-        /// Records that a caller waits for.
+        /// Returns how many records a caller waits for.
         int size() {
             return waiting.size();
         }
     }
 
-    /// How much a [TierWorker] takes on at a time.
+    /// Limits of the transfers that a [TierWorker] has in flight.
     ///
-    /// @param writeBytes on their way to the tier; as much of host memory is pinned by them
-    /// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken
-    ///     and given
-    ///     up
+    /// @param writeBytes in flight to the tier; as much of host memory is pinned by them
+    /// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken and
+    ///     cancelled
     /// @param reads as `readBytes`, by number
-    /// @param maxReadsDuringWrites reads on their way above which no write is begun
+    /// @param maxReadsDuringWrites reads in flight above which no write is begun
     public record TierWorkerLimits(long writeBytes, long readBytes, int reads, int maxReadsDuringWrites) {
 
         private static final long MAX_WRITE_BYTES = 64L << 20;
         private static final int SHARE_OF_HOST = 8;
 
-        /// As much as keeps a link of 60 GB/s busy for a quarter of a millisecond, which is longer than a thread
-        /// takes to come back to it.
+        /// Keeps a link of 60 GB/s busy for a quarter of a millisecond, which is longer than a thread takes to
+        /// come back to it.
         private static final long MAX_DEVICE_WRITE_BYTES = 16L << 20;
 
         private static final int DEVICE_SHARE_OF_HOST = 32;
 
-        /// For a device that is much faster than a disk: less on the way to it, so that fewer blocks are pinned by
-        /// writes, and a put that does not wait finds one that is not.
+        /// Returns limits for a device that is much faster than a disk: fewer bytes in flight, so that fewer
+        /// blocks are pinned by writes, and a put that does not wait finds one that is not.
         public static TierWorkerLimits forDevice(long hostBytes) {
             TierWorkerLimits usual = of(hostBytes);
             return new TierWorkerLimits(
@@ -477,7 +475,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
                     usual.maxReadsDuringWrites);
         }
 
-        /// For a store of this size: an eighth of it, and 64 MiB at most, on the way to each disk.
+        /// Returns limits for a store of this size: an eighth of it, and 64 MiB at most, in flight to each disk.
         public static TierWorkerLimits of(long hostBytes) {
             return new TierWorkerLimits(Math.min(MAX_WRITE_BYTES, hostBytes / SHARE_OF_HOST), 64L << 20, 256, 32);
         }
