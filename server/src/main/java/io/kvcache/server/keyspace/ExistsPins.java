@@ -3,12 +3,11 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentLinkedQueue;
-import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps what was said to exist from being evicted before the client that asked can fetch it: LMCache's native client
@@ -40,14 +39,8 @@ final class ExistsPins {
     private final Queue<ExistsPin> byTime = new ConcurrentLinkedQueue<>();
     private final Queue<ExistsPin> fetched = new ConcurrentLinkedQueue<>();
     private final AtomicLong heldBytes = new AtomicLong();
-    private final LongAdder granted = new LongAdder();
-    private final LongAdder unpinned = new LongAdder();
-    private final LongAdder declined = new LongAdder();
-    private final LongAdder violated = new LongAdder();
-    private final LongAdder fulfilled = new LongAdder();
 
-    /// Entries of [#byTime], also of promises that are over.
-    private final AtomicInteger timed = new AtomicInteger();
+    private final KeyspaceCounters counters;
 
     private volatile boolean evicts;
 
@@ -59,9 +52,10 @@ final class ExistsPins {
 
     /// @param momentNanos how long a promise holds; 0 for no promises
     /// @param quotaBytes most that may be pinned by promises; 0 for no promises
-    ExistsPins(long momentNanos, long quotaBytes) {
+    ExistsPins(long momentNanos, long quotaBytes, KeyspaceCounters counters) {
         this.pinNanos = momentNanos;
         this.quotaBytes = quotaBytes;
+        this.counters = counters;
     }
 
     /// Whether the key is pinned by a promise.
@@ -105,21 +99,23 @@ final class ExistsPins {
     /// @return whether the key is pinned
     private boolean holdView(ObjectKey key, ObjectView view, long untilNanos) {
         long bytes = view.bytes();
-        if (promises.size() >= MAX_PINS || timed.get() >= 2 * MAX_PINS || !reserveBytes(bytes)) {
+        if (promises.size() >= MAX_PINS || counters.existsAnswers.get() >= 2 * MAX_PINS || !reserveBytes(bytes)) {
             view.close();
             return false;
         }
         ExistsPin existsPin = new ExistsPin(key, view, bytes, untilNanos, false);
+        counters.existsAnswers.incrementAndGet(); // first, as a reader that sees none does not look for a promise
         ExistsPin before = promises.putIfAbsent(key, existsPin);
         while (before != null) {
             if (before.recordExists(untilNanos)) {
+                counters.existsAnswers.decrementAndGet();
                 release(existsPin); // another caller has pinned it
                 return true;
             }
             before = promises.replace(key, before, existsPin) ? null : promises.putIfAbsent(key, existsPin);
         }
-        granted.increment();
-        enqueue(existsPin);
+        counters.existsGranted.increment();
+        byTime.add(existsPin);
         return true;
     }
 
@@ -140,27 +136,25 @@ final class ExistsPins {
 
     private boolean isUnpinnedKnown(ObjectKey key, long now) {
         if (evicts && quotaBytes > 0) {
-            declined.increment();
+            counters.existsDeclined.increment();
             return false;
         }
-        unpinned.increment();
+        counters.existsUnpinned.increment();
         recordUnpinned(key, now, false);
         return true;
     }
 
     /// Remembers that a key was asked for which is not pinned.
     private void recordUnpinned(ObjectKey key, long now, boolean onDisk) {
-        if (pinNanos > 0 && promises.size() < MAX_PINS && timed.get() < 2 * MAX_PINS) {
+        if (pinNanos > 0 && promises.size() < MAX_PINS && counters.existsAnswers.get() < 2 * MAX_PINS) {
             ExistsPin unpinned = new ExistsPin(key, null, 0, now + pinNanos, onDisk);
+            counters.existsAnswers.incrementAndGet();
             if (promises.putIfAbsent(key, unpinned) == null) {
-                enqueue(unpinned);
+                byTime.add(unpinned);
+            } else {
+                counters.existsAnswers.decrementAndGet();
             }
         }
-    }
-
-    private void enqueue(ExistsPin existsPin) {
-        timed.incrementAndGet();
-        byTime.add(existsPin);
     }
 
     /// The key was fetched.
@@ -171,7 +165,7 @@ final class ExistsPins {
         if (existsPin == null || !existsPin.recordFetch()) {
             return false;
         }
-        fulfilled.increment();
+        counters.existsFulfilled.increment();
         if (existsPin.shouldEnqueue()) {
             fetched.add(existsPin);
         }
@@ -182,7 +176,7 @@ final class ExistsPins {
     void onMiss(ObjectKey key, long now) {
         ExistsPin existsPin = promises.get(key);
         if (existsPin != null && !existsPin.onDisk && now < existsPin.untilNanos() && promises.remove(key, existsPin)) {
-            violated.increment();
+            counters.existsViolated.increment();
             release(existsPin);
         }
     }
@@ -213,10 +207,9 @@ final class ExistsPins {
         promises.keySet().forEach(this::revoke);
     }
 
-    /// Ends what has lasted its time.
-    ///
-    /// @param pressure grows when the store evicts, or refuses a write for want of room
-    synchronized void sweep(long now, long pressure) {
+    /// Ends the pins whose time is over.
+    synchronized void sweep(long now) {
+        long pressure = counters.evictionPressure();
         if (pressure != lastPressure) {
             lastPressure = pressure;
             pressedAtNanos = now;
@@ -228,7 +221,7 @@ final class ExistsPins {
         while (first != null && first.dueNanos <= now) {
             byTime.remove();
             if (first.isExpired(now)) {
-                timed.decrementAndGet();
+                counters.existsAnswers.decrementAndGet();
                 promises.remove(first.key, first);
                 release(first);
             } else {
@@ -252,31 +245,6 @@ final class ExistsPins {
 
     long heldBytes() {
         return heldBytes.get();
-    }
-
-    /// Answers that pinned a value.
-    long granted() {
-        return granted.sum();
-    }
-
-    /// Positive answers without a pin, for want of quota.
-    long unpinned() {
-        return unpinned.sum();
-    }
-
-    /// Values that are here and were said not to be, for want of quota.
-    long declined() {
-        return declined.sum();
-    }
-
-    /// Answers that turned out wrong within their moment.
-    long violated() {
-        return violated.sum();
-    }
-
-    /// Fetches that followed a positive answer: with it they are one look-up.
-    long fulfilled() {
-        return fulfilled.sum();
     }
 
     private static final class ExistsPin {

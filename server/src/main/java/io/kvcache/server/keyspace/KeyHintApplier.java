@@ -7,6 +7,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
+import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.LinkedHashSet;
 import java.util.List;
@@ -54,22 +55,22 @@ final class KeyHintApplier {
     /// Each key once, with its other half before it: a turn is told of once, with all that it has,
     /// and of many the last are kept.
     private static List<byte[]> withOtherHalves(List<byte[]> keys) {
-        Set<ObjectKey> all = new LinkedHashSet<>();
+        Set<ByteBuffer> all = new LinkedHashSet<>();
         for (byte[] key : keys) {
             byte[] other = ObjectKey.otherHalf(key);
             if (other != null) {
-                all.add(new ObjectKey(other));
+                all.add(ByteBuffer.wrap(other));
             }
-            all.add(new ObjectKey(key));
+            all.add(ByteBuffer.wrap(key));
         }
-        return all.stream().map(ObjectKey::bytes).toList();
+        return all.stream().map(ByteBuffer::array).toList();
     }
 
     private int dispatch(List<byte[]> keys, ObjectHint hint) {
         return switch (hint) {
             case ObjectHint.Pin pin -> pin(keys, pin);
             case ObjectHint.Expect _ -> {
-                keys.forEach(key -> writes.recordUse(new ObjectKey(key)));
+                keys.forEach(key -> writes.recordUse(ObjectKey.of(namespace, key)));
                 yield sendToStore(keys, hint);
             }
             case ObjectHint.Forget _, ObjectHint.Label _, ObjectHint.Weigh _, ObjectHint.Expire _ ->
@@ -86,14 +87,14 @@ final class KeyHintApplier {
         for (byte[] key : keys) {
             if (sendToStore(List.of(key), pin) > 0) {
                 taken++;
-                protect(new ObjectKey(key), Math.min(Timeouts.toNanos(pin.time()), Hint.Pin.MAX_TIME.toNanos()));
+                protect(ObjectKey.of(namespace, key), Math.min(Timeouts.toNanos(pin.time()), Hint.Pin.MAX_TIME.toNanos()));
             }
         }
         return taken;
     }
 
     private void protect(ObjectKey key, long forNanos) {
-        KeyEntry known = writes.index().find(key.digest(namespace));
+        KeyEntry known = writes.index().find(key.digest());
         KeyEntry entry = known == null ? writes.backfill(key) : known; // else the quota takes it first
         if (entry != null) {
             entry.protectUntil(clock.nanos() + forNanos);

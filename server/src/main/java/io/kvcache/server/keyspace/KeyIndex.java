@@ -297,7 +297,6 @@ final class KeyIndex {
     static final class KeyEntry {
 
         private final ObjectKey key;
-        private final BlockKey hash;
         private final long bytes;
         private volatile long expiresAtMillis;
         private volatile boolean paired;
@@ -307,9 +306,8 @@ final class KeyIndex {
         private volatile boolean isProtected;
         private @Nullable KeyEntry next;
 
-        KeyEntry(ObjectKey key, BlockKey hash, long bytes, long expiresAtMillis) {
+        KeyEntry(ObjectKey key, long bytes, long expiresAtMillis) {
             this.key = key;
-            this.hash = hash;
             this.bytes = bytes;
             this.expiresAtMillis = expiresAtMillis;
         }
@@ -320,7 +318,7 @@ final class KeyIndex {
 
         /// The name that the store knows it by.
         BlockKey hash() {
-            return hash;
+            return key.digest();
         }
 
         /// The entry after it in its bucket; guarded by its shard of the index.

@@ -112,7 +112,7 @@ public final class Keyspace {
     /// As [#get], for a caller that must know why there is no value. One that is away is counted when it is
     /// fetched.
     public ReadResult read(byte[] key) {
-        ObjectKey asked = new ObjectKey(key);
+        ObjectKey asked = ObjectKey.of(namespace, key);
         if (isStale(asked)) {
             return ReadResult.MISS;
         }
@@ -161,7 +161,7 @@ public final class Keyspace {
     ///
     /// @param maxNanos how long it may take; what [KeyspaceOptions#fetchTimeout] is, is the most
     public void fetch(byte[] key, long maxNanos, Executor executor, Consumer<ReadResult> callback) {
-        ObjectKey asked = new ObjectKey(key);
+        ObjectKey asked = ObjectKey.of(namespace, key);
         Consumer<@Nullable ObjectView> onView =
                 view -> callback.accept(isStale(asked, view) ? ReadResult.MISS : onFetched(asked, view));
         // The store completes on its own thread, which must never be one that a loop refuses to run: the view would be
@@ -190,7 +190,7 @@ public final class Keyspace {
         PinnedValue value = readResult.value();
         if (value != null) {
             counters.fromDisk.increment();
-            if (index.find(key.digest(namespace)) == null) {
+            if (index.find(key.digest()) == null) {
                 writes.backfill(key, value);
             }
         }
@@ -214,7 +214,8 @@ public final class Keyspace {
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.THROTTLED;
         }
-        if (!existsPins.fulfilled(key)) {
+        // Without an answer to EXISTS in sight this read is a look-up of its own.
+        if (counters.existsAnswers.get() == 0 || !existsPins.fulfilled(key)) {
             counters.hits.increment();
         }
         counters.sentBytes.add(value.bytes());
@@ -226,7 +227,7 @@ public final class Keyspace {
 
     /// One that is still listed was evicted a moment ago.
     private MissCauses.Cause missCause(ObjectKey key) {
-        BlockKey hash = key.digest(namespace);
+        BlockKey hash = key.digest();
         return index.find(hash) == null ? writes.missCauses().causeOf(hash) : MissCauses.Cause.EVICTED;
     }
 
@@ -262,12 +263,12 @@ public final class Keyspace {
 
     /// As [#exists] for a caller that must not report it: counts a miss, but no hit.
     boolean existsWithoutHit(byte[] key) {
-        ObjectKey asked = new ObjectKey(key);
+        ObjectKey asked = ObjectKey.of(namespace, key);
         if (isStale(asked)) {
             return false;
         }
         boolean here = existsPins.renew(asked, clock.nanos()) || (isStored(key) && grantPin(asked));
-        ObjectKey half = here ? asked.otherHalf() : null;
+        ObjectKey half = here ? asked.otherHalf(namespace) : null;
         if (half != null) {
             here = announceExists(half) || !isStored(half.bytes());
         }
@@ -295,14 +296,14 @@ public final class Keyspace {
     ///
     /// @return whether it may be told, as by [#exists]
     public boolean announceExists(byte[] key) {
-        return announceExists(new ObjectKey(key));
+        return announceExists(ObjectKey.of(namespace, key));
     }
 
     /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.
     ///
     /// Where a key is a digest of content, that is the same value.
     public boolean hasSameValue(byte[] key, long bytes, TensorMetadata note) {
-        ObjectView view = isStale(new ObjectKey(key)) ? null : cache.getObject(namespace, key);
+        ObjectView view = isStale(ObjectKey.of(namespace, key)) ? null : cache.getObject(namespace, key);
         try (PinnedValue value = view == null ? null : PinnedValue.of(view)) {
             return value != null
                     && value.bytes() == bytes
@@ -342,11 +343,11 @@ public final class Keyspace {
 
     /// Size and expiry of a key, or null when it is not here.
     public @Nullable KeyInfo info(byte[] key) {
-        ObjectKey asked = new ObjectKey(key);
+        ObjectKey asked = ObjectKey.of(namespace, key);
         if (isStale(asked) || !isStored(key)) {
             return null;
         }
-        KeyEntry known = index.find(asked.digest(namespace));
+        KeyEntry known = index.find(asked.digest());
         KeyEntry entry = known == null ? writes.backfill(asked) : known;
         return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
     }
@@ -362,43 +363,43 @@ public final class Keyspace {
     /// @param bytes 0 to [#MAX_VALUE_BYTES]
     /// @param predecessor the key that readers take before this one, which is not evicted earlier; null for none
     public PendingPut put(byte[] key, long bytes, byte @Nullable [] predecessor) {
-        return writes.put(new ObjectKey(key), bytes, predecessor);
+        return writes.put(ObjectKey.of(namespace, key), bytes, predecessor);
     }
 
     /// Forgets a key; answers whether it was here.
     public boolean delete(byte[] key) {
-        return writes.delete(new ObjectKey(key));
+        return writes.delete(ObjectKey.of(namespace, key));
     }
 
     /// Whether a key counts as gone although the store may have it. To delete several keys together, ask this of
     /// all of them first, and then [#deleteUnchecked] those that do not: half of a value counts as gone once the
     /// other half is deleted.
     public boolean isStale(byte[] key) {
-        return isStale(new ObjectKey(key));
+        return isStale(ObjectKey.of(namespace, key));
     }
 
     /// Forgets a key of which [#isStale] said no; answers whether it was here.
     public boolean deleteUnchecked(byte[] key) {
-        return writes.deleteUnchecked(new ObjectKey(key));
+        return writes.deleteUnchecked(ObjectKey.of(namespace, key));
     }
 
     /// Forgets a key if a value that is held is still its own; answers whether it was.
     public boolean delete(byte[] key, PinnedValue held) {
-        return writes.delete(new ObjectKey(key), held);
+        return writes.delete(ObjectKey.of(namespace, key), held);
     }
 
     /// Lets a key expire at a time if a value that is held is still its own; answers whether it is.
     ///
     /// @param atMillis milliseconds since the epoch, or 0 for never
     public boolean expireAt(byte[] key, long atMillis, PinnedValue held) {
-        return writes.expireAt(new ObjectKey(key), atMillis, held);
+        return writes.expireAt(ObjectKey.of(namespace, key), atMillis, held);
     }
 
     /// Lets a key expire at a time; answers whether the key is here.
     ///
     /// @param atMillis milliseconds since the epoch, or 0 for never
     public boolean expireAt(byte[] key, long atMillis) {
-        return info(key) != null && writes.expireAt(new ObjectKey(key), atMillis);
+        return info(key) != null && writes.expireAt(ObjectKey.of(namespace, key), atMillis);
     }
 
     /// Keys here now.
@@ -437,7 +438,7 @@ public final class Keyspace {
     /// promises.
     public void tick() {
         follower.processEvents(16);
-        existsPins.sweep(clock.nanos(), counters.evictionPressure());
+        existsPins.sweep(clock.nanos());
         long now = nowMillis();
         for (KeyEntry entry : index.findExpired(now, MAX_EXPIRIES_PER_TICK)) {
             writes.expire(entry, now);

@@ -2,6 +2,7 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.miss.MissCauses;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
 /// What a keyspace holds and has done. The first two are of this moment, the rest only grow.
@@ -111,6 +112,24 @@ public record KeyspaceStats(
         final LongAdder sentBytes = new LongAdder();
         final LongAdder receivedBytes = new LongAdder();
 
+        /// Positive answers that pinned a value.
+        final LongAdder existsGranted = new LongAdder();
+
+        /// Positive answers without a pin, for want of quota.
+        final LongAdder existsUnpinned = new LongAdder();
+
+        /// Keys that are here and were answered to be absent, for want of quota.
+        final LongAdder existsDeclined = new LongAdder();
+
+        /// Positive answers that turned out wrong within their moment.
+        final LongAdder existsViolated = new LongAdder();
+
+        /// Reads that followed a positive answer, and are one look-up with it.
+        final LongAdder existsFulfilled = new LongAdder();
+
+        /// Positive answers whose moment is not known to be over.
+        final AtomicInteger existsAnswers = new AtomicInteger();
+
         /// A read found nothing.
         void recordMiss(MissCauses.Cause cause) {
             switch (cause) {
@@ -149,12 +168,12 @@ public record KeyspaceStats(
                     reads(),
                     new KeyspaceStats.Writes(stored.sum(), refused.sum(), deleted.sum()),
                     new KeyspaceStats.ExistsPinCounts(
-                            existsPins.granted(),
-                            existsPins.unpinned(),
-                            existsPins.violated(),
+                            existsGranted.sum(),
+                            existsUnpinned.sum(),
+                            existsViolated.sum(),
                             existsPins.heldBytes(),
-                            existsPins.fulfilled(),
-                            existsPins.declined()),
+                            existsFulfilled.sum(),
+                            existsDeclined.sum()),
                     usage,
                     new KeyspaceStats.Traffic(
                             sentBytes.sum(),

@@ -68,7 +68,7 @@ final class KeyspaceWrites {
         this.namespace = namespace;
         this.clock = clock;
         this.wallClock = wallClock;
-        existsPins = new ExistsPins(options.existsPin().toNanos(), options.maxPinnedBytes());
+        existsPins = new ExistsPins(options.existsPin().toNanos(), options.maxPinnedBytes(), counters);
         cache.register(namespace);
         quotaEnforcer = new QuotaEnforcer(
                 new Quota(options.quotaBytes()),
@@ -114,7 +114,7 @@ final class KeyspaceWrites {
     ///
     /// @param predecessor the key that readers take before this one; null for none
     PendingPut put(ObjectKey key, long bytes, byte @Nullable [] predecessor) {
-        ObjectKey other = key.otherHalf();
+        ObjectKey other = key.otherHalf(namespace);
         if (other != null && rejectedHalves.getIfPresent(other) != null) {
             return rejected(key, bytes);
         }
@@ -154,7 +154,7 @@ final class KeyspaceWrites {
 
     /// Makes a value findable that is complete; returns whether the condition held.
     boolean commit(ObjectKey key, ObjectWriter writer, KeyInfo info, PendingPut.Condition condition) {
-        BlockKey hash = key.digest(namespace);
+        BlockKey hash = key.digest();
         ReentrantLock lock = index.lockOf(hash);
         lock.lock();
         try {
@@ -162,7 +162,7 @@ final class KeyspaceWrites {
                 return false;
             }
             if (writer.seal() == SealOutcome.SEALED) {
-                KeyEntry entry = new KeyEntry(key, hash, info.bytes(), info.expiresAtMillis());
+                KeyEntry entry = new KeyEntry(key, info.bytes(), info.expiresAtMillis());
                 putEntry(entry);
                 markPaired(entry);
             }
@@ -209,8 +209,8 @@ final class KeyspaceWrites {
 
     /// Notes that an entry and its other half are both here.
     private void markPaired(KeyEntry entry) {
-        ObjectKey other = entry.key().otherHalf();
-        KeyEntry partner = other == null ? null : index.find(other.digest(namespace));
+        ObjectKey other = entry.key().otherHalf(namespace);
+        KeyEntry partner = other == null ? null : index.find(other.digest());
         if (partner != null) {
             entry.markPaired();
             partner.markPaired();
@@ -229,13 +229,13 @@ final class KeyspaceWrites {
     /// The same with the value at hand, which stays the caller's.
     @Nullable
     KeyEntry backfill(ObjectKey key, PinnedValue value) {
-        BlockKey hash = key.digest(namespace);
+        BlockKey hash = key.digest();
         ReentrantLock lock = index.lockOf(hash);
         lock.lock();
         try {
             KeyEntry known = index.find(hash);
             if (known == null && isStored(key)) {
-                known = new KeyEntry(key, hash, value.bytes(), value.expiresAtMillis());
+                known = new KeyEntry(key, value.bytes(), value.expiresAtMillis());
                 putEntry(known);
                 markPaired(known);
             }
@@ -248,11 +248,11 @@ final class KeyspaceWrites {
     /// Whether a key counts as gone although the store has it: it has expired, or its other half is gone. It is dropped
     /// then, and the reason is counted.
     boolean isStale(ObjectKey key) {
-        KeyEntry entry = index.find(key.digest(namespace));
+        KeyEntry entry = index.find(key.digest());
         if (entry == null) {
             return false;
         }
-        ObjectKey other = key.otherHalf();
+        ObjectKey other = key.otherHalf(namespace);
         long now = wallClock.millis();
         if (entry.isExpired(now)) {
             counters.expired.increment();
@@ -271,7 +271,7 @@ final class KeyspaceWrites {
     /// client that writes the key at this moment finds it absent.
     boolean isExpiredUnindexed(ObjectKey key, PinnedValue value) {
         long now = wallClock.millis();
-        if (index.find(key.digest(namespace)) != null || value.expiresAtMillis() > now) {
+        if (index.find(key.digest()) != null || value.expiresAtMillis() > now) {
             return false;
         }
         counters.expired.increment();
@@ -284,7 +284,7 @@ final class KeyspaceWrites {
 
     /// A value is used.
     void recordUse(ObjectKey key) {
-        KeyEntry entry = quotaEnforcer.quota().isLimited() ? index.find(key.digest(namespace)) : null;
+        KeyEntry entry = quotaEnforcer.quota().isLimited() ? index.find(key.digest()) : null;
         if (entry != null) {
             quotaEnforcer.touch(entry);
         }
@@ -326,7 +326,7 @@ final class KeyspaceWrites {
     }
 
     private boolean ifStillHeld(ObjectKey key, PinnedValue held, BooleanSupplier change) {
-        ReentrantLock lock = index.lockOf(key.digest(namespace));
+        ReentrantLock lock = index.lockOf(key.digest());
         lock.lock();
         try (ObjectView now = cache.holdObject(namespace, key.bytes())) {
             return now != null && held.isSameValue(now) && change.getAsBoolean();
@@ -337,7 +337,7 @@ final class KeyspaceWrites {
 
     /// Lets a key expire at another time, 0 for never; returns whether the index has it.
     boolean expireAt(ObjectKey key, long atMillis) {
-        BlockKey hash = key.digest(namespace);
+        BlockKey hash = key.digest();
         ReentrantLock lock = index.lockOf(hash);
         lock.lock();
         try {
@@ -353,7 +353,7 @@ final class KeyspaceWrites {
 
     /// Forgets a key; returns whether the store had it.
     private boolean remove(ObjectKey key, MissCauses.Cause cause) {
-        BlockKey hash = key.digest(namespace);
+        BlockKey hash = key.digest();
         ReentrantLock lock = index.lockOf(hash);
         lock.lock();
         try {
@@ -421,12 +421,12 @@ final class KeyspaceWrites {
     /// Has the store forget a key; returns whether it had it.
     private boolean dropFromStore(ObjectKey key, MissCauses.Cause cause) {
         return cause == MissCauses.Cause.QUOTA
-                ? cache.objects(namespace).dropForQuota(key.digest(namespace))
+                ? cache.objects(namespace).dropForQuota(key.digest())
                 : cache.dropObject(namespace, key.bytes());
     }
 
     private void removeOtherHalf(KeyEntry entry, MissCauses.Cause cause) {
-        ObjectKey other = entry.key().otherHalf();
+        ObjectKey other = entry.key().otherHalf(namespace);
         if (other != null && entry.isPaired()) {
             remove(other, cause);
         }

@@ -6,47 +6,33 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/// The key of a value: bytes, not text, with the digest that the store knows it by. The array belongs to the key.
+/// The key of a value: bytes, not text, with the digest that the store knows it by. Made once for each request, so that
+/// no later step digests the key again.
 ///
 /// **Halves.** LMCache's Redis connectors store one thing under two keys: `<key>metadata` and `<key>kv_bytes`. One
 /// without the other is worse than none: metadata alone promises bytes that are gone. The suffixes are glued on, or
 /// stand behind a colon, which makes no difference here.
-final class ObjectKey {
+/// @param bytes belong to the key; not copied, not to be changed
+/// @param digest the name in the store of the one keyspace that the key belongs to
+record ObjectKey(byte[] bytes, BlockKey digest) {
 
     private static final byte[] METADATA_SUFFIX = "metadata".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] BYTES_SUFFIX = "kv_bytes".getBytes(StandardCharsets.US_ASCII);
 
-    private final byte[] bytes;
-    private final int hash;
-    private @Nullable BlockKey digest;
-
-    ObjectKey(byte[] bytes) {
-        this.bytes = bytes;
-        hash = Arrays.hashCode(bytes);
-    }
-
-    byte[] bytes() {
-        return bytes;
-    }
-
-    /// The name that the store of a keyspace knows it by. A key belongs to one keyspace.
-    BlockKey digest(Namespace namespace) {
-        BlockKey known = digest; // Two threads may both make it; they make the same.
-        if (known == null) {
-            known = BlockKey.ofObject(namespace, bytes);
-            digest = known;
-        }
-        return known;
+    static ObjectKey of(Namespace namespace, byte[] bytes) {
+        return new ObjectKey(bytes, BlockKey.ofObject(namespace, bytes));
     }
 
     /// The key of the other half, or null when this key has neither suffix.
+    ///
+    /// @param namespace of this key
     @Nullable
-    ObjectKey otherHalf() {
+    ObjectKey otherHalf(Namespace namespace) {
         byte[] other = otherHalf(bytes);
-        return other == null ? null : new ObjectKey(other);
+        return other == null ? null : of(namespace, other);
     }
 
-    /// As [#otherHalf()], of a key's bytes.
+    /// As [#otherHalf(Namespace)], of a key's bytes.
     static byte @Nullable [] otherHalf(byte[] key) {
         if (endsWith(key, METADATA_SUFFIX)) {
             return replaceSuffix(key, BYTES_SUFFIX);
@@ -82,12 +68,12 @@ final class ObjectKey {
 
     @Override
     public boolean equals(Object other) {
-        return other instanceof ObjectKey that && Arrays.equals(bytes, that.bytes);
+        return other instanceof ObjectKey that && digest.equals(that.digest) && Arrays.equals(bytes, that.bytes);
     }
 
     @Override
     public int hashCode() {
-        return hash;
+        return digest.hashCode();
     }
 
     /// The key as Latin-1, for messages.

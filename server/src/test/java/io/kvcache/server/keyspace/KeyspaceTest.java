@@ -3,6 +3,7 @@ package io.kvcache.server.keyspace;
 import static io.kvcache.server.keyspace.TestKeyspace.content;
 import static io.kvcache.server.keyspace.TestKeyspace.fill;
 import static io.kvcache.server.keyspace.TestKeyspace.key;
+import static java.nio.charset.StandardCharsets.ISO_8859_1;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
@@ -214,7 +215,7 @@ final class KeyspaceTest {
         long cursor = 0;
         do {
             KeyPage page = keyspace.scan(cursor, run);
-            page.keys().forEach(bytes -> listed.add(new ObjectKey(bytes).toString()));
+            page.keys().forEach(bytes -> listed.add(new String(bytes, ISO_8859_1)));
             cursor = page.next();
         } while (cursor != 0);
         return listed;
