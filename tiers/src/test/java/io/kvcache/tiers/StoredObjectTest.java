@@ -1,5 +1,7 @@
 package io.kvcache.tiers;
 
+import io.kvcache.tiers.ObjectOperations.StoredObject;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;

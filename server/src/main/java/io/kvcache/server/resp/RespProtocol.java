@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespRequest.RequestMemory;
+
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;

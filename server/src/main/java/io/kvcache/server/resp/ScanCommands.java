@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespRequest.RequestMemory;
+
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.KeyspaceRouter;

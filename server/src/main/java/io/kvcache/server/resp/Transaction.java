@@ -1,5 +1,7 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.resp.RespRequest.RequestMemory;
+
 import io.kvcache.server.resp.RespDecoder.RespException;
 import io.kvcache.server.resp.RespDecoder.RespLimits;
 import io.netty.buffer.Unpooled;

@@ -1,5 +1,7 @@
 package io.kvcache.server.metrics;
 
+import io.kvcache.server.metrics.RequestLatencies.LatencyHistogram;
+
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Arrays;
