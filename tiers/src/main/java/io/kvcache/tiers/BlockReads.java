@@ -10,6 +10,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.RecordLookup;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
 import io.kvcache.tiers.TieredKvCache.AccessListeners;
@@ -23,6 +24,7 @@ final class BlockReads {
 
     private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
+    private final RecordLookup lookup;
     private final DiskLoader diskLoader;
     private final AccessListeners listeners;
     /// Null when nothing is brought in ahead of its readers.
@@ -37,6 +39,7 @@ final class BlockReads {
         this.listeners = listeners;
         this.storeContext = storeContext;
         store = storeContext.store();
+        lookup = store.lookup();
         this.diskLoader = diskLoader;
     }
 
@@ -45,7 +48,7 @@ final class BlockReads {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
-        NamespaceEntry entry = store.require(chain.namespace());
+        NamespaceEntry entry = lookup.require(chain.namespace());
         BlockTable table = acquireKnown(entry, chain, from, timeoutNanos, null);
         boolean mayBeTold = timeoutNanos > 0
                 && table.endBlock() < chain.length()
@@ -85,11 +88,11 @@ final class BlockReads {
 
     /// The table of a block in host memory, or null.
     private @Nullable BlockTable acquireResident(Namespace namespace, EngineKey key) {
-        NamespaceEntry entry = store.require(namespace);
+        NamespaceEntry entry = lookup.require(namespace);
         entry.requireParts();
         BlockKey wanted = key.toBlockKey(namespace);
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
-        long handle = store.lookup().pinBlock(entry, wanted);
+        long handle = lookup.pinBlock(entry, wanted);
         if (!RecordHandle.isFound(handle)) {
             storeContext.openHandles().release(openHandle);
             return null;
@@ -98,17 +101,17 @@ final class BlockReads {
         listeners.onAccess(AccessListener.LookupKind.GET, namespace, wanted, entry.blockBytes());
         int record = RecordHandle.record(handle);
         return new HostBlockTable(
-                storeContext, openHandle, record, store.records().depth(record), entry.blockBytes());
+                storeContext, openHandle, record, lookup.records().depth(record), entry.blockBytes());
     }
 
     /// Returns whether a block is here or on disk.
     private boolean contains(Namespace namespace, EngineKey key) {
-        return store.lookup().containsBlock(store.require(namespace), key.toBlockKey(namespace));
+        return lookup.containsBlock(lookup.require(namespace), key.toBlockKey(namespace));
     }
 
     /// The table of a block that is not known.
     private BlockTable emptyTable(Namespace namespace, EngineKey key) {
-        store.require(namespace).countRequest(1, 0);
+        lookup.require(namespace).countRequest(1, 0);
         listeners.onAccess(AccessListener.LookupKind.GET, namespace, key.toBlockKey(namespace), -1);
         return BlockTable.empty(0);
     }
@@ -126,13 +129,13 @@ final class BlockReads {
                 timeoutNanos,
                 new RecoveringBlockTable.SecondLookup(
                         chain.length(),
-                        () -> store.lookup().matchKnown(chain, 0) == chain.length(),
+                        () -> lookup.matchKnown(chain, 0) == chain.length(),
                         deadline -> acquireAgain(chain, from, deadline)));
     }
 
     /// A second look for a request that was counted at the first, and whose time began there.
     private BlockTable acquireAgain(BlockChain chain, int from, Deadline first) {
-        return acquireKnown(store.require(chain.namespace()), chain, from, Math.max(0, first.remainingNanos()), first);
+        return acquireKnown(lookup.require(chain.namespace()), chain, from, Math.max(0, first.remainingNanos()), first);
     }
 
     /// A table of what is known now, and of what is once the disks have told it.
@@ -154,8 +157,8 @@ final class BlockReads {
         int leftOnDisk = 0;
         int known;
         try {
-            deepest = store.lookup().pinDeepest(chain);
-            int here = RecordHandle.isFound(deepest) ? store.records().depth(RecordHandle.record(deepest)) + 1 : 0;
+            deepest = lookup.pinDeepest(chain);
+            int here = RecordHandle.isFound(deepest) ? lookup.records().depth(RecordHandle.record(deepest)) + 1 : 0;
             int found = Math.max(0, here - from);
             if (counts) {
                 entry.countRequest(chain.length() - from, found);
@@ -190,7 +193,7 @@ final class BlockReads {
 
     private void release(OpenHandle openHandle, long deepest) {
         if (RecordHandle.isFound(deepest)) {
-            store.lookup().unpin(RecordHandle.record(deepest));
+            lookup.unpin(RecordHandle.record(deepest));
         }
         storeContext.openHandles().release(openHandle);
     }

@@ -15,6 +15,7 @@ import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.RecordLookup;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
 import io.kvcache.tiers.TieredKvCache.AccessListeners;
@@ -38,6 +39,7 @@ final class ObjectOperations {
 
     private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
+    private final RecordLookup lookup;
     private final RoomWaiter roomWaiter;
     private final DiskLoader diskLoader;
     private final Hints hints;
@@ -54,6 +56,7 @@ final class ObjectOperations {
         this.diskLoader = diskLoader;
         this.storeContext = storeContext;
         this.store = storeContext.store();
+        lookup = store.lookup();
         this.roomWaiter = roomWaiter;
     }
 
@@ -63,7 +66,7 @@ final class ObjectOperations {
             throw new IllegalArgumentException(
                     "an object of " + bytes + " bytes; it takes 1 to " + KvCache.MAX_OBJECT_BYTES);
         }
-        NamespaceEntry entry = store.require(namespace);
+        NamespaceEntry entry = lookup.require(namespace);
         ObjectSpec object = new ObjectSpec(
                 BlockKey.ofObject(namespace, key),
                 after == null ? null : BlockKey.ofObject(namespace, after),
@@ -83,7 +86,7 @@ final class ObjectOperations {
     }
 
     boolean linkAfter(Namespace namespace, byte[] key, byte @Nullable [] after) {
-        store.require(namespace);
+        lookup.require(namespace);
         return store.linkObject(
                 BlockKey.ofObject(namespace, key), after == null ? null : BlockKey.ofObject(namespace, after));
     }
@@ -91,10 +94,10 @@ final class ObjectOperations {
     /// Pins a resident object, without counting a use.
     @Nullable
     ObjectView getResident(Namespace namespace, byte[] key) {
-        NamespaceEntry entry = store.require(namespace);
+        NamespaceEntry entry = lookup.require(namespace);
         BlockKey record = BlockKey.ofObject(namespace, key);
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
-        StoredObject stored = storedIfMatching(entry, store.lookup().peekKey(record.hi(), record.lo()), key);
+        StoredObject stored = storedIfMatching(entry, lookup.peekKey(record.hi(), record.lo()), key);
         if (stored == null) {
             storeContext.openHandles().release(openHandle);
             return null;
@@ -158,7 +161,7 @@ final class ObjectOperations {
 
     private void release(ObjectRequest objectRequest, long handle) {
         if (RecordHandle.isFound(handle)) {
-            store.lookup().unpin(RecordHandle.record(handle));
+            lookup.unpin(RecordHandle.record(handle));
         }
         storeContext.openHandles().release(objectRequest.openHandle);
     }
@@ -179,13 +182,13 @@ final class ObjectOperations {
     }
 
     private ObjectRequest newRequest(Namespace namespace, byte[] key) {
-        NamespaceEntry entry = store.require(namespace);
+        NamespaceEntry entry = lookup.require(namespace);
         BlockKey record = BlockKey.ofObject(namespace, key);
         return new ObjectRequest(entry, record, key, storeContext.openHandles().acquire(namespace));
     }
 
     private long find(ObjectRequest objectRequest) {
-        return store.lookup().pinKey(objectRequest.key.hi(), objectRequest.key.lo());
+        return lookup.pinKey(objectRequest.key.hi(), objectRequest.key.lo());
     }
 
     /// Takes over the pin of a handle, if there is one, and the hold.
@@ -210,17 +213,17 @@ final class ObjectOperations {
             return null;
         }
         int record = RecordHandle.record(handle);
-        long bytes = store.records().bytes(record) - key.length;
-        StoredObject stored = new StoredObject(store, record, bytes);
-        if (bytes > 0 && store.lookup().isObjectOf(entry, record) && stored.hasKey(key)) {
+        long bytes = lookup.records().bytes(record) - key.length;
+        StoredObject stored = new StoredObject(lookup, record, bytes);
+        if (bytes > 0 && lookup.isObjectOf(entry, record) && stored.hasKey(key)) {
             return stored;
         }
-        store.lookup().unpin(record);
+        lookup.unpin(record);
         return null;
     }
 
     boolean contains(Namespace namespace, byte[] key) {
-        store.require(namespace);
+        lookup.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
         boolean here = isKnown(wanted);
         listeners.onAccess(AccessListener.LookupKind.LOOK, namespace, wanted, here ? 0 : -1);
@@ -228,11 +231,11 @@ final class ObjectOperations {
     }
 
     private boolean isKnown(BlockKey key) {
-        return RecordHandle.isFound(store.lookup().findKnown(key.hi(), key.lo()));
+        return RecordHandle.isFound(lookup.findKnown(key.hi(), key.lo()));
     }
 
     boolean drop(Namespace namespace, byte[] key) {
-        store.require(namespace);
+        lookup.require(namespace);
         BlockKey wanted = BlockKey.ofObject(namespace, key);
         boolean dropped = store.drop(wanted.hi(), wanted.lo()) > 0;
         if (dropped) {
@@ -300,7 +303,7 @@ final class ObjectOperations {
         HostObjectWriter(SlotWriter slotWriter, byte[] key, long valueBytes) {
             this.slotWriter = slotWriter;
             this.valueBytes = valueBytes;
-            stored = new StoredObject(slotWriter.store(), slotWriter.record(), valueBytes);
+            stored = new StoredObject(slotWriter.store().lookup(), slotWriter.record(), valueBytes);
             deferChecksum = !slotWriter.store().tierPort().hasDisks();
             if (slotWriter.outcome() == PutOutcome.RESERVED) {
                 stored.writeKey(key);
@@ -400,7 +403,7 @@ final class ObjectOperations {
             requireOpen();
             Objects.checkFromIndexSize(offset, bytes, stored.valueBytes());
             MemorySegment readable = HostBlockTable.StoreContext.bind(
-                            scope, storeContext.store().memory())
+                            scope, stored.lookup().memory())
                     .asReadOnly();
             stored.visit(offset, bytes, (_, from, length) -> each.visitSegment(readable, from, length));
         }
@@ -414,7 +417,7 @@ final class ObjectOperations {
         @Override
         public long handle() {
             requireOpen();
-            return storeContext.store().records().handle(stored.record());
+            return stored.lookup().records().handle(stored.record());
         }
 
         @Override
@@ -444,7 +447,7 @@ final class ObjectOperations {
             try {
                 HostBlockTable.StoreContext.close(scope);
             } finally {
-                storeContext.store().lookup().unpin(stored.record());
+                stored.lookup().unpin(stored.record());
                 storeContext.openHandles().release(openHandle);
             }
         }
@@ -456,7 +459,7 @@ final class ObjectOperations {
     ///
     /// @param record pinned or reserved by the owner of this view
     /// @param valueBytes size of the value
-    record StoredObject(HostStore store, int record, long valueBytes) {
+    record StoredObject(RecordLookup lookup, int record, long valueBytes) {
 
         /// Stands for a checksum that was not computed yet. Some bytes do have this sum: they are summed whenever
         /// asked.
@@ -464,7 +467,7 @@ final class ObjectOperations {
 
         /// Shows where a range of value and key lies.
         void visit(long offset, long bytes, SegmentVisitor each) {
-            store.visit(record, offset, bytes, each);
+            lookup.visit(record, offset, bytes, each);
         }
 
         /// The value's memory, in order; a list of the caller's own.
@@ -476,25 +479,25 @@ final class ObjectOperations {
 
         /// Size of value and key together.
         long bytes() {
-            return store.records().bytes(record);
+            return lookup.records().bytes(record);
         }
 
         /// The checksum over value and key, computed now if it was not before. Several may do so at once; all find the
         /// same.
         int checksum() {
-            int known = store.records().checksum(record);
+            int known = lookup.records().checksum(record);
             if (known != NO_CHECKSUM) {
                 return known;
             }
             ChunkedCrc crc = new ChunkedCrc();
             visit(0, bytes(), (memory, from, length) -> crc.update(memory.asSlice(from, length)));
             int sum = crc.value();
-            store.records().checksum(record, sum);
+            lookup.records().checksum(record, sum);
             return sum;
         }
 
         void writeKey(byte[] key) {
-            store.visit(record, valueBytes, key.length, new SegmentVisitor() {
+            lookup.visit(record, valueBytes, key.length, new SegmentVisitor() {
                 private int at;
 
                 @Override
@@ -510,7 +513,7 @@ final class ObjectOperations {
                 return false;
             }
             Comparison same = new Comparison(wanted);
-            store.visit(record, valueBytes, wanted.length, same);
+            lookup.visit(record, valueBytes, wanted.length, same);
             return same.equal;
         }
 
@@ -543,7 +546,7 @@ final class ObjectOperations {
 
         /// Fills the value from `source`, which has its size.
         void copyFrom(MemorySegment source) {
-            store.visit(record, 0, valueBytes, new SegmentVisitor() {
+            lookup.visit(record, 0, valueBytes, new SegmentVisitor() {
                 private long at;
 
                 @Override
@@ -556,7 +559,7 @@ final class ObjectOperations {
 
         /// Copies a range of the value to the start of `target`.
         void copyTo(long offset, long bytes, MemorySegment target) {
-            store.visit(record, offset, bytes, new SegmentVisitor() {
+            lookup.visit(record, offset, bytes, new SegmentVisitor() {
                 private long at;
 
                 @Override

@@ -32,7 +32,7 @@ final class StoredObjectTest {
         try (HostStore store = new HostStore(config, ArenaMemory.source())) {
             ObjectSpec object = new ObjectSpec(BlockKey.ofObject(SPACE, key), null, 4000 + length);
             PutReservation putReservation = store.reserveObject(store.register(SPACE), object, false);
-            StoredObject stored = new StoredObject(store, putReservation.record(), 4000);
+            StoredObject stored = new StoredObject(store.lookup(), putReservation.record(), 4000);
             stored.writeKey(key);
             assertThat(stored.hasKey(key.clone())).isTrue();
             for (int at = 0; at < length; at++) {

@@ -6,7 +6,6 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.event.EventLog;
 import io.kvcache.core.event.EventStream;
@@ -32,11 +31,9 @@ import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.core.tree.RecordPool;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
-import java.util.Objects;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
@@ -108,7 +105,7 @@ public final class HostStore implements AutoCloseable {
                 tree, slabs, namespaceRegistry, policies, shares, objectLinks, disks, writeBackQueue, storeEvents);
         slotAllocator = new SlotAllocator(
                 tree, slabs, namespaceRegistry, policies, shares, objectLinks, disks, writeBackQueue, recordStates);
-        lookup = new RecordLookup(tree, namespaceRegistry, recordStates, writeBackQueue, lock);
+        lookup = new RecordLookup(tree, slabs, namespaceRegistry, recordStates, writeBackQueue, lock);
         tierPort = new TierPort(
                 tree, slabs, policies, namespaceRegistry, disks, writeBackQueue, recordStates, slotAllocator, lock);
         namespaceScan = new NamespaceScan(
@@ -389,7 +386,7 @@ public final class HostStore implements AutoCloseable {
         boolean equal = pool.diskAddress(older) != NONE
                 && pool.bytes(older) == pool.bytes(record)
                 && pool.checksum(older) == checksum
-                && ObjectSegments.contentEquals(slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
+                && RecordLookup.ObjectSegments.contentEquals(slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
         if (equal) {
             return handle;
         }
@@ -525,15 +522,7 @@ public final class HostStore implements AutoCloseable {
 
     /// The slots of an object that the caller has pinned or reserved.
     public List<MemorySegment> segments(int record) {
-        return ObjectSegments.of(slabs, pool.hostPage(record), pool.bytes(record));
-    }
-
-    /// Shows where a range of an object lies that the caller has pinned or reserved.
-    ///
-    /// @param offset in its stored form: value, then key
-    public void visit(int record, long offset, long bytes, SegmentVisitor each) {
-        Objects.checkFromIndexSize(offset, bytes, pool.bytes(record));
-        ObjectSegments.visit(slabs, pool.hostPage(record), offset, bytes, each);
+        return RecordLookup.ObjectSegments.of(slabs, pool.hostPage(record), pool.bytes(record));
     }
 
     /// Gives the memory back.
@@ -740,53 +729,4 @@ public final class HostStore implements AutoCloseable {
     /// @param wasted of these, left host memory unused or were not read after all
     /// @param aheadBytes in host memory or on their way, and not used yet
     public record PrefetchStats(long begun, long used, long wasted, long aheadBytes) {}
-
-    /// The memory of an object's slots, in order.
-    ///
-    /// **Threads.** Under the store's lock, or for a record that the caller has pinned or reserved: the slots of
-    /// such a one do not change, nor do the slabs that they lie in.
-    static final class ObjectSegments {
-
-        private ObjectSegments() {}
-
-        /// All of it, cut to the object's size.
-        static List<MemorySegment> of(SlabPool slabs, int firstPage, long bytes) {
-            List<MemorySegment> pieces = new ArrayList<>();
-            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
-            return pieces;
-        }
-
-        /// Whether two objects of so many bytes are the same.
-        static boolean contentEquals(SlabPool slabs, int firstPage, int otherPage, long bytes) {
-            boolean[] same = {true};
-            long[] at = {0};
-            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> {
-                long[] own = {from};
-                visit(slabs, otherPage, at[0], same[0] ? length : 0, (other, start, part) -> {
-                    same[0] &= MemorySegment.mismatch(memory, own[0], own[0] + part, other, start, start + part) < 0;
-                    own[0] += part;
-                });
-                at[0] += length;
-            });
-            return same[0];
-        }
-
-        /// The range of `bytes` from `offset` on.
-        static void visit(SlabPool slabs, int firstPage, long offset, long bytes, SegmentVisitor each) {
-            long skip = offset;
-            long left = bytes;
-            for (int page = firstPage; left > 0 && page != SlabPool.NONE; page = slabs.next(page)) {
-                long slotBytes = slabs.slotBytes(page);
-                if (skip < slotBytes) {
-                    long part = Math.min(left, slotBytes - skip);
-                    each.visitSegment(slabs.memory(), Pages.offset(page) + skip, part);
-                    left -= part;
-                    skip = 0;
-                } else {
-                    skip -= slotBytes;
-                }
-            }
-            assert left == 0 : "object of " + (offset + bytes) + " bytes lacks " + left;
-        }
-    }
 }

@@ -2,8 +2,12 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.Pages;
+import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
@@ -12,6 +16,10 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.ReentrantLock;
@@ -28,6 +36,7 @@ public final class RecordLookup {
 
     private final RecordPool pool;
     private final BlockTree tree;
+    private final SlabPool slabs;
     private final NamespaceRegistry namespaceRegistry;
     private final RecordStates recordStates;
     private final WriteBackQueue writeBackQueue;
@@ -36,16 +45,43 @@ public final class RecordLookup {
 
     RecordLookup(
             BlockTree tree,
+            SlabPool slabs,
             NamespaceRegistry namespaceRegistry,
             RecordStates recordStates,
             WriteBackQueue writeBackQueue,
             ReentrantLock lock) {
         pool = tree.pool();
         this.tree = tree;
+        this.slabs = slabs;
         this.namespaceRegistry = namespaceRegistry;
         this.recordStates = recordStates;
         this.writeBackQueue = writeBackQueue;
         this.lock = lock;
+    }
+
+    /// The entry of a registered namespace.
+    ///
+    /// @throws IllegalArgumentException when it was not registered
+    public NamespaceEntry require(Namespace namespace) {
+        return namespaceRegistry.require(namespace);
+    }
+
+    /// The records, by number.
+    public RecordPool records() {
+        return pool;
+    }
+
+    /// All host memory, in which [#visit] says what lies where.
+    public MemorySegment memory() {
+        return slabs.memory();
+    }
+
+    /// Shows where a range of an object lies that the caller has pinned or reserved.
+    ///
+    /// @param offset in its stored form: value, then key
+    public void visit(int record, long offset, long bytes, SegmentVisitor each) {
+        Objects.checkFromIndexSize(offset, bytes, pool.bytes(record));
+        ObjectSegments.visit(slabs, pool.hostPage(record), offset, bytes, each);
     }
 
     /// How many leading blocks of the chain are here, looking at `limit` at most. Allocates nothing.
@@ -387,6 +423,55 @@ public final class RecordLookup {
 
         long dropped() {
             return lost.sum();
+        }
+    }
+
+    /// The memory of an object's slots, in order.
+    ///
+    /// **Threads.** Under the store's lock, or for a record that the caller has pinned or reserved: the slots of
+    /// such a one do not change, nor do the slabs that they lie in.
+    static final class ObjectSegments {
+
+        private ObjectSegments() {}
+
+        /// All of it, cut to the object's size.
+        static List<MemorySegment> of(SlabPool slabs, int firstPage, long bytes) {
+            List<MemorySegment> pieces = new ArrayList<>();
+            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> pieces.add(memory.asSlice(from, length)));
+            return pieces;
+        }
+
+        /// Whether two objects of so many bytes are the same.
+        static boolean contentEquals(SlabPool slabs, int firstPage, int otherPage, long bytes) {
+            boolean[] same = {true};
+            long[] at = {0};
+            visit(slabs, firstPage, 0, bytes, (memory, from, length) -> {
+                long[] own = {from};
+                visit(slabs, otherPage, at[0], same[0] ? length : 0, (other, start, part) -> {
+                    same[0] &= MemorySegment.mismatch(memory, own[0], own[0] + part, other, start, start + part) < 0;
+                    own[0] += part;
+                });
+                at[0] += length;
+            });
+            return same[0];
+        }
+
+        /// The range of `bytes` from `offset` on.
+        static void visit(SlabPool slabs, int firstPage, long offset, long bytes, SegmentVisitor each) {
+            long skip = offset;
+            long left = bytes;
+            for (int page = firstPage; left > 0 && page != SlabPool.NONE; page = slabs.next(page)) {
+                long slotBytes = slabs.slotBytes(page);
+                if (skip < slotBytes) {
+                    long part = Math.min(left, slotBytes - skip);
+                    each.visitSegment(slabs.memory(), Pages.offset(page) + skip, part);
+                    left -= part;
+                    skip = 0;
+                } else {
+                    skip -= slotBytes;
+                }
+            }
+            assert left == 0 : "object of " + (offset + bytes) + " bytes lacks " + left;
         }
     }
 }

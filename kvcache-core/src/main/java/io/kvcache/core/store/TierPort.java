@@ -7,7 +7,7 @@ import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.HostStore.ObjectSegments;
+import io.kvcache.core.store.RecordLookup.ObjectSegments;
 import io.kvcache.core.store.MemoryShares.SlotClassPolicies;
 import io.kvcache.core.store.WriteBackQueue.WriteBackCounters;
 import io.kvcache.core.tier.AdmissionKind;

@@ -44,10 +44,12 @@ final class KeyIndex {
     private final KeyShard[] shards = new KeyShard[1 << SHARD_BITS];
     private final NavigableMap<ExpiryKey, KeyEntry> expiries = new ConcurrentSkipListMap<>();
     private final AtomicInteger count = new AtomicInteger();
-    private final AtomicInteger expiringCount = new AtomicInteger();
+    private final AtomicInteger expiringCount;
     private final ReentrantLock[] locks = new ReentrantLock[LOCKS];
 
-    KeyIndex() {
+    /// @param expiringCount of the keyspace, kept here: entries that have an expiry
+    KeyIndex(AtomicInteger expiringCount) {
+        this.expiringCount = expiringCount;
         Arrays.setAll(locks, _ -> new ReentrantLock());
         for (int i = 0; i < shards.length; i++) {
             shards[i] = new KeyShard(SHARD_BITS);
@@ -150,11 +152,6 @@ final class KeyIndex {
 
     int count() {
         return count.get();
-    }
-
-    /// How many of them will expire.
-    int expiringCount() {
-        return expiringCount.get();
     }
 
     /// The keys whose digests begin with the same bits, in a table by the bits after those: in order

@@ -238,7 +238,7 @@ public final class Keyspace {
 
     /// Most keys are known at once not to be stale: they are not a half, and nothing has an expiry.
     private boolean isStale(ObjectKey key) {
-        return (index.expiringCount() != 0 || ObjectKey.isHalf(key.bytes())) && writes.isStale(key);
+        return (counters.expiringKeys.get() != 0 || ObjectKey.isHalf(key.bytes())) && writes.isStale(key);
     }
 
     /// As [#isStale(ObjectKey)]; gives the view back when it is.

@@ -112,6 +112,9 @@ public record KeyspaceStats(
         final LongAdder sentBytes = new LongAdder();
         final LongAdder receivedBytes = new LongAdder();
 
+        /// Keys that have a time to live.
+        final AtomicInteger expiringKeys = new AtomicInteger();
+
         /// Positive answers that pinned a value.
         final LongAdder existsGranted = new LongAdder();
 
@@ -164,7 +167,7 @@ public record KeyspaceStats(
                 KeyIndex index, ExistsPins existsPins, KeyspaceLimits keyspaceLimits, KeyspaceStats.Usage usage) {
             return new KeyspaceStats(
                     index.count(),
-                    index.expiringCount(),
+                    expiringKeys.get(),
                     reads(),
                     new KeyspaceStats.Writes(stored.sum(), refused.sum(), deleted.sum()),
                     new KeyspaceStats.ExistsPinCounts(

@@ -46,10 +46,10 @@ final class KeyspaceWrites {
     private final Namespace namespace;
     private final Clock clock;
     private final InstantSource wallClock;
-    private final KeyIndex index = new KeyIndex();
     private final ExistsPins existsPins;
     private final MissCauses missCauses = new MissCauses();
     private final KeyspaceCounters counters = new KeyspaceCounters();
+    private final KeyIndex index = new KeyIndex(counters.expiringKeys);
     private final QuotaEnforcer quotaEnforcer;
 
     /// How many writers are at each key at this moment.

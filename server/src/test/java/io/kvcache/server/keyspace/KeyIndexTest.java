@@ -6,6 +6,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.keyspace.KeyIndex.KeyShard;
 import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.NavigableMap;
@@ -20,7 +21,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 final class KeyIndexTest {
 
-    private final KeyIndex index = new KeyIndex();
+    private final KeyIndex index = new KeyIndex(new AtomicInteger());
 
     private static KeyEntry entry(long hi, long lo) {
         byte[] name = (hi + "/" + lo).getBytes(StandardCharsets.US_ASCII);

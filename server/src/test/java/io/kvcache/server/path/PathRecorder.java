@@ -1,16 +1,16 @@
 package io.kvcache.server.path;
 
 import java.util.ArrayList;
-import java.util.LinkedHashSet;
+import java.util.LinkedHashMap;
 import java.util.List;
-import java.util.Set;
+import java.util.Map;
 
 /// Collects the classes whose methods run while it records.
 ///
 /// **Threads.** Safe for any number.
 public final class PathRecorder {
 
-    private static final Set<String> ENTERED = new LinkedHashSet<>();
+    private static final Map<String, Integer> ENTERED = new LinkedHashMap<>();
 
     private static volatile String thread = "";
     private static volatile boolean recording;
@@ -29,7 +29,12 @@ public final class PathRecorder {
     /// @return the classes in the order in which they were first entered
     public static synchronized List<String> stop() {
         recording = false;
-        return new ArrayList<>(ENTERED);
+        return new ArrayList<>(ENTERED.keySet());
+    }
+
+    /// How many methods of a class were entered in the last recording.
+    public static synchronized int entries(String className) {
+        return ENTERED.getOrDefault(className, 0);
     }
 
     /// Called by every method of a traced class.
@@ -40,6 +45,6 @@ public final class PathRecorder {
     }
 
     private static synchronized void add(String className) {
-        ENTERED.add(className);
+        ENTERED.merge(className, 1, Integer::sum);
     }
 }

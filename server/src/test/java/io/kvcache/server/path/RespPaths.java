@@ -26,6 +26,12 @@ public final class RespPaths implements Supplier<Map<String, List<String>>> {
     private static final byte[] SET = frame("*3", "$3", "SET", "$3", "key", "$5", "value");
     private static final byte[] GET = frame("*2", "$3", "GET", "$3", "key");
 
+    /// Another key of the same length, so that no digest of the traced key is left from the request before.
+    private static final byte[] SET_OTHER = frame("*3", "$3", "SET", "$3", "abc", "$5", "value");
+
+    private static final byte[] GET_OTHER = frame("*2", "$3", "GET", "$3", "abc");
+    private static final String SHA_256 = "io.kvcache.core.identity.Sha256";
+
     @Override
     public Map<String, List<String>> get() {
         try (CacheServer server = start();
@@ -34,16 +40,26 @@ public final class RespPaths implements Supplier<Map<String, List<String>>> {
             for (int i = 0; i < WARM_UP; i++) {
                 ask(client, SET, "+OK\r\n");
                 ask(client, GET, "$5\r\nvalue\r\n");
+                ask(client, SET_OTHER, "+OK\r\n");
+                ask(client, GET_OTHER, "$5\r\nvalue\r\n");
             }
-            PathRecorder.start(LOOP);
-            ask(client, SET, "+OK\r\n");
-            List<String> set = PathRecorder.stop();
-            PathRecorder.start(LOOP);
-            ask(client, GET, "$5\r\nvalue\r\n");
-            return Map.of("RESP SET", set, "RESP GET", PathRecorder.stop());
+            List<String> set = trace(client, SET, "+OK\r\n");
+            ask(client, GET_OTHER, "$5\r\nvalue\r\n");
+            return Map.of("RESP SET", set, "RESP GET", trace(client, GET, "$5\r\nvalue\r\n"));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
+    }
+
+    /// @throws IllegalStateException when the request takes more or less than one SHA-256
+    private static List<String> trace(Socket client, byte[] request, String expected) throws IOException {
+        PathRecorder.start(LOOP);
+        ask(client, request, expected);
+        List<String> entered = PathRecorder.stop();
+        if (PathRecorder.entries(SHA_256) != 1) {
+            throw new IllegalStateException(PathRecorder.entries(SHA_256) + " digests were made; a request makes one");
+        }
+        return entered;
     }
 
     private static CacheServer start() throws IOException {
