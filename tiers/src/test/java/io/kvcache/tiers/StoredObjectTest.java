@@ -1,7 +1,5 @@
 package io.kvcache.tiers;
 
-import io.kvcache.tiers.ObjectOperations.StoredObject;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
@@ -14,6 +12,7 @@ import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
+import io.kvcache.tiers.ObjectOperations.StoredObject;
 import java.util.Random;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;

@@ -1,7 +1,6 @@
 package io.kvcache.core.identity;
 
 import io.kvcache.core.identity.Namespace.ObjectKeyHasher;
-
 import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;

@@ -386,7 +386,8 @@ public final class HostStore implements AutoCloseable {
         boolean equal = pool.diskAddress(older) != NONE
                 && pool.bytes(older) == pool.bytes(record)
                 && pool.checksum(older) == checksum
-                && RecordLookup.ObjectSegments.contentEquals(slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
+                && RecordLookup.ObjectSegments.contentEquals(
+                        slabs, pool.hostPage(older), pool.hostPage(record), pool.bytes(record));
         if (equal) {
             return handle;
         }

@@ -87,7 +87,9 @@ final class KeyHintApplier {
         for (byte[] key : keys) {
             if (sendToStore(List.of(key), pin) > 0) {
                 taken++;
-                protect(ObjectKey.of(namespace, key), Math.min(Timeouts.toNanos(pin.time()), Hint.Pin.MAX_TIME.toNanos()));
+                protect(
+                        ObjectKey.of(namespace, key),
+                        Math.min(Timeouts.toNanos(pin.time()), Hint.Pin.MAX_TIME.toNanos()));
             }
         }
         return taken;

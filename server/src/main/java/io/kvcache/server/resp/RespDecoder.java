@@ -1,7 +1,6 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.resp.RespRequest.RequestMemory;
-
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
 import java.io.ByteArrayOutputStream;

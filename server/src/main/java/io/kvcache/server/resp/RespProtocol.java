@@ -1,13 +1,12 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespRequest.RequestMemory;
-
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.resp.RespRequest.RequestMemory;
 import io.netty.channel.ChannelPipeline;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicLong;

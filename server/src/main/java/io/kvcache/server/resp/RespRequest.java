@@ -203,15 +203,17 @@ final class RespRequest implements AutoCloseable {
                 return;
             }
             if (queued != null && !queued.tryAcquire(beyond)) {
-                throw new RespException("transactions take all of the " + queued.limitBytes()
-                        + " bytes of heap that there are for what waits for EXEC; say it again later, or without MULTI");
+                throw new RespException(
+                        "transactions take all of the " + queued.limitBytes()
+                                + " bytes of heap that there are for what waits for EXEC; say it again later, or without MULTI");
             }
             if (!shared.tryAcquire(beyond)) {
                 if (queued != null) {
                     queued.release(beyond);
                 }
-                throw new RespException("requests take all of the " + shared.limitBytes()
-                        + " bytes of heap that there are for their arguments; say it again later, or in smaller requests");
+                throw new RespException(
+                        "requests take all of the " + shared.limitBytes()
+                                + " bytes of heap that there are for their arguments; say it again later, or in smaller requests");
             }
             taken += beyond;
         }

@@ -1,7 +1,5 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespRequest.RequestMemory;
-
 import io.kvcache.server.keyspace.ChunkSequenceTracker;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
@@ -13,6 +11,7 @@ import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.resp.RespDecoder.RespException;
 import io.kvcache.server.resp.RespDecoder.RespLimits;
 import io.kvcache.server.resp.RespProtocol.RespStats;
+import io.kvcache.server.resp.RespRequest.RequestMemory;
 import io.kvcache.server.resp.Transaction.TransactionCommands;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;

@@ -1,12 +1,11 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespRequest.RequestMemory;
-
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespProtocol.RespStats;
+import io.kvcache.server.resp.RespRequest.RequestMemory;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;

@@ -1,9 +1,8 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.resp.RespRequest.RequestMemory;
-
 import io.kvcache.server.resp.RespDecoder.RespException;
 import io.kvcache.server.resp.RespDecoder.RespLimits;
+import io.kvcache.server.resp.RespRequest.RequestMemory;
 import io.netty.buffer.Unpooled;
 import java.util.ArrayDeque;
 import java.util.Deque;

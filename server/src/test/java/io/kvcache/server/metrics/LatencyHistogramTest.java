@@ -1,9 +1,8 @@
 package io.kvcache.server.metrics;
 
-import io.kvcache.server.metrics.RequestLatencies.LatencyHistogram;
-
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.metrics.RequestLatencies.LatencyHistogram;
 import java.util.Arrays;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
