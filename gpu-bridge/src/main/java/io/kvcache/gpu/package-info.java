@@ -1,11 +1,19 @@
 /// Hot blocks in device memory.
 ///
-/// `driver` is a device as the bridge sees it, `host` one in plain Java, `cuda` one of NVIDIA's. `tier`
-/// is what a store does with any of them, `paging` how blocks get into an engine's own pool, `growth`
-/// memory that grows where it is, `kernel` what a device computes.
+/// | package | content |
+/// |---|---|
+/// | `driver` | interface of a device |
+/// | `cuda`, `host` | NVIDIA's devices; a stand-in in plain Java |
+/// | `tier` | device memory as a tier of a store |
+/// | `engine` | a unix socket for engines in other processes |
+/// | `paging` | copies between blocks and an engine's pages |
+/// | `kernel` | code that runs on the device |
+/// | `growth` | buffers that grow in place |
 ///
-/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. JCuda is used
-/// nowhere else.
+/// An engine in the same process calls some classes that the store itself does not use: `PageCopier`,
+/// `LayerwiseLoader`, `AttentionScoreKernels` and the package `growth`.
+///
+/// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. Only this module uses JCuda.
 @NullMarked
 package io.kvcache.gpu;
 

@@ -80,8 +80,8 @@ final class CudaContext {
                 String.format(Locale.ROOT, "CUDA %d.%d", version[0] / 1000, version[0] % 1000 / 10));
     }
 
-    /// Of a part of a device (MIG) the part's own, as engines ask for it; JCuda only has the call that
-    /// gives the whole device's.
+    /// Returns the UUID that engines ask for. For a part of a device (MIG) that is the part's own, while JCuda has
+    /// only the call for the whole device.
     private byte[] uuid() {
         MethodHandle ofParts = library.bindIfPresent("cuDeviceGetUuid_v2", ADDRESS, JAVA_INT);
         if (ofParts == null) {
@@ -96,8 +96,8 @@ final class CudaContext {
         }
     }
 
-    /// Whether the device knows registered host memory by the addresses that the CPU has for it, which it
-    /// does not under WSL, for one: copies of a batch, which do not say where they are from, fail then.
+    /// Returns whether the device uses the CPU's addresses for registered host memory. Under WSL, for example, it
+    /// does not. Batched copies do not say which side an address is of, so they fail then.
     boolean supportsHostPointers() {
         Boolean known = hostPointers;
         if (known == null) {

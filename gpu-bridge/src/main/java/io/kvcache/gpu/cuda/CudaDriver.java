@@ -151,7 +151,7 @@ public final class CudaDriver implements DeviceDriver {
         LOG.log(Level.WARNING, "{0}: {1}", what, refused.getMessage());
     }
 
-    /// Whether the device said that it is gone, or did not end what it had.
+    /// Returns whether the device reported itself lost, or did not finish its work.
     boolean isLost() {
         return lost;
     }
@@ -160,7 +160,7 @@ public final class CudaDriver implements DeviceDriver {
         return streams;
     }
 
-    /// Whether copies of this direction may be asked for together.
+    /// Returns whether copies of this direction may be batched.
     boolean canBatch(CopyDirection direction) {
         return batches.isAvailable()
                 && (direction == CopyDirection.WITHIN || trackFailure(context::supportsHostPointers));
@@ -181,7 +181,7 @@ public final class CudaDriver implements DeviceDriver {
         throw new DeviceException(DeviceError.BAD_REQUEST, "event", "closed, or of another device");
     }
 
-    /// Whether an answer says that something is over; one that leaves it open may be another the next time.
+    /// Returns whether a result means that work is complete. If it is not, a later call may return another result.
     ///
     /// @throws DeviceException when the device is of no use any more
     boolean isComplete(String call, int result) {
@@ -373,7 +373,8 @@ public final class CudaDriver implements DeviceDriver {
         }
     }
 
-    /// What is left goes with the context, unless others in this process have it too.
+    /// Releases the rest. Without it, memory would stay until the context goes, which other drivers of this
+    /// process may share.
     private void releaseAll() {
         streams.closeAll();
         List.copyOf(events).forEach(CudaEvent::close);

@@ -50,7 +50,7 @@ final class CudaEvent implements DeviceEvent {
         driver.releaseQuietly("cuEventDestroy", handle::destroy);
     }
 
-    /// What is done with an event of the driver's. All answer as the driver does.
+    /// Calls on an event of the driver. All return the driver's result.
     interface CudaEventHandle {
 
         int query();

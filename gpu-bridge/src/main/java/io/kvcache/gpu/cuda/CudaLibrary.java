@@ -29,7 +29,7 @@ final class CudaLibrary {
 
     private static final String NAME = "libcuda.so.1";
 
-    /// Where containers have the driver's libraries without telling the loader.
+    /// Paths where containers have the driver's libraries outside the loader's search path.
     private static final List<Path> FALLBACK_PATHS =
             List.of(Path.of("/usr/local/nvidia/lib64", NAME), Path.of("/usr/lib/wsl/lib", NAME));
 

@@ -63,14 +63,14 @@ final class CudaMemcpyBatch {
         return since13 != null ? CUDA_13_FUNCTION : since128 != null ? CUDA_12_8_FUNCTION : "none";
     }
 
-    /// Which call it is, and what became of it by now, in words.
+    /// Describes the call that is used, and its results so far.
     String describe() {
         return "%s, %d taken, %d declined".formatted(name(), acceptedCopies, declinedCopies);
     }
 
-    /// Whether a driver says that it does not copy these together: for memory of some kinds it may, by an
-    /// answer that also means mistakes. One by one they are copied, or the mistake shows; what was copied
-    /// before is only copied again.
+    /// Returns whether the driver declines to batch these copies. It may do so for some kinds of memory, by a
+    /// result that also means a mistake. The caller then copies one by one, which succeeds or shows the mistake.
+    /// To copy something twice does no harm.
     boolean isDeclined(int result) {
         if (result != CudaResult.NOT_SUPPORTED && result != CudaResult.INVALID_VALUE) {
             acceptedCopies += result == CudaResult.SUCCESS ? 1 : 0;

@@ -4,7 +4,7 @@ import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceException;
 import jcuda.driver.CUresult;
 
-/// What the driver's numbers mean.
+/// Maps the driver's result codes.
 final class CudaResult {
 
     static final int SUCCESS = 0;

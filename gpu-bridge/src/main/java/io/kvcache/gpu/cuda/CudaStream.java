@@ -174,7 +174,7 @@ final class CudaStream implements DeviceStream {
         return true;
     }
 
-    /// Whether the driver says that all is done; also of one that is being closed.
+    /// Returns whether the driver reports all work as done. Also usable for a stream that is being closed.
     boolean queryIdle() {
         return driver.isComplete("cuStreamQuery", JCudaDriver.cuStreamQuery(handle));
     }

@@ -76,7 +76,7 @@ final class CudaStreams {
         return true;
     }
 
-    /// Whether streams that are closed have done what they had.
+    /// Returns whether closed streams have finished their work.
     private boolean closedStreamsFinished() {
         while (!closeMarks.isEmpty()) {
             CudaEventHandle mark = closeMarks.getLast();

@@ -232,7 +232,7 @@ final class CudaVmm implements VirtualMemory {
                 () -> invoke(() -> (int) unmap.invokeExact(span.address().value(), span.bytes())));
     }
 
-    /// What was not given back: ranges, mappings, and memory.
+    /// Returns the number of ranges, mappings and memory pages that were not released.
     int resourceCount() {
         return ranges.size() + mapped.size() + created.size();
     }

@@ -6,8 +6,8 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 
-/// What a driver has allocated, and what it was told of, so that a copy which is not all within one
-/// allocation is refused at once: devices themselves notice only some of them.
+/// Memory that a driver has allocated or imported. A copy that does not lie within one allocation is rejected at
+/// once, as devices notice only some of those.
 ///
 /// **Threads.** The driver's.
 public final class AllocationTable {
@@ -87,8 +87,8 @@ public final class AllocationTable {
         }
     }
 
-    /// Whether an allocation begins here, which a copy from before may not go on into. Mapped memory is one
-    /// with what is mapped before it.
+    /// Returns whether an allocation begins here, so that a copy from below must end. Mapped memory continues the
+    /// mapping before it.
     boolean isAllocationStart(long address) {
         if (!byAddress.containsKey(address)) {
             return false;

@@ -155,7 +155,7 @@ public final class CopyBatch {
         }
     }
 
-    /// Where the bytes of a [CopyBatch] go.
+    /// Direction of a [CopyBatch].
     public enum CopyDirection {
         /// From host memory to the device.
         TO_DEVICE,
@@ -189,7 +189,7 @@ public final class CopyBatch {
             bytes[count++] = length;
         }
 
-        /// Where the bytes go.
+        /// Returns the direction of the copies.
         public CopyDirection direction() {
             return direction;
         }

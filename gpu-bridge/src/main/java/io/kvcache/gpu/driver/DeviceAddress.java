@@ -5,7 +5,7 @@ package io.kvcache.gpu.driver;
 /// A number and nothing else. It is not a [java.lang.foreign.MemorySegment], since the CPU cannot read or write
 /// there.
 ///
-/// @param value as the device's driver has it; 0 is no place
+/// @param value as the device's driver has it; 0 for none
 public record DeviceAddress(long value) {
 
     /// The place so many bytes further on.

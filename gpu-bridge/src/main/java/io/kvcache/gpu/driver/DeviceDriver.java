@@ -11,11 +11,11 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One at a time, and never a virtual one. A device's context belongs to a thread: when
 /// another thread calls, it takes the device over, and the two see to it that they do not call at once.
 ///
-/// **Errors.** What the driver refuses is a [DeviceException] with a name. After one that
-/// [DeviceError#isFatal], there is nothing left but to close.
+/// **Errors.** The driver's failures are a [DeviceException] with a name. After one that [DeviceError#isFatal],
+/// there is nothing left but to close.
 public interface DeviceDriver extends AutoCloseable {
 
-    /// What kind of work a stream is for.
+    /// Kind of work that a stream is for.
     enum Priority {
         /// As any other.
         NORMAL,
@@ -23,7 +23,7 @@ public interface DeviceDriver extends AutoCloseable {
         HIGH
     }
 
-    /// What the device is.
+    /// Returns the properties of the device.
     DeviceInfo info();
 
     /// Bytes of its memory that are free.
@@ -101,7 +101,7 @@ public interface DeviceDriver extends AutoCloseable {
     /// @throws DeviceException with [DeviceError#NOT_SUPPORTED] of a device that cannot share
     DeviceIpc ipc();
 
-    /// What was taken and not given back.
+    /// Returns the resources that were acquired and not released.
     ResourceCounts resourceCounts();
 
     /// Lets go of the device, and of all that was not given back.
@@ -111,7 +111,7 @@ public interface DeviceDriver extends AutoCloseable {
     @Override
     void close();
 
-    /// What a device is.
+    /// Properties of a device.
     ///
     /// @param name as its maker calls it
     /// @param uuid that tells it from others whatever their order, in hexadecimal; empty when it has none
@@ -120,7 +120,7 @@ public interface DeviceDriver extends AutoCloseable {
     /// @param driver which driver, with its version
     public record DeviceInfo(String name, String uuid, long totalBytes, String capability, String driver) {}
 
-    /// What was taken from a device and not given back yet.
+    /// Resources of a device that were acquired and not released yet.
     ///
     /// @param slabs allocations
     /// @param slabBytes their bytes

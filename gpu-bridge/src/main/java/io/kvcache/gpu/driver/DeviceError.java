@@ -1,6 +1,6 @@
 package io.kvcache.gpu.driver;
 
-/// What a device's driver can answer instead of doing what it was asked, and what to do about it.
+/// Failures that a device's driver reports, with advice for the operator.
 public enum DeviceError {
     /// There is no driver on this machine, or it is too old for a call.
     NO_DRIVER(true, "install NVIDIA's driver, and have libcuda.so.1 where the loader looks"),
@@ -43,12 +43,12 @@ public enum DeviceError {
         this.advice = advice;
     }
 
-    /// Whether the device is of no use from here on, until it is opened again.
+    /// Returns whether the device is unusable until it is opened again.
     public boolean isFatal() {
         return fatal;
     }
 
-    /// What an operator can do.
+    /// Returns advice for the operator.
     public String advice() {
         return advice;
     }

@@ -10,8 +10,8 @@ public interface DeviceEvent extends AutoCloseable {
     /// The pause between two looks: a fifth of what a block of 2 MiB takes on the way to a device.
     long POLL_NANOS = 10_000;
 
-    /// Whether all is done that the stream was given before the mark, where it was put last. True of an
-    /// event that was never put anywhere.
+    /// Returns whether the stream has finished all work that it received before this event was last recorded. True
+    /// for an event that was never recorded.
     ///
     /// @throws DeviceException when something that was given to any stream failed
     boolean isReached();

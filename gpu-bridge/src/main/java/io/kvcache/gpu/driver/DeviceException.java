@@ -17,7 +17,7 @@ public final class DeviceException extends RuntimeException {
         this.error = error;
     }
 
-    /// What went wrong.
+    /// Returns the cause.
     public DeviceError error() {
         return error;
     }

@@ -16,8 +16,8 @@ public interface DeviceIpc {
     /// Bytes of a token.
     int TOKEN_BYTES = 64;
 
-    /// A token of memory that was allocated here. Drivers put what is no multiple of 2 MiB side by side with
-    /// other memory, and share that too: an allocation that is to be shared is better a multiple.
+    /// Returns a token of memory that was allocated here. The size should be a multiple of 2 MiB: drivers place other
+    /// memory in the rest of the last 2 MiB, and share that too.
     byte[] exportToken(DeviceSpan slab);
 
     /// Opens another process's memory. It can be copied from and to until it is closed.

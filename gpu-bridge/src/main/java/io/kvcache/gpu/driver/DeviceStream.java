@@ -47,7 +47,7 @@ public interface DeviceStream extends AutoCloseable {
     /// Has what is given from now on wait until the event is reached, where it was put last by now.
     void waitFor(DeviceEvent event);
 
-    /// Whether all is done that was given.
+    /// Returns whether all work of the stream is done.
     ///
     /// @throws DeviceException when something failed
     boolean isIdle();

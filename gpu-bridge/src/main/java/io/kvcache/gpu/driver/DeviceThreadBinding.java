@@ -2,7 +2,7 @@ package io.kvcache.gpu.driver;
 
 import org.jspecify.annotations.Nullable;
 
-/// Which thread uses a device now.
+/// Binds a device to the thread that uses it now.
 ///
 /// A device's context is bound to the thread of the operating system that runs, which for a virtual
 /// thread is another one whenever it waited.

@@ -44,12 +44,12 @@ public final class PinnedHostRanges {
         return endByStart.size();
     }
 
-    /// Where each registration begins.
+    /// Returns the start of each registration.
     public List<Long> startAddresses() {
         return List.copyOf(endByStart.keySet());
     }
 
-    /// Whether a copy of this memory in one piece would cross the border of a registration.
+    /// Returns whether a copy of this memory in one piece would cross the border of a registration.
     public boolean crossesBoundary(long address, long bytes) {
         return nextBoundary(address) < address + bytes;
     }

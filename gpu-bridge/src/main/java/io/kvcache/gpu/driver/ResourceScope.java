@@ -4,8 +4,8 @@ import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.function.Consumer;
 
-/// What a caller has taken of a device, given back together and last first: at the end, or when the rest is not to
-/// be had. A release that the device refuses stops none of the others.
+/// Resources of a device that are released together, last first: at the end, or when a later one cannot be
+/// acquired. A release that fails does not stop the others.
 ///
 /// **Threads.** The driver's.
 public final class ResourceScope {

@@ -3,10 +3,10 @@ package io.kvcache.gpu.driver;
 /// Addresses without memory, memory without addresses, and mappings between the two: for memory that
 /// grows where it is.
 ///
-/// What is mapped is copied from and to like any other memory of the device; spans may cross mappings
-/// that lie side by side.
+/// Mapped memory is copied like any other memory of the device. Spans may cross adjacent mappings.
 ///
-/// **Ownership.** What is reserved is freed, after all in it was unmapped; what is created is released.
+/// **Ownership.** The caller frees a reserved range after it has unmapped everything in it, and releases the
+/// memory that it created.
 ///
 /// **Threads.** The driver's.
 ///

@@ -5,8 +5,7 @@ import java.nio.ByteOrder;
 import java.nio.charset.CharacterCodingException;
 import java.nio.charset.StandardCharsets;
 
-/// What goes over the socket, as ENGINES.md has it: a kind and a number, then what the kind says, all
-/// little-endian.
+/// Messages on the socket, as in ENGINES.md: a kind and a number, then the fields of that kind, all little-endian.
 final class EngineCodec {
 
     static final int VERSION = 1;
@@ -80,7 +79,7 @@ final class EngineCodec {
 
     /// A text: its length in bytes as 32 bits, then UTF-8.
     ///
-    /// @throws IllegalArgumentException for what is no text
+    /// @throws IllegalArgumentException if the bytes are not text
     static String readText(ByteBuffer body) {
         int length = body.getInt();
         require(length >= 0 && length <= body.remaining(), "bytes of a text", length);

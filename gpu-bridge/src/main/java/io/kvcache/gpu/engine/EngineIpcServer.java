@@ -20,7 +20,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 
-/// Where engines of other processes on this machine come for blocks, by a unix socket.
+/// Serves blocks to engines in other processes of this machine, at a unix socket.
 ///
 /// An engine tells of its pool in the memory of the same device, by tokens or descriptors, and then asks
 /// for blocks to be copied to pages of it, or from them, each after an event of its own; the copies are

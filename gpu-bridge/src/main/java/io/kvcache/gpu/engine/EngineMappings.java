@@ -13,8 +13,8 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Set;
 
-/// What an engine has let us have of its device memory and events. It is opened with a driver that knows
-/// nothing else, so whatever an engine says, no copy goes anywhere but there.
+/// Device memory and events that an engine shares with this process. They are opened with a driver of their own,
+/// so a copy for this engine can reach no other memory.
 ///
 /// **Ownership.** All of it is closed together, when nothing is on its way any more.
 ///

@@ -31,7 +31,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// What one engine asks, and what is done about it.
+/// Session of one engine: its requests and their copies.
 ///
 /// **Threads.** One, which also has the driver.
 final class EngineSession {
@@ -260,7 +260,7 @@ final class EngineSession {
                 number, new long[] {chain.length(), cache.match(chain).blocks()});
     }
 
-    /// What is said of blocks that are to be loaded or stored.
+    /// Request to load or store blocks.
     ///
     /// @param pages of each block, each checked
     @SuppressWarnings("ArrayRecordComponent") // as they go on
@@ -276,7 +276,7 @@ final class EngineSession {
             return from + pages.length;
         }
 
-        /// What is left of the time to wait, which is for all blocks together.
+        /// Returns the rest of the timeout, which is for all blocks together.
         long remainingNanos(long since) {
             return Math.max(0, waitNanos - (System.nanoTime() - since));
         }

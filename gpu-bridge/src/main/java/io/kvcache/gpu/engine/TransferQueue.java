@@ -32,8 +32,8 @@ import org.jspecify.annotations.Nullable;
 /// Copies between host slots and an engine's pages: a stream for each direction, and behind each copy an
 /// event. Slots stay pinned until the device has done with them.
 ///
-/// What was copied out of pages becomes findable only when the engine says that all was well: an event of
-/// a process that died counts as reached, whatever its memory holds then.
+/// Stored blocks become visible only after the engine confirms them. The event of a process that died counts as
+/// reached, whatever its memory holds.
 ///
 /// **Threads.** The session's.
 final class TransferQueue {
@@ -58,7 +58,7 @@ final class TransferQueue {
     private boolean prepared;
     private int nextStore;
 
-    /// What the device does, and the room that it has for that, if any.
+    /// A copy in flight, and its staging buffer if it has one.
     private static final class PendingCopy {
         private final DeviceEvent event;
         private @Nullable DeviceStagingBuffer buffer;
@@ -121,8 +121,8 @@ final class TransferQueue {
     }
 
     /// Gets ready for copies of a pool. Small pieces travel by way of staging buffers, where a kernel moves them.
-    /// That takes memory of the device and code there, so both come with the first pool that has small pieces.
-    /// It also takes registered host memory.
+    /// Buffers and kernels take device memory, so both come with the first pool that has small pieces. It also
+    /// takes registered host memory.
     ///
     /// @throws DeviceException when the device is of no use
     void prepare(PagedLayout layout) {
@@ -249,7 +249,7 @@ final class TransferQueue {
     /// Has a store's blocks findable once their bytes are there.
     ///
     /// @param then told how many blocks can be found now, or will be once those before them can
-    /// @throws IllegalArgumentException when there is no such store, or it was said of it before
+    /// @throws IllegalArgumentException when the store does not exist, or was sealed before
     void seal(int store, IntConsumer then) {
         PendingStore wanted = stores.get(store);
         if (wanted == null || wanted.whenSealed != null) {
@@ -288,7 +288,7 @@ final class TransferQueue {
         return sealed;
     }
 
-    /// Whether [#poll] may have something to end soon.
+    /// Returns whether [#poll] may soon have something to finish.
     boolean hasPending() {
         return !loads.isEmpty() || stores.values().stream().anyMatch(store -> store.whenSealed != null);
     }
@@ -354,7 +354,7 @@ final class TransferQueue {
             this.known = known;
         }
 
-        /// Whether a kernel may be better for pieces of this size, as far as is known.
+        /// Returns whether a kernel may be faster for pieces of this size, as far as is known.
         synchronized boolean canStage(long pieceBytes) {
             return known == null || pieceBytes < known.pieceBytes();
         }

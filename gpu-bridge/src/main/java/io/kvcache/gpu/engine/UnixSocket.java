@@ -121,7 +121,7 @@ final class UnixSocket implements AutoCloseable {
                 (int) LibcSockets.callOrThrow("accept4", LibcSockets.ACCEPT, descriptor, 0L, 0L, CLOSE_ON_EXEC));
     }
 
-    /// Whether there is something to receive, or the other end is gone.
+    /// Returns whether there is something to receive, or the peer has closed.
     boolean awaitReadable(int timeoutMillis) throws IOException {
         try (Arena arena = Arena.ofConfined()) {
             MemorySegment poll = arena.allocate(8, 4);
@@ -187,7 +187,7 @@ final class UnixSocket implements AutoCloseable {
         }
     }
 
-    /// What came beside a message: one run of descriptors, at most.
+    /// Returns the descriptors that came with a message: one run at most.
     private static List<Integer> descriptors(MemorySegment control, MemorySegment header) {
         List<Integer> found = new ArrayList<>();
         long filled = header.get(JAVA_LONG, 40);

@@ -40,7 +40,7 @@ public final class GrowableBuffer implements AutoCloseable {
         this.range = range;
     }
 
-    /// Where it begins, whatever its size.
+    /// Returns the start address, which stays the same at any size.
     public DeviceAddress address() {
         return range.address();
     }

@@ -108,7 +108,7 @@ public final class VirtualMemoryPool implements AutoCloseable {
         return !recycled.isEmpty();
     }
 
-    /// Whether a page may be mapped ahead without taking any span's.
+    /// Returns whether a page may be mapped ahead without taking one from a span.
     boolean canMapAhead() {
         return !recycled.isEmpty() || pages < maxPages;
     }

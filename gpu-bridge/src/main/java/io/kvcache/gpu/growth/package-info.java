@@ -1,8 +1,8 @@
-/// Memory that grows where it is: a range of addresses for each sequence, with memory behind as much of
-/// it as the sequence needs, so that an engine's kernels see one array (as in vAttention).
+/// Buffers that grow in place, for an engine in this process (as in vAttention). Each sequence has a range of
+/// addresses, and memory behind as much of it as it needs. An engine's kernels see one array.
 ///
-/// [io.kvcache.gpu.growth.VirtualMemoryPool] has the memory, [io.kvcache.gpu.growth.GrowableBuffer] is one
-/// sequence's.
+/// A [io.kvcache.gpu.growth.VirtualMemoryPool] owns the memory; a [io.kvcache.gpu.growth.GrowableBuffer] belongs to
+/// one sequence.
 ///
 /// May import `io.kvcache.gpu.driver`.
 @NullMarked

@@ -237,7 +237,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
         signalAll();
     }
 
-    /// Whether streams have to drop what they have. Any thread.
+    /// Returns whether streams must drop their work. Any thread.
     boolean isStopped() {
         return closed || failure != null;
     }

@@ -17,7 +17,7 @@ import java.util.TreeMap;
 /// the CPU crashes here as on a GPU. Owned by the driver's thread.
 final class FakeDeviceMemory {
 
-    /// Where a processor of today has no user memory: bit 60 set.
+    /// Start of addresses at which current processors have no user memory: bit 60 set.
     private static final long BASE_ADDRESS = 1L << 60;
 
     private static final long GAP = 1L << 20;

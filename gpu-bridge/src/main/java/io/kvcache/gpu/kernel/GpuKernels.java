@@ -34,7 +34,7 @@ public final class GpuKernels implements AutoCloseable {
     /// As [io.kvcache.core.memory.ChunkedCrc] cuts a block.
     static final int CRC_CHUNK_BYTES = 64 << 10;
 
-    /// What [#copyPieces] moves at a time.
+    /// Unit of [#copyPieces].
     static final int UNIT_BYTES = 16;
 
     private final DeviceProgram program;

@@ -112,7 +112,7 @@ public final class QuantizationKernels {
     /// @param pieces of the block
     public record QuantizedBlock(QuantizationFormat quantizationFormat, int group, int pieceValues, int pieces) {
 
-        /// What blocks and their scales begin at a multiple of.
+        /// Alignment of blocks and of their scales.
         static final int ALIGNMENT = 16;
 
         /// Checks that groups do not cross pieces.

@@ -1,5 +1,5 @@
-/// What the bridge has a device compute: [io.kvcache.gpu.kernel.GpuKernels], over PTX text that is made of
-/// `src/main/cuda/kernels.cu` and checked in, so that a user needs nothing but the driver.
+/// Code that runs on the device: [io.kvcache.gpu.kernel.GpuKernels] loads PTX text. It is compiled from
+/// `src/main/cuda/kernels.cu` and checked in, so that users need only the driver.
 ///
 /// May import `io.kvcache.gpu.driver`.
 @NullMarked

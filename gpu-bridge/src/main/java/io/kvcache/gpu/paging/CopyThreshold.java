@@ -13,9 +13,9 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.IntPredicate;
 import java.util.function.LongSupplier;
 
-/// From which size on pieces within a device travel by its copy engine, and below which by a kernel.
+/// Size from which the copy engine moves pieces within a device; a kernel moves smaller ones.
 ///
-/// Where that is differs from GPU to GPU (from 8 to 28 KiB as published), so it is measured at the start.
+/// The threshold differs from GPU to GPU (from 8 to 28 KiB as published), so it is measured at the start.
 ///
 /// @param pieceBytes the smallest piece that is copied; 0 copies all
 public record CopyThreshold(int pieceBytes) {
@@ -29,7 +29,7 @@ public record CopyThreshold(int pieceBytes) {
     static final int MIN_PIECE_BYTES = 4 << 10;
     static final int MAX_PIECE_BYTES = 64 << 10;
 
-    /// What is found when copies are never as fast.
+    /// Result when copies are never as fast.
     static final int MAX_THRESHOLD_BYTES = 2 * MAX_PIECE_BYTES;
 
     static final int MEASURED_PIECES = 128;

@@ -8,12 +8,12 @@ import java.util.List;
 import java.util.Objects;
 import java.util.stream.IntStream;
 
-/// Where an engine's pool has the KV of a page: of `pageTokens` consecutive tokens of one sequence.
+/// Layout of an engine's pool. A page has the KV of `pageTokens` consecutive tokens of one sequence.
 ///
-/// A *piece* is what a page has of one layer and one side: the keys, the values, or the latent where the
-/// engine has one in place of both (MLA). What is within a piece, as `[token][kvHead][dim]`, is the
-/// engine's affair: it goes into a block and comes out again as it is. Piece `(layer, side, page)` begins
-/// at `layers[layer] + side · sideStride + page · pageStride`.
+/// A *piece* is the part of a page for one layer and one side. A side is the keys, the values, or the latent if
+/// the engine has one in place of both (MLA). The order within a piece, such as `[token][kvHead][dim]`, is up to
+/// the engine: its bytes go into a block and come out again unchanged. Piece `(layer, side, page)` begins at
+/// `layers[layer] + side · sideStride + page · pageStride`.
 ///
 /// A *block* has the pieces of `pagesPerBlock` pages in the order `[layer][side][page][pieceBytes]`, so
 /// that the share of a layer is one run.
@@ -114,14 +114,14 @@ public record PagedLayout(
         return (long) sides * pagesPerBlock * pieceBytes;
     }
 
-    /// Where a block has a piece.
+    /// Returns the offset of a piece in a block.
     ///
     /// @param ordinal of the page within the block, `0 <= ordinal < pagesPerBlock`
     public long offsetInBlock(int layer, int side, int ordinal) {
         return ((long) (layer * sides + side) * pagesPerBlock + ordinal) * pieceBytes;
     }
 
-    /// Where the pool has a piece.
+    /// Returns the address of a piece in the pool.
     ///
     /// @throws IndexOutOfBoundsException for a page that the pool does not have
     public DeviceAddress pieceAddress(int layer, int side, int page) {
@@ -130,7 +130,7 @@ public record PagedLayout(
         return layers.get(layer).address().plus(side * sideStride + page * pageStride);
     }
 
-    /// Whether every piece begins and ends at a multiple of so many bytes.
+    /// Returns whether every piece begins and ends at a multiple of this unit.
     boolean isAlignedTo(int unitBytes) {
         long all = pieceBytes | (pages == 1 ? 0 : pageStride) | (sides == 1 ? 0 : sideStride);
         for (DeviceSpan layer : layers) {

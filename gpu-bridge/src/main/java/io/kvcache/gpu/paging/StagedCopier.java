@@ -45,7 +45,7 @@ public final class StagedCopier implements AutoCloseable {
     private static final int PAGE = 4096;
     private static final int MEASURED_BLOCK_PAGES = 32;
 
-    /// Of one work: 64 MiB in pieces of 4 KiB.
+    /// Most pieces of one copy: 64 MiB in pieces of 4 KiB.
     static final int MAX_PIECES = 16 << 10;
 
     private static final long LIST_BYTES = 2L * Long.BYTES * MAX_PIECES;
@@ -163,7 +163,7 @@ public final class StagedCopier implements AutoCloseable {
         return threshold;
     }
 
-    /// Whether pieces of a pool may ever go this way: they have to be small, and lie at multiples of 16.
+    /// Returns whether pieces of a pool can be staged: they must be small, and begin at multiples of 16.
     public static boolean supports(PagedLayout layout) {
         return layout.pieceBytes() < CopyThreshold.MAX_THRESHOLD_BYTES && layout.isAlignedTo(UNIT_BYTES);
     }

@@ -26,7 +26,7 @@ final class ChecksumScrubber {
     /// Blocks in one go.
     private static final int MAX_BLOCKS = 64;
 
-    /// Few of an engine's processors: there is no hurry.
+    /// Takes few of the processors that the engine needs, as a scrub may take its time.
     private static final int THREAD_GROUPS = 32;
 
     private final DeviceDriver driver;
@@ -43,7 +43,7 @@ final class ChecksumScrubber {
     /// @param blocks pins what is to be looked at, once
     private record ScrubRequest(Supplier<DeviceBlockTable> blocks, CompletableFuture<DeviceBlockTable> result) {}
 
-    /// What is taken of the device.
+    /// Resources of the device.
     ///
     /// @param sums of one block each, `sumBytes` apart
     /// @param read where they come to
@@ -106,7 +106,7 @@ final class ChecksumScrubber {
         return 1;
     }
 
-    /// What the device refuses goes to the caller, as of a device that runs no code; the tier serves on.
+    /// Passes a failure of the device to the caller, such as that it runs no code. The tier goes on.
     private void tryBegin(DeviceBlockTable blocks, ScrubRequest by) {
         try {
             begin(blocks);
@@ -245,7 +245,7 @@ final class ChecksumScrubber {
         }
     }
 
-    /// Whether the device is at nothing of it.
+    /// Returns whether the device has no work of it.
     boolean isIdle() {
         ScrubResources present = resources;
         return present == null || present.stream.isIdle();

@@ -55,7 +55,7 @@ final class CopyQueue {
         }
     }
 
-    /// Where the next pieces go; [#onComplete] says what is to come of them.
+    /// Returns the batch for the next pieces; [#onComplete] sets what happens afterwards.
     CopyBatch batch() {
         return batch;
     }
@@ -107,12 +107,12 @@ final class CopyQueue {
         batch.clear();
     }
 
-    /// Whether something is on its way, or gathers.
+    /// Returns whether copies are in flight, or gather in the batch.
     boolean isBusy() {
         return !inFlight.isEmpty() || !callbacks.isEmpty();
     }
 
-    /// Whether the device is at nothing of it.
+    /// Returns whether the device has no work of it.
     boolean isIdle() {
         return stream.isIdle();
     }

@@ -148,8 +148,7 @@ public final class CudaTier implements TierSource {
         return whole.open(listener, slots);
     }
 
-    /// What is opened by itself: all of it, or one of several parts, each with a thread and a driver of its
-    /// own.
+    /// The whole tier, or one of several parts. Each has a thread and a driver of its own.
     private static final class Partition implements TierSource {
 
         private final String name;

@@ -72,7 +72,7 @@ public final class DeviceBlockTable implements AutoCloseable {
         return firstBlock + blocks();
     }
 
-    /// Where block `index` of the chain lies: its bytes as they were put, one after the other.
+    /// Returns the memory of block `index` of the chain: its bytes as they were put, one after the other.
     ///
     /// @throws IndexOutOfBoundsException when the table does not have it
     /// @throws IllegalStateException when the table is closed

@@ -13,7 +13,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import org.jspecify.annotations.Nullable;
 
-/// Which blocks are on the device, by their keys.
+/// Blocks on the device, by their keys.
 ///
 /// **Threads.** Changed by the tier's, read by all.
 final class DeviceIndex {
@@ -43,7 +43,7 @@ final class DeviceIndex {
         return entries.remove(key(entry), entry);
     }
 
-    /// Whether an entry is the one that counts. Any thread.
+    /// Returns whether an entry is the current one of its block. Any thread.
     boolean contains(DeviceEntry entry) {
         return entry.equals(entries.get(key(entry)));
     }

@@ -26,7 +26,7 @@ final class DeviceReclaimer {
     private final CopyQueue copyQueue;
     private final TierListener listener;
     private final long maxKeptBytes;
-    /// Of the region that leaves, what engines found there, and are to find where it is moved to.
+    /// Entries of the region that is being reclaimed that were in the index. Those that are moved return to it.
     private final Set<DeviceEntry> candidates = new HashSet<>();
 
     private @Nullable DeviceRegion leaving;
@@ -126,7 +126,7 @@ final class DeviceReclaimer {
         return keptBytes;
     }
 
-    /// What lies in a region, and what of it is kept.
+    /// Blocks of a region, and which of them are kept.
     private final class DeviceRegionCandidates implements ReclaimCandidates {
 
         private final List<DeviceEntry> entries;

@@ -14,7 +14,7 @@ import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
-/// Which region is written to, which are full, and which are free.
+/// Regions of the device: the one that is written to, the full ones, and the free ones.
 ///
 /// Owned by the tier's thread.
 final class DeviceRegions {
@@ -81,7 +81,7 @@ final class DeviceRegions {
         return null;
     }
 
-    /// What lay there is gone, though the memory is not free yet.
+    /// Forgets the blocks of a region, though its memory is not free yet.
     void forget(DeviceRegion region) {
         bySequence.remove(region.sequence());
     }
@@ -216,7 +216,7 @@ final class DeviceRegions {
             return sequence << OFFSET_BITS | offset / DeviceGeometry.PAGE;
         }
 
-        /// Whether a burial means it.
+        /// Returns whether a tombstone covers it.
         boolean isCoveredBy(Tombstone burial) {
             return burial.isNamespace()
                     ? burial.namespaceId() == block.namespaceId()

@@ -125,7 +125,7 @@ public final class DeviceTier implements Tier {
         return answer;
     }
 
-    /// Where its blocks are. Any thread.
+    /// Returns the index of its blocks. Any thread.
     DeviceIndex index() {
         return index;
     }

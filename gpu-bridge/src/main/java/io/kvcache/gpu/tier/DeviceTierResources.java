@@ -11,10 +11,10 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// What a tier has of its device: memory, three lanes, and the registration of the store's slots.
+/// A tier's resources on its device: memory, three lanes, and the registration of the store's slots.
 ///
-/// Onboard and offload have a lane each, so that both copy engines of a device run; what a reclaim keeps
-/// has the third.
+/// Onboarding and offloading have a lane each, so that both copy engines of a device run. Reclaim copies blocks
+/// that it keeps by the third.
 final class DeviceTierResources {
 
     private static final Logger LOG = System.getLogger(DeviceTierResources.class.getName());
@@ -101,7 +101,7 @@ final class DeviceTierResources {
         return uploads.isBusy() || downloads.isBusy() || internalCopies.isBusy();
     }
 
-    /// Whether the device does nothing of ours any more.
+    /// Returns whether the device has no more work of this tier.
     boolean isIdle() {
         return uploads.isIdle() && downloads.isIdle() && internalCopies.isIdle();
     }

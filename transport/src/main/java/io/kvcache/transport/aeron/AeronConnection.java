@@ -36,10 +36,10 @@ import org.jspecify.annotations.Nullable;
 /// for room, which [#stalledNanos] tells.
 final class AeronConnection implements FrameConnection {
 
-    /// What of a payload came with its header is copied: little, and most messages fit.
+    /// Most messages fit. Payload bytes that arrive with their header are copied, so the buffer is small.
     private static final int BUFFER_BYTES = 8 << 10;
 
-    /// Of 64 KiB and less, after which the pumping thread looks up.
+    /// Fragments, each of 64 KiB at most, that a poll handles before the pumping thread looks at other things.
     private static final int FRAGMENTS = 16;
 
     private static final System.Logger LOG = System.getLogger(AeronConnection.class.getName());
@@ -281,7 +281,7 @@ final class AeronConnection implements FrameConnection {
             return out;
         }
 
-        /// Whether they may be used until [#exit].
+        /// Returns whether the caller may use them until [#exit].
         boolean enter() {
             int now = users.get();
             while (now > 0) {

@@ -31,7 +31,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 public final class AeronConnector implements Connector {
 
-    /// What its addresses begin with.
+    /// Prefix of addresses.
     public static final String SCHEME = "aeron:";
 
     private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
@@ -110,13 +110,13 @@ public final class AeronConnector implements Connector {
             ExclusivePublication publication =
                     aeron.addExclusivePublication(address.channel(address.endpoint()), ConnectMessage.STREAM);
             out = publication;
-            await(publication::isConnected, "nobody serves a cache");
+            await(publication::isConnected, "no server replied");
             int port = address.isIpc() ? 0 : port(subscription);
             BufferClaim claim = new BufferClaim();
-            await(() -> publication.tryClaim(ConnectMessage.BYTES, claim) > 0, "the server takes no bytes");
+            await(() -> publication.tryClaim(ConnectMessage.BYTES, claim) > 0, "the server took no bytes");
             new ConnectMessage(stream, port).write(claim.buffer(), claim.offset());
             claim.commit();
-            await(() -> subscription.imageCount() > 0, "the server does not answer");
+            await(() -> subscription.imageCount() > 0, "the server did not connect back");
             StreamPair streamPair = new StreamPair(media, subscription.imageAtIndex(0), publication, subscription);
             FrameConnection frameConnection =
                     new AeronConnection(streamPair, address.dedicated(), frameSink -> handler);
@@ -183,7 +183,7 @@ public final class AeronConnector implements Connector {
     /// @param port that it listens at, 1 to 65,535; 0 for IPC
     record ConnectMessage(int stream, int port) {
 
-        /// Where clients begin.
+        /// Stream on which clients connect.
         static final int STREAM = 7420;
 
         static final int BYTES = 16;

@@ -60,7 +60,7 @@ public final class AeronEndpoint implements AutoCloseable {
     private final EndpointConnections lines;
     private final AtomicInteger arriving = new AtomicInteger();
 
-    /// What it listens by; null between one that has ended and the next.
+    /// Driver to listen with; null between the end of one and the start of the next.
     private volatile @Nullable AeronDriver media;
 
     private AeronEndpoint(AeronAddress address, Endpoint endpoint, EndpointOptions options, AeronDriver media)
@@ -162,12 +162,12 @@ public final class AeronEndpoint implements AutoCloseable {
         return endpoint;
     }
 
-    /// What clients connect to.
+    /// Returns the address for clients.
     public String address() {
         return clients;
     }
 
-    /// What it serves and has served.
+    /// Returns counters and what is open now.
     public EndpointStats stats() {
         return endpoint.stats();
     }
@@ -248,7 +248,7 @@ public final class AeronEndpoint implements AutoCloseable {
         endpoint.drain();
     }
 
-    /// Whether all that had begun has ended; to be asked again and again after [#drain].
+    /// Returns whether all work that had begun has ended. Poll it after [#drain].
     public boolean isDrained() {
         return lines.isDrained();
     }

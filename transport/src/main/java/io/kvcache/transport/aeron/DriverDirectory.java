@@ -24,10 +24,10 @@ final class DriverDirectory implements AutoCloseable {
     private static final String DRIVER = "driver";
     private static final String LOCK = "lock";
 
-    /// Of folders whose names are not known to others.
+    /// Prefix of folders with random names.
     private static final String PREFIX = "kvcache-aeron-of-";
 
-    /// What this process has. Closing any channel of a file gives up the process's lock, so such a file
+    /// Folders that this process holds. Closing any channel of a file gives up the process's lock, so such a file
     /// may not be opened a second time.
     private static final Set<Path> TAKEN = ConcurrentHashMap.newKeySet();
 
@@ -117,7 +117,7 @@ final class DriverDirectory implements AutoCloseable {
                         .equals(PRIVATE)
                 && owner(folder).equals(owner(Path.of("/proc/self")));
         if (!good) {
-            throw new IOException(folder + " is no folder of mode 0700 of this user; remove it or name another");
+            throw new IOException(folder + " must be a directory of mode 0700 that belongs to this user; remove it or name another");
         }
     }
 
@@ -140,8 +140,8 @@ final class DriverDirectory implements AutoCloseable {
         }
     }
 
-    /// What the driver had is gone by now. A folder with a name stays, and its lock's file, so that no process
-    /// locks a file that is being removed.
+    /// Runs after the driver has ended. A folder with a name stays, and its lock's file, so that no process locks
+    /// a file that is being removed.
     @Override
     @SuppressWarnings("try") // held until all is gone
     public void close() throws IOException {

@@ -38,7 +38,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     private final @Nullable SharedStore store;
     private final @Nullable UcxReader fabric;
 
-    /// What the reply opens a table for; null if there is a table already.
+    /// Query whose reply opens the table; null if the table exists already.
     private final @Nullable BlockQuery query;
 
     private @Nullable RemoteBlockTable table;
@@ -51,17 +51,17 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
     private @Nullable PayloadSink payloadSink;
 
-    /// Of the block that is on its way, with its checksum.
+    /// Buffer of the block that is arriving; its checksum follows.
     private ReceiveBuffers.@Nullable PooledBuffer buffer;
 
     private int checksum;
 
     private final List<SlotLocation> locations;
 
-    /// Where a block lies in the server's slots, and the checksum it has there.
+    /// Offset of a block in the server's slots, and its checksum.
     private record SlotLocation(long offset, int checksum) {}
 
-    /// What a caller wants of a chain.
+    /// Part of a chain that a caller wants.
     ///
     /// @param from first block wanted
     record BlockQuery(BlockChain chain, int from) {
@@ -325,7 +325,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         return good;
     }
 
-    /// Whether the server has kept the blocks in their places until now.
+    /// Returns whether the server has kept the blocks in their places until now.
     private boolean isLeaseHeld(RemoteBlockTable of, long untilNanos) {
         try {
             BodyWriter body = new BodyWriter().i64(of.lease()).i32(0).i32(0);

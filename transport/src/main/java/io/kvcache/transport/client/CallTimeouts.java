@@ -35,7 +35,7 @@ final class CallTimeouts {
         deadlines.remove(connection);
     }
 
-    /// Whether a thread waits.
+    /// Returns whether a call is waiting.
     boolean hasPending() {
         return !deadlines.isEmpty();
     }

@@ -10,14 +10,13 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/// What chains the server has been told over one connection. A chain that begins as one of them does is
-/// told by what is new: one that grows costs its new blocks, one that forks what comes after the fork.
+/// Chains that this connection has sent to the server. A chain that shares a prefix with one of them is sent
+/// without it: a longer chain costs its new blocks, a fork the blocks after the fork.
 ///
-/// Telling has no answer: that the server has not taken a chain, or has given it up since, is heard
-/// when it refuses what is asked about it. Then nothing that was told is [relied on][#invalidate] any
-/// more.
+/// A definition has no reply. The server rejects the next request about a chain that it did not take, or has
+/// dropped since. The client then [relies][#invalidate] on none of its earlier definitions.
 ///
-/// Not safe for several threads, but for [#invalidate].
+/// Not thread-safe, except for [#invalidate].
 final class ChainDictionary {
 
     private static final int SLOTS = 16;

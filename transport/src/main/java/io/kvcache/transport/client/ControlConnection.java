@@ -54,7 +54,7 @@ final class ControlConnection implements FrameHandler {
         }
     }
 
-    /// What to ask for, and how to read the answer.
+    /// A request, and the parser of its reply.
     record CallRequest<T>(MessageType type, BodyWriter body, ReplyParser<T> parser, long timeoutNanos) {}
 
     /// @param progress hears news, on the reading thread
@@ -193,7 +193,7 @@ final class ControlConnection implements FrameHandler {
 
     @Override
     public PayloadSink onPayload(FrameHeader header, BodyReader body) throws ProtocolException {
-        throw new ProtocolException("a payload of type " + header.type() + " that nobody asked for; allowed: none");
+        throw new ProtocolException("an unrequested payload of type " + header.type() + "; allowed: none");
     }
 
     @Override

@@ -45,7 +45,7 @@ final class DataConnection implements FrameHandler {
             throw new ProtocolException("a payload of type " + header.type() + "; allowed: none");
         }
 
-        /// Whether all has come.
+        /// Returns whether the reply is complete.
         boolean isComplete();
     }
 
@@ -59,7 +59,7 @@ final class DataConnection implements FrameHandler {
             this.parser = parser;
         }
 
-        /// What the answer says; only after a call that has returned.
+        /// Returns the parsed reply. Only after the call has returned.
         T value() {
             return Objects.requireNonNull(value);
         }

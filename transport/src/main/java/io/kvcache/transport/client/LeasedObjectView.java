@@ -27,7 +27,7 @@ final class LeasedObjectView implements ObjectView {
     private final SegmentLifetime scope;
     private final AtomicBoolean closed = new AtomicBoolean();
 
-    /// What the view owns.
+    /// Memory that the view owns.
     ///
     /// @param pieces of the object, in order
     /// @param buffer that has them, or null when the server's memory has
@@ -169,7 +169,7 @@ final class LeasedObjectView implements ObjectView {
         }
     }
 
-    /// Where an object lies in the server's memory, as it was told.
+    /// Place of an object in the server's memory, as the server reported it.
     ///
     /// @param extents in order, of the slots
     record ObjectExtents(int checksum, long handle, List<Extent> extents) {

@@ -24,7 +24,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
     private ReceiveBuffers.@Nullable PooledBuffer buffer;
     private @Nullable ObjectView view;
 
-    /// What the server has found.
+    /// Reply of the server to a look-up.
     ///
     /// @param lease 0 when it is not here
     /// @param sent whether its bytes follow
@@ -43,7 +43,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
         }
     }
 
-    /// What a caller wants.
+    /// Object that a caller wants.
     ///
     /// @param untilNanos when he waits no longer
     @SuppressWarnings("ArrayRecordComponent") // never compared

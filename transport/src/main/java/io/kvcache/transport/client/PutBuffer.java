@@ -4,7 +4,7 @@ import io.kvcache.transport.shm.StagingMemory;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagedRange;
 import java.lang.foreign.MemorySegment;
 
-/// Where bytes lie on this side before they are put.
+/// Memory of the client for bytes that it will put.
 ///
 /// **Ownership.** The caller that takes one frees it, once, and must not touch it afterwards.
 sealed interface PutBuffer permits ReceiveBuffers.PooledBuffer, PutBuffer.StagedBuffer {
@@ -23,7 +23,7 @@ sealed interface PutBuffer permits ReceiveBuffers.PooledBuffer, PutBuffer.Staged
             return allocation.segment(bytes);
         }
 
-        /// What is said of bytes that lie there.
+        /// Describes bytes in this buffer to the server.
         StagedRange toRange(long bytes, int checksum) {
             return new StagedRange(allocation.offset(), bytes, checksum);
         }

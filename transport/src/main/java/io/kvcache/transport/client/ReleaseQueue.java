@@ -33,7 +33,7 @@ final class ReleaseQueue {
         return taken;
     }
 
-    /// What was taken may not have been heard; hearing it twice does no harm.
+    /// Queues leases again that the server may not have received. Releasing one twice does no harm.
     void requeue(Collection<Long> leases) {
         pending.addAll(leases);
     }

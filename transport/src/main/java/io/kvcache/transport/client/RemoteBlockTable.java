@@ -34,7 +34,7 @@ final class RemoteBlockTable implements BlockTable {
     private boolean ended;
     private boolean closed;
 
-    /// Which blocks a table is of.
+    /// Blocks of a table.
     ///
     /// @param lease of the server, or 0
     /// @param first block of the chain
@@ -52,7 +52,7 @@ final class RemoteBlockTable implements BlockTable {
         /// The checksum that it was sealed with.
         int checksum();
 
-        /// Whether the segment has shown this block until now, and not another one.
+        /// Returns whether the segment has shown this block until now, and not another one.
         boolean isValid();
 
         /// This side does not read it any more.

@@ -338,7 +338,7 @@ public final class RemoteKvCache implements KvCache {
                         timeoutNanos));
     }
 
-    /// What the server's store holds and has done; of its namespaces those that were registered here.
+    /// Returns the statistics of the server's store, with those namespaces that this client registered.
     ///
     /// @throws UncheckedIOException when the server did not answer
     @Override
@@ -351,7 +351,7 @@ public final class RemoteKvCache implements KvCache {
                 NO_WAIT_NANOS));
     }
 
-    /// What this side holds and has done.
+    /// Returns the statistics of this client.
     public RemoteStats remoteStats() {
         requireOpen();
         return RemoteStats.of(client);

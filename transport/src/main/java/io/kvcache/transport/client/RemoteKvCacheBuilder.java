@@ -284,7 +284,7 @@ public final class RemoteKvCacheBuilder {
                     hostPort.plainConnector(), shm ? SharedMemoryMode.REQUIRED : SharedMemoryMode.AUTO, null);
         }
 
-        /// Whether it goes behind TLS.
+        /// Returns whether the connection uses TLS.
         boolean isEncrypted() {
             return choice instanceof ConnectorChoice.Tls;
         }

@@ -85,7 +85,7 @@ final class RemoteReads {
         }
     }
 
-    /// What is resident, all of it here.
+    /// Acquires the resident blocks; all of them are here on return.
     BlockTable acquireResident(BlockChain chain, int from) {
         BlockReceiver.BlockQuery query = new BlockReceiver.BlockQuery(chain, from);
         Optional<BlockTable> table = client.callOrDefault(
@@ -93,7 +93,7 @@ final class RemoteReads {
         return table.orElseGet(() -> client.emptyTable(from));
     }
 
-    /// What is resident and what arrives in time; on its way here.
+    /// Acquires the resident blocks and those that become resident in time. They arrive after the return.
     BlockTable acquireLoading(BlockChain chain, int from, long timeoutNanos) {
         Optional<BlockTable> table = client.callOrDefault(
                 Optional.empty(), session -> Optional.of(begin(session, chain, from, timeoutNanos)));
@@ -160,7 +160,7 @@ final class RemoteReads {
         return openView(session, query, found);
     }
 
-    /// What was found: in place, or brought here.
+    /// Opens a view of the object in the server's memory, or of a copy.
     private @Nullable ObjectView openView(
             RemoteSession session, ObjectReceiver.ObjectQuery query, ObjectReceiver.FoundObject found)
             throws RpcException {

@@ -43,7 +43,7 @@ final class RemoteSession {
     private final OneSidedCounters counters;
     private final long previousSessions;
     private final String route;
-    /// What the server can do.
+    /// Capabilities of the server.
     private final Challenge challenge;
 
     private final ControlConnection control;
@@ -182,7 +182,7 @@ final class RemoteSession {
         }
     }
 
-    /// What reads the server's memory over a fabric, if there is such and it has not failed.
+    /// Returns the reader of the server's memory over a fabric, or null if there is none or it has failed.
     @Nullable
     UcxReader fabric() {
         UcxReader reader = fabric.get();
@@ -222,22 +222,22 @@ final class RemoteSession {
         return closed;
     }
 
-    /// Whether the server takes room and bytes in one request.
+    /// Returns whether the server takes a reservation and its bytes in one request.
     boolean supportsPut() {
         return challenge.hasCapability(Challenge.PUTS);
     }
 
-    /// Whether it takes objects so out of memory that it shares.
+    /// Returns whether the server takes an object from staging memory in one request.
     boolean supportsStagedObjectPut() {
         return challenge.hasCapability(Challenge.STAGED_OBJECTS);
     }
 
-    /// Whether the server takes a hint.
+    /// Returns whether the server takes a hint.
     boolean supportsHint(Hint hint) {
         return challenge.hasCapability(Challenge.HINTS) || !HintCodec.requiresHintsCapability(hint);
     }
 
-    /// Whether the server takes hints about objects.
+    /// Returns whether the server takes hints about objects.
     boolean supportsObjectHints() {
         return challenge.hasCapability(Challenge.OBJECT_HINTS);
     }
@@ -266,7 +266,7 @@ final class RemoteSession {
         }
     }
 
-    /// What a namespace is called in this session, and in the records of a server that shares its memory.
+    /// Number of a namespace in this session, and in the records of a server that shares its memory.
     private record RegisteredNumbers(int number, int recordNumber) {
 
         static RegisteredNumbers read(BodyReader reply) throws ProtocolException {
@@ -283,7 +283,7 @@ final class RemoteSession {
         return recordNumbers.get(namespace);
     }
 
-    /// Whether a refusal will be the same for as long as the session lasts.
+    /// Returns whether a refusal holds for the rest of the session.
     private static boolean isPermanent(Status refusal) {
         return switch (refusal) {
             case UNSUPPORTED, INVALID, UNAUTHORIZED, FORBIDDEN -> true;

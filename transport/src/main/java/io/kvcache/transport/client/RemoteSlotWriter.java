@@ -37,7 +37,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
     private int checksum;
     private long writtenBytes;
 
-    /// What is written.
+    /// Block or object to write.
     ///
     /// @param name in error messages
     /// @param trailer bytes that the checksum covers after those of the block or object
@@ -56,7 +56,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         }
     }
 
-    /// What the server answers to a reservation.
+    /// Reply to a reservation.
     ///
     /// @param reservation if there is one
     private record ReserveReply(PutOutcome outcome, long reservation) {

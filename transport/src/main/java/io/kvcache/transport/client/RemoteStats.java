@@ -3,7 +3,7 @@ package io.kvcache.transport.client;
 import io.kvcache.transport.shm.SharedStore.OneSidedCounters;
 import java.util.concurrent.atomic.LongAdder;
 
-/// What the client's side of a remote cache has done, and what it holds.
+/// Statistics of a client: what it has done and what it holds.
 ///
 /// @param connected whether there is a session now
 /// @param sessions begun, the first included

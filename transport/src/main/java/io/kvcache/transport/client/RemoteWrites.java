@@ -68,7 +68,7 @@ final class RemoteWrites {
         return new PutSummary(stored, present, last);
     }
 
-    /// Whether an answer was waited for in vain since a moment, and no more time is left to try otherwise.
+    /// Returns whether a call that began at a moment timed out, and no time is left for another way.
     private boolean isTimedOut(long begunNanos, long leftNanos) {
         return System.nanoTime() - begunNanos >= client.options().totalTimeoutNanos(leftNanos);
     }
@@ -161,7 +161,7 @@ final class RemoteWrites {
         return reply;
     }
 
-    /// What an object is called.
+    /// Name of an object.
     @SuppressWarnings("ArrayRecordComponent") // never compared
     private record NamedObject(Namespace namespace, byte[] key) {
 
@@ -245,7 +245,7 @@ final class RemoteWrites {
             blockBytes = chain.namespace().parts().getFirst().bytes();
         }
 
-        /// What the server says of one PUT.
+        /// Reply to one PUT.
         ///
         /// @param sealed null when there was no room to fill
         record PutReply(PutOutcome outcome, @Nullable SealOutcome sealed) {
@@ -368,7 +368,7 @@ final class RemoteWrites {
             return told.prependTo(frame);
         }
 
-        /// What was sent last is not needed any more.
+        /// Releases the buffer that was sent last.
         private void releaseSendBuffer() {
             if (sending != null) {
                 sending.close();
@@ -425,7 +425,7 @@ final class RemoteWrites {
             return storedCount + presentCount;
         }
 
-        /// Of the last block that was accepted.
+        /// Returns the outcome of the last block that was accepted.
         PutOutcome lastOutcome() {
             return lastOutcome;
         }

@@ -15,8 +15,8 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
 
-/// What reads, writes, tables, views and writers of one remote cache share: how they ask the server, their memory
-/// and their counters.
+/// Shared by all reads, writes, tables, views and writers of one remote cache: requests to the server, memory and
+/// counters.
 ///
 /// @param openHandles tables, views and writers
 /// @param fetchExecutor reads what arrives later
@@ -158,17 +158,17 @@ record RpcClient(
             return new RpcException(false, Status.FAILED, why, false);
         }
 
-        /// Whether what was told of the chain is not there, or may not be, as the server does not say.
+        /// Returns whether the server may lack the chain that the request refers to.
         boolean mayConcernChain() {
             return mayConcernChain;
         }
 
-        /// Whether the server refused; else it was not heard.
+        /// Returns whether the server replied with a refusal; else there was no reply.
         boolean hasReply() {
             return hasReply;
         }
 
-        /// Whether the server had no room for it, which may be otherwise the next time.
+        /// Returns whether the server had no room. A retry may succeed.
         boolean isBusy() {
             return hasReply && status == Status.BUSY;
         }

@@ -49,7 +49,7 @@ final class ServerList {
                 throws IOException, RpcException;
     }
 
-    /// What a session begins with.
+    /// State that a new session starts from.
     ///
     /// @param registered namespaces that it is to know
     /// @param previousSessions sessions of this cache before it

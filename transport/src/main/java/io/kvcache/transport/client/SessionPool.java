@@ -165,7 +165,7 @@ final class SessionPool implements AutoCloseable {
     RemoteSession currentSession() throws RpcException {
         RemoteSession session = current;
         if (session == null || session.isClosed()) {
-            throw RpcException.noReply("there is no connection to " + server());
+            throw RpcException.noReply("not connected to " + server());
         }
         return session;
     }

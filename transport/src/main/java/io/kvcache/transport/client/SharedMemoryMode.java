@@ -1,6 +1,6 @@
 package io.kvcache.transport.client;
 
-/// Whether a remote cache reads the memory of a server on its own host.
+/// Use of shared memory with a server on the same host.
 public enum SharedMemoryMode {
     /// If the server is on this host, shares its memory and allows it. Otherwise all blocks are sent.
     AUTO,

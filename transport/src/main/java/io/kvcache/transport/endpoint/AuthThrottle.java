@@ -53,7 +53,7 @@ final class AuthThrottle {
         return locks[Math.floorMod(address.hashCode(), locks.length)];
     }
 
-    /// Whether a proof from a place is not to be looked at; counts it then.
+    /// Returns whether a proof from this address is rejected without a check, and counts it then.
     ///
     /// @param endpointAuth of this moment
     @SuppressWarnings("ReferenceEquality") // secrets that were read again are others, whatever they are

@@ -235,8 +235,8 @@ final class ChainCache {
         }
     }
 
-    /// What requests that wait keep of the chains of one connection, which may tell its slots anew
-    /// meanwhile. A chain counts once, however many wait with it.
+    /// Chains that waiting requests of one connection keep alive, as the connection may define its slots anew
+    /// meanwhile. A chain counts once, however many requests wait with it.
     ///
     /// **Threads.** Any. Its lock comes before that of the share.
     static final class ChainRetention {

@@ -154,7 +154,7 @@ final class ClientSession {
         return namespace;
     }
 
-    /// Whether the client may see everything in this memory.
+    /// Returns whether the client may see everything in this memory.
     boolean mayMap(SharedMemory memory) {
         String only = onlyTenant();
         return only == null || memory.mayBeMappedBy(only);
@@ -164,7 +164,7 @@ final class ClientSession {
         lastActivityNanos = nowNanos;
     }
 
-    /// Whether the client was not heard of for as long as its leases last.
+    /// Returns whether the client was silent for longer than its leases last.
     boolean isExpired(long nowNanos) {
         return nowNanos - lastActivityNanos > leaseNanos;
     }
@@ -183,8 +183,7 @@ final class ClientSession {
         return closed.get();
     }
 
-    /// Whether the client has begun what it will end by itself: a put, or a get whose blocks are not all
-    /// there.
+    /// Returns whether the client has unfinished work: a put, or a get whose blocks are still arriving.
     boolean hasWorkInProgress() {
         return reservations.size() > 0 || leases.anyMatch(Lease::isLoading);
     }
@@ -258,13 +257,13 @@ final class ClientSession {
         private volatile @Nullable StagingArea area;
         private boolean closed;
 
-        /// What there is, or null.
+        /// Returns the area, or null if there is none.
         @Nullable
         StagingArea area() {
             return area;
         }
 
-        /// What there is, or is made now.
+        /// Returns the area, and creates it if there is none.
         synchronized StagingArea areaOrCreate(Supplier<StagingArea> make) throws RequestException {
             if (closed) {
                 throw new RequestException(Status.GONE, "the session is over");
@@ -287,8 +286,8 @@ final class ClientSession {
         }
     }
 
-    /// What one session holds of one kind, by number. Once it is barred nothing new gets in: a claim that comes too
-    /// late is given back by the caller that brings it.
+    /// Handles of one kind that a session holds, by number. Once the table is barred it accepts no more: a caller
+    /// that comes too late gives its claim back itself.
     ///
     /// **Threads.** Any.
     static final class HandleTable<T> {

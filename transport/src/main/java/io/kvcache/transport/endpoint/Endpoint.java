@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// A cache that other processes may use: the sessions and connections of all of them, over whatever they
 /// come.
 ///
-/// What carries bytes tells of each connection by [#onConnected], and lets time pass by [#tick].
+/// A carrier reports each connection to [#onConnected], and calls [#tick] regularly.
 ///
 /// **Ownership.** The caller keeps the cache, and closes the endpoint first.
 ///
@@ -103,7 +103,7 @@ public final class Endpoint implements AutoCloseable {
         return ended;
     }
 
-    /// What it serves and has served.
+    /// Returns counters and what is open now.
     public EndpointStats stats() {
         return context.counters().stats(connections.size(), sessions.size());
     }
@@ -114,8 +114,8 @@ public final class Endpoint implements AutoCloseable {
         context.gracefulShutdown().begin(nowNanos());
     }
 
-    /// Whether all that had begun has ended, since [#drain]: no put that has its room, no table that blocks
-    /// are still coming for, no request that waits. It is to be asked again and again.
+    /// Returns whether all work that had begun before [#drain] has ended: puts with a reservation, tables that
+    /// still load, and waiting requests. Poll it.
     ///
     /// @param moving whether bytes of a frame are on their way
     public boolean isDrained(boolean moving) {

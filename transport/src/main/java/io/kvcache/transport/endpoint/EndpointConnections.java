@@ -85,7 +85,7 @@ public final class EndpointConnections {
         }
     }
 
-    /// Whether this is not closed.
+    /// Returns whether this is open.
     public boolean isOpen() {
         return !closed;
     }
@@ -110,7 +110,7 @@ public final class EndpointConnections {
         }
     }
 
-    /// Whether all that had begun has ended; to be asked again and again after [Endpoint#drain].
+    /// Returns whether all work that had begun has ended. Poll it after [Endpoint#drain].
     public boolean isDrained() {
         return endpoint.isDrained(connections.stream().anyMatch(frameConnection -> frameConnection.stalledNanos() > 0));
     }

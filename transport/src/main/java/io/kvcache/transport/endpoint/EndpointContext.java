@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// What all connections of an endpoint share, except for the store: each trust domain has its own.
+/// Shared by all connections of an endpoint. Each trust domain has a context with its own store.
 ///
 /// @param executor runs what may wait; it must not be bounded, as each session bounds its requests
 /// @param chains heap for the chains of all connections
@@ -210,7 +210,7 @@ record EndpointContext(
             lastActivityNanos = nowNanos;
         }
 
-        /// Whether nothing has been under way for a moment.
+        /// Returns whether the endpoint has been idle for a while.
         boolean isIdle(long nowNanos) {
             return started && nowNanos - lastActivityNanos > IDLE_NANOS;
         }

@@ -85,7 +85,7 @@ record EndpointRequest(
             return new RequestException(status, text, true);
         }
 
-        /// Whether it is the chain that is refused, and not what was asked of it.
+        /// Returns whether the refusal is about the chain, and not about the operation on it.
         boolean concernsChain() {
             return concernsChain;
         }

@@ -5,7 +5,7 @@ import java.util.EnumMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 
-/// What an endpoint serves and has served since it was opened.
+/// Statistics of an endpoint since it was opened.
 ///
 /// @param connections open now
 /// @param sessions open now
@@ -136,7 +136,7 @@ public record EndpointStats(
                     reasons);
         }
 
-        /// Of one kind of claim.
+        /// Counters of one kind of handle.
         static final class HandleCounters {
 
             final LongAdder granted = new LongAdder();

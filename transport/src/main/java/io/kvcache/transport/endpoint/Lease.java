@@ -40,7 +40,7 @@ final class Lease {
         return view;
     }
 
-    /// Whether blocks are still expected.
+    /// Returns whether blocks are still expected.
     boolean isLoading() {
         if (table == null || !enter()) {
             return false;

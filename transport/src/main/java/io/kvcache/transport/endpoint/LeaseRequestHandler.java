@@ -29,7 +29,7 @@ import org.jspecify.annotations.Nullable;
 /// instead, and read the store's memory itself.
 final class LeaseRequestHandler {
 
-    /// What a client wants to learn of a block's place: nothing, its handle, or its offset in the slots and its
+    /// The kinds of places that a client asks for: none, the block's handle, or its offset in the slots and
     /// checksum.
     private static final int NOTHING = 0;
 

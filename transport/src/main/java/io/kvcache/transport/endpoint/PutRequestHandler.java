@@ -44,7 +44,7 @@ final class PutRequestHandler {
     private final ChainCache chains;
     private final ChainCache.ChainRetention retention;
 
-    /// What the payload fills that is coming in over this connection.
+    /// Reservation that the payload on this connection fills.
     private @Nullable UploadReservation filling;
 
     PutRequestHandler(EndpointContext context, ClientSession session, ChainCache chains) {
@@ -338,12 +338,12 @@ final class PutRequestHandler {
     /// The checksum that a client told of its bytes, and how to answer once they are sealed.
     private record ExpectedUpload(int checksum, Function<SealOutcome, BodyWriter> answer) {
 
-        /// Of a request that fills room that was reserved before.
+        /// For a request that fills an earlier reservation.
         static ExpectedUpload forFill(int checksum) {
             return new ExpectedUpload(checksum, outcome -> new BodyWriter().u8(OutcomeCodec.code(outcome)));
         }
 
-        /// Of a request that reserves and fills.
+        /// For a request that reserves and fills.
         static ExpectedUpload forPut(int checksum) {
             return new ExpectedUpload(checksum, outcome -> putReply(PutOutcome.RESERVED, OutcomeCodec.code(outcome)));
         }

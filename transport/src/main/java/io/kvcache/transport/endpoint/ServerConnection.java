@@ -27,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 /// The handshake is HELLO, which is answered by a challenge, and AUTH, which is answered by a session.
 final class ServerConnection implements FrameHandler {
 
-    /// Of a stranger: HELLO with the longest name of a tenant, and as much for what a later version adds.
+    /// Limit before authentication: HELLO with the longest tenant name, and as much again for later versions.
     static final int MAX_HANDSHAKE_BODY_BYTES = 128 << 10;
 
     private final Endpoint endpoint;
@@ -38,7 +38,7 @@ final class ServerConnection implements FrameHandler {
     private @Nullable Challenge challenge;
     private EndpointAuthPolicy endpointAuth = EndpointAuthPolicy.unauthenticated();
 
-    /// Whether this connection began its session, and so ends it.
+    /// True if this connection began the session, and so ends it.
     private boolean startedSession;
 
     private @Nullable RequestDispatcher requestDispatcher;
@@ -52,7 +52,7 @@ final class ServerConnection implements FrameHandler {
         counters = endpoint.context().counters();
     }
 
-    /// Whether it has taken too long to authenticate.
+    /// Returns whether authentication has taken too long.
     boolean isHandshakeOverdue(long nowNanos, long handshakeNanos) {
         return session == null && nowNanos - openedNanos > handshakeNanos;
     }

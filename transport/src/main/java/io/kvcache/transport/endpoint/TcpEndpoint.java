@@ -83,12 +83,12 @@ public final class TcpEndpoint implements AutoCloseable {
         }
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens at.
     public InetSocketAddress address() {
         return address;
     }
 
-    /// What it serves and has served.
+    /// Returns counters and what is open now.
     public EndpointStats stats() {
         return endpoint.stats();
     }
@@ -124,13 +124,12 @@ public final class TcpEndpoint implements AutoCloseable {
         }
     }
 
-    /// Begins nothing new any more; see [Endpoint#drain]. It listens on, as what has begun may need another
-    /// connection.
+    /// Accepts no new work; see [Endpoint#drain]. It keeps listening, as running work may need another connection.
     public void drain() {
         endpoint.drain();
     }
 
-    /// Whether all that had begun has ended; to be asked again and again after [#drain].
+    /// Returns whether all work that had begun has ended. Poll it after [#drain].
     public boolean isDrained() {
         return lines.isDrained();
     }

@@ -3,8 +3,7 @@ package io.kvcache.transport.net;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// What a line knows of itself, whatever carries its bytes: why it ended, and since when bytes that should
-/// move have not.
+/// State of a connection over any carrier: why it ended, and since when it has made no progress.
 ///
 /// **Threads.** Any, except where one is named.
 public final class ConnectionState {
@@ -17,7 +16,7 @@ public final class ConnectionState {
     private volatile long readSince;
     private boolean notified;
 
-    /// Whether nothing has ended it yet.
+    /// Returns whether the connection is open.
     public boolean isOpen() {
         return reason.get() == null;
     }

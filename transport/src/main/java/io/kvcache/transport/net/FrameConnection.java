@@ -11,7 +11,7 @@ public interface FrameConnection extends FrameSink {
     /// @return false when the connection is closed
     boolean pump();
 
-    /// Whether the connection is usable, as far as is known.
+    /// Returns whether the connection is usable, as far as is known.
     boolean isOpen();
 
     /// For how long bytes that should have moved have not, in nanoseconds; 0 while none should.

@@ -18,7 +18,8 @@ public final class FrameReader {
 
     private static final int INITIAL_BODY_BYTES = 256;
 
-    /// What a connection keeps for its next body: enough for all but long chains and pages of events.
+    /// Largest buffer that a connection keeps for its next body: enough for all but long chains and pages of
+    /// events.
     private static final int MAX_RETAINED_BODY_BYTES = 128 << 10;
 
     private final FrameHandler handler;
@@ -48,7 +49,7 @@ public final class FrameReader {
         }
     }
 
-    /// Where the next bytes go: at least one fits.
+    /// Returns the buffer for the next bytes, with room for one at least.
     public ByteBuffer writableBuffer() {
         if (payloadSink != null) {
             return payloadSink.writableBuffer();
@@ -78,7 +79,7 @@ public final class FrameReader {
         }
     }
 
-    /// Whether a frame has begun and is not complete.
+    /// Returns whether a frame has begun and is not complete.
     public boolean isInFrame() {
         return header != null || filled > consumed;
     }

@@ -17,8 +17,8 @@ public interface FrameSink {
     /// second time.
     void close(DisconnectReason reason);
 
-    /// Where the peer is, for counting what comes from there: an address without a port, or empty where
-    /// that is not known or all are of one place. Usable when the connection is closed too.
+    /// Returns the peer's address without a port, for limits by address. Empty if it is unknown, or if all peers
+    /// share one. Also after the connection was closed.
     default String peerAddress() {
         return "";
     }

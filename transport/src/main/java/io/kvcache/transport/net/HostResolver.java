@@ -11,8 +11,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/// Where a host is, asked each time. The system's own lookup has no limit and cannot be stopped, so a name is
-/// looked up by a thread beside, one at a time, and each caller waits for it no longer than its own time-out.
+/// Resolves a host name at each connection attempt. The system's lookup has no timeout and cannot be interrupted.
+/// So a separate thread runs one lookup at a time, and each caller waits for it no longer than its own timeout.
 ///
 /// **Threads.** Any.
 final class HostResolver {
@@ -22,7 +22,7 @@ final class HostResolver {
     private final @Nullable InetAddress literal;
     private @Nullable FutureTask<InetAddress> pendingTask;
 
-    /// What knows names. It may wait for as long as it likes.
+    /// Looks names up. It may block without a limit.
     @FunctionalInterface
     interface NameService {
 

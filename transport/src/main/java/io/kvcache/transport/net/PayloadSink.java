@@ -85,7 +85,7 @@ public final class PayloadSink {
         return remaining;
     }
 
-    /// Where the next bytes go.
+    /// Returns the buffer for the next bytes.
     ByteBuffer writableBuffer() {
         if (!wanted) {
             return view.position(0).limit((int) Math.min(remaining, view.capacity()));

@@ -32,7 +32,7 @@ public final class TcpConnection implements FrameConnection {
     /// Within the second-level cache, as measured for both sides of a copy through the kernel.
     private static final int MAX_WRITE_BYTES = 1 << 20;
 
-    /// What of a payload came with its header is copied: little, and most messages fit.
+    /// Most messages fit. Payload bytes that arrive with their header are copied, so the buffer is small.
     private static final int BUFFER_BYTES = 8 << 10;
 
     private static final ByteBuffer EMPTY = ByteBuffer.allocate(0);
@@ -48,7 +48,7 @@ public final class TcpConnection implements FrameConnection {
     private final FrameReader reader;
     private final ReentrantLock writing = new ReentrantLock();
 
-    /// What is being sent, by the owner of that lock.
+    /// Buffers to send, used by the owner of that lock.
     private ByteBuffer[] gatherBuffers = {EMPTY, EMPTY};
 
     private int gathered;
@@ -79,7 +79,7 @@ public final class TcpConnection implements FrameConnection {
         reader = FrameReader.open(this.handler, BUFFER_BYTES);
     }
 
-    /// Of a version 6 address the half that its network has: one host may have all of the other.
+    /// Returns the peer's address; for IPv6 the /64 network, as one host may have all addresses of it.
     private static String place(SocketChannel channel) {
         try {
             InetAddress address =

@@ -58,13 +58,14 @@ public final class TcpConnector implements Connector {
         }
     }
 
-    /// Where no server listens at a port that the kernel also gives to clients, it may give it to the very client
-    /// that asks for it, which then meets itself, and keeps its server from coming back there.
+    /// Rejects a TCP self-connection. If no server listens at an ephemeral port, the kernel may give that port to
+    /// the client that connects to it. The client is then connected to itself, and its server cannot listen there
+    /// again.
     ///
     /// @throws ConnectException when this is such a connection
     static void rejectSelfConnection(SocketChannel channel) throws IOException {
         if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
-            throw new ConnectException("nobody listens at " + channel.getRemoteAddress());
+            throw new ConnectException("connection refused: no server listens at " + channel.getRemoteAddress());
         }
     }
 
@@ -81,13 +82,13 @@ public final class TcpConnector implements Connector {
         try {
             behind.handshake(timeoutNanos);
         } catch (TlsChannel.PlaintextPeerException plain) {
-            throw new IOException("it speaks no TLS; allowed: " + host + ":" + port, plain);
+            throw new IOException("the server does not use TLS; allowed: " + host + ":" + port, plain);
         } catch (SSLException refused) {
-            throw new IOException("no TLS with it: " + reason(refused), refused);
+            throw new IOException("TLS handshake failed: " + reason(refused), refused);
         }
     }
 
-    /// The innermost reason says most: whose certificate is not trusted, or of which name it is.
+    /// The innermost cause is the most specific: the certificate that is not trusted, or its wrong name.
     private static String reason(Throwable failure) {
         Throwable cause = failure;
         while (cause.getCause() != null) {

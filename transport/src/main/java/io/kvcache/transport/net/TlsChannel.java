@@ -34,10 +34,10 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
     private final SSLEngine engine;
     private final int recordBytes;
 
-    /// What has come and is not decrypted, between position and limit.
+    /// Bytes received but not decrypted, between position and limit.
     private final ByteBuffer encryptedInput;
 
-    /// What is decrypted and found no room, between position and limit.
+    /// Decrypted bytes that the caller's buffer had no room for, between position and limit.
     private final ByteBuffer decryptedOverflow;
 
     private final ByteBuffer[] targets = new ByteBuffer[2];
@@ -45,7 +45,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
     private final ReentrantLock writing = new ReentrantLock();
     private boolean ready;
 
-    /// Whether the other side has begun without TLS.
+    /// True if the peer began without TLS.
     private volatile boolean peerIsPlaintext;
 
     public TlsChannel(SocketChannel socket, SSLEngine engine) {
@@ -129,7 +129,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
         private static final long serialVersionUID = 1L;
 
         PlaintextPeerException() {
-            super("there is no TLS at the other side");
+            super("the peer does not use TLS");
         }
     }
 
@@ -198,7 +198,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
         return into.position() > start ? into.position() - start : -1;
     }
 
-    /// What the other side wants beside bytes, such as a new key.
+    /// Handles handshake messages after the first handshake, such as a key update.
     private void handlePostHandshake(HandshakeStatus wanted) throws IOException {
         if (wanted == HandshakeStatus.NEED_TASK) {
             runDelegatedTasks();

@@ -23,7 +23,7 @@ record BlockGroup(int first, BlockChain chain, BlockKey key) {
 
     private static final String MARK = "groups of 64";
 
-    /// Where peers keep the groups of a namespace.
+    /// Returns the namespace in which peers keep the groups of a namespace.
     static Namespace namespace(Namespace of) {
         String layout = of.layout();
         return of.toBuilder()

@@ -7,8 +7,8 @@ import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 
-/// Blocks on their way here from peers, and drops, which they must not outlive: of a chain that was dropped while a
-/// peer was asked for it nothing is kept any more, and while peers still forget it none is asked for it.
+/// Fetches from peers in flight, and drops, which they must not outlive. If a chain is dropped during a fetch, no
+/// more of its blocks are stored. While peers still forget it, no fetch asks for it.
 ///
 /// **Threads.** Any.
 final class InFlightFetches {
@@ -37,7 +37,7 @@ final class InFlightFetches {
             this.chain = chain;
         }
 
-        /// Whether what comes will be kept, as far as is known.
+        /// Returns whether fetched blocks will be kept, as far as is known.
         boolean isWanted() {
             synchronized (InFlightFetches.this) {
                 return !dropped;
@@ -85,8 +85,8 @@ final class InFlightFetches {
         return drop(other -> other.namespace().equals(chain.namespace()) && contains(other, chain, from));
     }
 
-    /// Whether a block of one chain is one of another's; where keys are an engine's, at any place
-    /// of it.
+    /// Returns whether a chain contains a block of another one. It compares all places, as engine keys may repeat
+    /// at another place.
     private static boolean contains(BlockChain chain, BlockChain of, int block) {
         boolean found = false;
         for (int index = 0; index < chain.length() && !found; index++) {

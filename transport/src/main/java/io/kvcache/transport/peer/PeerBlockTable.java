@@ -11,11 +11,11 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import org.jspecify.annotations.Nullable;
 
-/// A table that grows by blocks from peers: the one that the store had at once, and one more for each group
-/// that was brought in, whose blocks are all there when it comes.
+/// A table that grows by blocks from peers. It begins with the store's table, and adds one for each group that was
+/// fetched, whose blocks are all resident.
 ///
-/// What is readable is a prefix: while the first of them still waits for a disk, or has lost what it waited
-/// for, nothing behind it is.
+/// The readable blocks are a prefix. While the first table waits for a disk, or has lost a block, later tables
+/// cannot be read.
 final class PeerBlockTable implements BlockTable {
 
     private final BlockTable base;
@@ -83,7 +83,7 @@ final class PeerBlockTable implements BlockTable {
         tell.run();
     }
 
-    /// Whether nothing more will become readable.
+    /// Returns whether no more blocks will become readable.
     private boolean complete() {
         boolean baseDone = base.readyEnd() == base.endBlock();
         return baseDone && (ended || base.endBlock() < baseEnd);

@@ -11,7 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
 
-/// What is asked of a peer's cache; see [io.kvcache.core.KvCache] and [RemoteKvCache].
+/// Operations on a peer's cache; see [io.kvcache.core.KvCache] and [RemoteKvCache].
 ///
 /// **Threads.** Any.
 interface PeerCache extends AutoCloseable {

@@ -1,6 +1,6 @@
 package io.kvcache.transport.peer;
 
-/// What one peer has done.
+/// Statistics of one peer.
 ///
 /// @param name by which it was listed
 /// @param reachable whether it is asked now

@@ -29,12 +29,12 @@ import org.jspecify.annotations.Nullable;
 ///         List.of("kv-0:7420", "kv-1:7420", "kv-2:7420"), PeerOptions.DEFAULTS);
 /// ```
 ///
-/// **Get.** `acquire` with a time-out asks peers for what the store has not, group by group of 64 blocks; what
-/// comes is kept in the store, and the table grows by it in chain order. Without a time-out, and by `match`, no
-/// peer is asked.
+/// **Get.** `acquire` with a timeout asks peers for missing blocks, group by group of 64. The store keeps the
+/// blocks that arrive, and the table grows by them in chain order. `match`, and `acquire` without a timeout, ask
+/// no peer.
 ///
-/// **Put.** What is sealed here is given to the peers whose group it is, beside the caller. What was given
-/// stays there when it is evicted here.
+/// **Put.** A background thread replicates sealed blocks to the peers of their group. They stay there when this
+/// store evicts them.
 ///
 /// **Failures.** A peer that does not answer, or not in time, is not asked for 100 ms, then twice as long each time
 /// up to 10 s; meanwhile its groups are misses, or their next keepers' where there are `replicas`. No caller waits
@@ -79,7 +79,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
                 new Dependencies(name -> new PeerCache.Remote(connector.connect(name)), PeerThreads.start(options)));
     }
 
-    /// What a test brings of its own.
+    /// Replacements for tests.
     ///
     /// @param connector opens a peer's cache by its name
     record Dependencies(Function<String, PeerCache> connector, PeerThreads threads) {}
@@ -226,8 +226,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
         }
     }
 
-    /// What is on its way to a peer when it is dropped must not arrive there after the drop. What waits is looked
-    /// up again before it is given, and is gone by then.
+    /// Waits for blocks that are on their way to a peer, as they must not arrive there after the drop. Blocks
+    /// still in the queue are looked up again before they are sent, and are gone by then.
     private void awaitInFlight() {
         try {
             if (replicator != null) {
@@ -249,7 +249,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         }
     }
 
-    /// What each peer has done.
+    /// Returns the statistics of each peer.
     public List<PeerStats> peerStats() {
         return peerStore.stats();
     }
@@ -327,7 +327,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         }
     }
 
-    /// What runs beside the callers of a [PeeredKvCache], and by which clock.
+    /// Background executors of a [PeeredKvCache], and its clock.
     ///
     /// @param fetchExecutor brings what is missing, so many questions at a time as it has threads
     /// @param connectExecutor never lets one peer wait for another

@@ -7,8 +7,8 @@ import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
 
-/// Which peers a group belongs to: those with the highest hash of peer and key (Thaler and Ravishankar, 1998). All
-/// stores that list the same names choose alike, and when a name goes only its own groups move.
+/// Assigns groups to the peers with the highest hash of peer and key (Thaler and Ravishankar, 1998). All stores
+/// that list the same names choose alike. When a name is removed, only its own groups move.
 final class RendezvousHash {
 
     private final long[] names;

@@ -50,7 +50,7 @@ final class Replicator implements AutoCloseable {
         clock.wake(this);
     }
 
-    /// Whether a chain has one block more, in the same group.
+    /// Returns whether a chain extends another by one block, in the same group.
     private static boolean extendsByOneBlock(BlockChain shorter, BlockChain longer) {
         int at = shorter.length() - 1;
         return longer.length() == shorter.length() + 1

@@ -46,7 +46,7 @@ final class SharedDirectory {
                 && Files.getPosixFilePermissions(folder, LinkOption.NOFOLLOW_LINKS)
                         .equals(PRIVATE);
         if (!folder.isAbsolute() || !isPrivate) {
-            throw new IOException(folder + " is no folder of mode 0700 of this user here");
+            throw new IOException(folder + " must be a directory on this host, of mode 0700, that belongs to this user");
         }
     }
 
@@ -58,7 +58,7 @@ final class SharedDirectory {
         try {
             return Path.of(name);
         } catch (InvalidPathException invalid) {
-            throw new IOException("a folder or file is no path here", invalid);
+            throw new IOException("the server's directory or file is not a valid path on this host", invalid);
         }
     }
 
@@ -96,7 +96,7 @@ final class SharedDirectory {
         Path file = folder.resolve(path(name));
         boolean plain = folder.equals(file.getParent()) && Files.isRegularFile(file, LinkOption.NOFOLLOW_LINKS);
         if (!plain || !owner(file).equals(owner(folder))) {
-            throw new IOException(file + " is no file of " + folder + " here");
+            throw new IOException(file + " is not a regular file of this user in " + folder);
         }
         Set<OpenOption> all = new HashSet<>(options);
         all.add(LinkOption.NOFOLLOW_LINKS);

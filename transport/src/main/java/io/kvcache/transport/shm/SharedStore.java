@@ -165,9 +165,9 @@ public final class SharedStore {
         return copied == 0 ? CopyResult.EMPTY : new CopyResult(copied, last);
     }
 
-    /// Whether the last of so many blocks lies as deep in the store as in the caller's chain. A chain of
-    /// engine keys may begin in the middle of another: its keys are here, but the blocks above them are not
-    /// its own.
+    /// Returns whether the last of the blocks lies as deep in the store as in the caller's chain. A chain of
+    /// engine keys may begin in the middle of another: the store has its keys, but below blocks of the other
+    /// chain.
     private boolean isAtSameDepth(ChainQuery chainQuery, int blocks) {
         if (blocks == 0) {
             return true;
@@ -214,18 +214,18 @@ public final class SharedStore {
         return index.checksum(handle);
     }
 
-    /// Whether a handle that the server has told is of a record that it may have.
+    /// Returns whether a handle from the server names a record that can exist.
     public boolean isValidHandle(long handle) {
         return RecordHandle.isFound(handle)
                 && RecordHandle.record(handle) < index.header().records();
     }
 
-    /// Whether a record still holds what it held: what was read of its slots until now is right.
+    /// Returns whether a record is unchanged, so that the bytes read from its slots until now are valid.
     public boolean isCurrent(long handle) {
         return index.isUnchanged(handle);
     }
 
-    /// What a copy without a message came to.
+    /// Result of a copy without a message.
     ///
     /// @param blocks copied, or -1 when the look-up could not tell
     /// @param lastHandle handle of the last block that was copied; a miss when there is none

@@ -32,7 +32,7 @@ final class UcpLibrary {
 
     private static final String LIBRARY = "libucp.so.0";
 
-    /// What is expected of UCX, by name.
+    /// UCX settings, by environment variable.
     private static final Map<String, String> ENVIRONMENT = Map.of(
             "UCX_HANDLE_ERRORS", "none",
             "UCX_ERROR_SIGNALS", "",
@@ -135,7 +135,7 @@ final class UcpLibrary {
         return new AssertionError("a foreign function throws", thrown);
     }
 
-    /// Whether a request is an address; else it is a status.
+    /// Returns whether a request is an address; else it is a status.
     static boolean isPending(long request) {
         return request > 0;
     }

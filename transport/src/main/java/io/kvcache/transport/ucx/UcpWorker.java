@@ -20,12 +20,12 @@ final class UcpWorker implements AutoCloseable {
 
     private static final int API_MINOR = 13;
 
-    // Of ucp_params_t: which fields, and features. Reads, waiting, and messages, by which reads are emulated.
+    // ucp_params_t: field mask and features. The features are reads, waiting, and messages, which emulate reads.
     private static final long PARAMS_BYTES = 80;
     private static final long PARAMS_FEATURES = 1;
     private static final long FEATURES = 1 << 1 | 1 << 4 | 1 << 6;
 
-    /// Of ucp_worker_params_t, all of it zero: a single thread.
+    /// ucp_worker_params_t, all zero: a single thread.
     private static final long WORKER_PARAMS_BYTES = 256;
 
     private final UcpLibrary ucpLibrary;
@@ -135,7 +135,7 @@ final class UcpWorker implements AutoCloseable {
         }
     }
 
-    /// What UCX has packed, and said the length of.
+    /// Copies bytes that UCX has packed, by the length that it reported.
     @SuppressWarnings("restricted") // As long as it says.
     static byte[] bytes(MemorySegment packed, MemorySegment length) {
         return packed.reinterpret(length.get(JAVA_LONG, 0)).toArray(ValueLayout.JAVA_BYTE);

@@ -11,16 +11,16 @@ import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.locks.LockSupport;
 
-/// A store's slots, for others to read one-sided.
+/// Exports a store's slots for one-sided reads.
 ///
 /// ```java
-/// try (var memory = UcxMemory.offer(cache.sharedMemory(), "");
-///         var endpoint = TcpEndpoint.open(cache, address, options.withFabric(memory.place()))) {
+/// try (var memory = UcxMemory.export(cache.sharedMemory(), "");
+///         var endpoint = TcpEndpoint.open(cache, address, options.withFabric(memory.descriptor()))) {
 ///     // RemoteKvCache.connect("ucx:host:port") in other processes
 /// }
 /// ```
 ///
-/// Where a device reads memory by itself, nothing happens here. Over TCP and shared memory one thread answers,
+/// If a network device reads the memory, this process does nothing. Over TCP and shared memory one thread replies,
 /// which sleeps between requests.
 ///
 /// **Trust.** See the package: any process that reaches this one over the fabric can read and write all of it.
@@ -30,7 +30,7 @@ public final class UcxMemory implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(UcxMemory.class.getName());
 
-    // Of ucp_mem_map_params_t: address, length and protection.
+    // ucp_mem_map_params_t: address, length and protection.
     private static final long MAP_BYTES = 128;
     private static final long MAP_ADDRESS_LENGTH_PROTECTION = 1 | 1 << 1 | 1 << 3;
     private static final long MAP_ADDRESS = 8;
@@ -67,7 +67,7 @@ public final class UcxMemory implements AutoCloseable {
         thread = Thread.ofPlatform().daemon().name("kvcache-ucx").start(this::serve);
     }
 
-    /// Whether UCX is installed here.
+    /// Returns whether UCX is installed here.
     public static boolean possible() {
         try {
             UcpLibrary.load();
@@ -127,7 +127,7 @@ public final class UcxMemory implements AutoCloseable {
         }
     }
 
-    /// What clients learn that may read it.
+    /// Returns the descriptor that authorized clients receive.
     public FabricDescriptor descriptor() {
         return descriptor;
     }

@@ -27,14 +27,14 @@ public final class UcxReader implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(UcxReader.class.getName());
 
-    // Of ucp_ep_params_t: the other side's address, and whether its death is to be noticed.
+    // ucp_ep_params_t: the peer's address, and detection of its failure.
     private static final long EP_BYTES = 128;
     private static final long EP_ADDRESS_AND_ERRORS = 1 | 1 << 1;
     private static final long EP_ADDRESS = 8;
     private static final long EP_ERRORS = 16;
     private static final int PEER_FAILURE_DETECTION = 1;
 
-    // Of ucp_request_param_t: flags, of which closing has one.
+    // ucp_request_param_t: flags, used for closing.
     private static final long REQUEST_BYTES = 128;
     private static final int REQUEST_FLAGS = 1 << 4;
     private static final int CLOSE_BY_FORCE = 1;
@@ -42,7 +42,7 @@ public final class UcxReader implements AutoCloseable {
     /// Reads on their way at a time, so that the last ones of many do not wait for all.
     private static final int MAX_PENDING = 16;
 
-    /// What is tried before it sleeps.
+    /// Polls before the thread sleeps.
     private static final int POLLS_BEFORE_SLEEP = 2000;
 
     private static final long SLEEP_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
@@ -143,12 +143,12 @@ public final class UcxReader implements AutoCloseable {
         return copy.copyFrom(MemorySegment.ofArray(bytes));
     }
 
-    /// Whether it has not failed yet. One that has is of no use any more.
+    /// Returns whether the reader has not failed. A failed one stays unusable.
     public boolean isUsable() {
         return usable;
     }
 
-    /// Whether so many bytes from an offset on lie in the slots.
+    /// Returns whether a range of bytes lies in the slots.
     public boolean contains(long offset, long bytes) {
         return offset >= 0 && bytes >= 0 && offset <= descriptor.bytes() - bytes;
     }
@@ -276,7 +276,7 @@ public final class UcxReader implements AutoCloseable {
                 usable = false;
                 disconnect();
             }
-            // What UCX may still write to is better left to it than taken away.
+            // UCX may still write to this memory, so it is leaked rather than freed.
             if (pending.isEmpty()) {
                 worker.close();
             }

@@ -93,7 +93,7 @@ public final class BodyReader {
         }
     }
 
-    /// Whether fields follow that an earlier version did not have.
+    /// Returns whether more fields follow, which earlier versions did not send.
     public boolean hasRemaining() {
         return body.hasRemaining();
     }

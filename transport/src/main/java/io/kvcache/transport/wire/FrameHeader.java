@@ -67,7 +67,7 @@ public record FrameHeader(int type, int flags, long request, int bodyBytes, int 
         to.putInt(bodyBytes).putInt(payloadBytes).putLong(deadlineOrStatus);
     }
 
-    /// Whether this is a reply or belongs to one.
+    /// Returns whether this is a reply or belongs to one.
     public boolean isReply() {
         return (flags & REPLY) != 0;
     }

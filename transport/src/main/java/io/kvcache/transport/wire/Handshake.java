@@ -39,7 +39,7 @@ public final class Handshake {
         public static final int NONCE_BYTES = 32;
         public static final int TICKET_BYTES = 16;
 
-        /// Whether a session begins; else a connection joins one.
+        /// Returns whether the connection begins a session; else it joins one.
         public boolean startsSession() {
             return session == 0;
         }
@@ -89,7 +89,7 @@ public final class Handshake {
         /// It takes HINT_OBJECTS.
         public static final long OBJECT_HINTS = 64;
 
-        /// Whether the server has a capability.
+        /// Returns whether the server has a capability.
         public boolean hasCapability(long capability) {
             return (capabilities & capability) != 0;
         }
@@ -108,8 +108,8 @@ public final class Handshake {
         }
     }
 
-    /// What one side computes to show the other that it knows the secret: `HMAC-SHA256(secret, label ‖ client
-    /// nonce ‖ server nonce ‖ session as int64 ‖ tenant)`.
+    /// Proof that a side knows the secret: `HMAC-SHA256(secret, label ‖ client nonce ‖ server nonce ‖ session as
+    /// int64 ‖ tenant)`.
     ///
     /// The labels differ, so that neither side can be made to compute the other's proof. It protects the handshake,
     /// not what follows: an attacker that can change packets can take the connection over, so a link that is not
@@ -125,7 +125,7 @@ public final class Handshake {
         private final Hello hello;
         private final Challenge challenge;
 
-        /// Of one handshake.
+        /// Creates the proofs of one handshake.
         public Proof(Secret secret, Hello hello, Challenge challenge) {
             this.secret = secret;
             this.hello = hello;

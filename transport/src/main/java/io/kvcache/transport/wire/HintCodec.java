@@ -33,7 +33,7 @@ public final class HintCodec {
     /// Keys of one message, so that a server is not long with one.
     public static final int MAX_KEYS = 8192;
 
-    /// What a writer puts into one message at most, of keys with their lengths.
+    /// Most bytes of keys, with their lengths, that a writer puts into one message.
     public static final int MAX_KEY_BYTES = 2 << 20;
 
     private static final float WEIGHT_SCALE = 255;
@@ -54,8 +54,8 @@ public final class HintCodec {
         Hint forChain(BlockChain chain);
     }
 
-    /// Whether servers know a hint only with [Handshake.Challenge#HINTS]; one without it would close the
-    /// connection.
+    /// Returns whether only servers with [Handshake.Challenge#HINTS] know this hint. Another server would close
+    /// the connection.
     public static boolean requiresHintsCapability(Hint hint) {
         return switch (hint) {
             case Hint.Expect _, Hint.Pin _, Hint.Forget _ -> false;
@@ -160,7 +160,7 @@ public final class HintCodec {
         return to.i32(kind).i32(0).i64(nanos);
     }
 
-    /// What was said.
+    /// A decoded hint about objects.
     ///
     /// @param hint null for a kind that this version does not know; then the keys are empty
     public record DecodedObjectHint(@Nullable ObjectHint hint, List<byte[]> keys) {}

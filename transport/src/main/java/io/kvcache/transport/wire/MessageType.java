@@ -6,7 +6,7 @@ import java.util.function.Function;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
-/// What a frame is about. A reply has the type of its request and [FrameHeader#REPLY] set.
+/// Type of a frame. A reply has the type of its request and [FrameHeader#REPLY] set.
 public enum MessageType {
     /// Why the connection is about to be closed; the last frame on it.
     ERROR(0),

@@ -18,7 +18,7 @@ public final class OutcomeCodec {
         };
     }
 
-    /// What stands behind the code, so that a client that does not know it reads what it has always read.
+    /// Returns the detail that follows the code. Older clients ignore it.
     public static int cause(PutOutcome outcome) {
         return outcome == PutOutcome.FOREIGN ? 1 : 0;
     }

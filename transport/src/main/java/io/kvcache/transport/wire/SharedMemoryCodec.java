@@ -3,7 +3,7 @@ package io.kvcache.transport.wire;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingHeader;
 
-/// What SHARE is answered by: `u64 epoch, text directory, text slots, text records`.
+/// Reply to SHARE: `u64 epoch, text directory, text slots, text records`.
 public final class SharedMemoryCodec {
 
     private SharedMemoryCodec() {}
@@ -17,8 +17,7 @@ public final class SharedMemoryCodec {
         return new SharedMemoryFiles(from.text("directory"), from.text("slots"), from.text("records"), epoch);
     }
 
-    /// What STAGE is answered by: memory that this session may write into.
-    /// `u64 bytes, u64 ticket, text file`.
+    /// Reply to STAGE: memory that this session may write into. `u64 bytes, u64 ticket, text file`.
     ///
     /// @param bytes that are the client's, behind the [StagingHeader]
     /// @param head what the file begins with
@@ -35,8 +34,8 @@ public final class SharedMemoryCodec {
         }
     }
 
-    /// Where in its session's staging memory a client has written what it puts, and what it says of it:
-    /// `u64 offset, u64 bytes, u32 checksum, u32 0`.
+    /// Range in the session's staging memory that a client puts, and its checksum: `u64 offset, u64 bytes, u32
+    /// checksum, u32 0`.
     ///
     /// @param offset from the first byte behind the head
     /// @param bytes of the block or object
@@ -56,8 +55,8 @@ public final class SharedMemoryCodec {
         }
     }
 
-    /// Where a store's slots can be read one-sided over a fabric, and what FABRIC is answered by:
-    /// `u64 base, u64 bytes, u32 address bytes, u32 key bytes, address, key`.
+    /// Address of a store's slots for one-sided reads over a fabric; reply to FABRIC: `u64 base, u64 bytes, u32
+    /// address bytes, u32 key bytes, address, key`.
     ///
     /// @param base address of the first slot in the server's process
     /// @param bytes of all slots

@@ -1,5 +1,5 @@
-/// What goes over a connection, byte by byte: frames, their bodies, and what their numbers mean.
-/// PROTOCOL.md at the top of the repository is the same in words.
+/// Wire format, byte by byte: frames, bodies, and codes. PROTOCOL.md at the top of the repository describes it in
+/// words.
 ///
 /// Everything is little-endian but keys, which keep the order of their digests. A body may be longer than
 /// its reader knows: the rest is ignored. Nothing here opens a socket or keeps state of a connection.

@@ -178,7 +178,7 @@ final class AeronTest {
                         .requestTimeout(Duration.ofMillis(500))
                         .connect())
                 .isInstanceOf(UncheckedIOException.class)
-                .hasStackTraceContaining("nobody serves a cache in time");
+                .hasStackTraceContaining("no server replied in time");
     }
 
     @Test

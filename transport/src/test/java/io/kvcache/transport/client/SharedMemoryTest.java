@@ -246,7 +246,7 @@ final class SharedMemoryTest {
             works(client(address(endpoint)), TestBlocks.SPACE, false);
             assertThatThrownBy(() -> client("shm:" + address(endpoint)).connect())
                     .isInstanceOf(UncheckedIOException.class)
-                    .hasMessageContaining("is no file of");
+                    .hasMessageContaining("is not a regular file of this user in");
         }
     }
 

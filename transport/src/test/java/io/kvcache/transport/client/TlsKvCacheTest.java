@@ -151,13 +151,13 @@ final class TlsKvCacheTest {
         try (TcpEndpoint endpoint = serve(stranger().engines())) {
             assertThatThrownBy(() -> client(endpoint).connect().close())
                     .isInstanceOf(UncheckedIOException.class)
-                    .hasMessageContaining("cannot reach tls:" + address(endpoint) + ": no TLS with it: ")
+                    .hasMessageContaining("cannot reach tls:" + address(endpoint) + ": TLS handshake failed: ")
                     .hasMessageContaining("unable to find valid certification path");
             assertThatThrownBy(() ->
                             RemoteKvCache.connect("tls:" + address(endpoint)).close())
                     .as("nobody whom the JVM knows has signed it")
                     .isInstanceOf(UncheckedIOException.class)
-                    .hasMessageContaining("no TLS with it: ");
+                    .hasMessageContaining("TLS handshake failed: ");
             try (RemoteKvCache cache = RemoteKvCache.builder("tls:" + address(endpoint))
                     .trust(stranger().pem())
                     .connect()) {
@@ -199,7 +199,7 @@ final class TlsKvCacheTest {
         try (TcpEndpoint endpoint = TcpEndpoint.open(store, loopback(), EndpointOptions.DEFAULTS)) {
             assertThatThrownBy(() -> client(endpoint).connect().close())
                     .isInstanceOf(UncheckedIOException.class)
-                    .hasMessageContaining("cannot reach tls:" + address(endpoint) + ": it speaks no TLS; allowed: "
+                    .hasMessageContaining("cannot reach tls:" + address(endpoint) + ": the server does not use TLS; allowed: "
                             + address(endpoint));
             assertThat(endpoint.stats().sessionsBegun()).isZero();
         }

@@ -23,7 +23,7 @@ final class TcpConnectorTest {
             channel.connect(channel.getLocalAddress());
             assertThatThrownBy(() -> TcpConnector.rejectSelfConnection(channel))
                     .isInstanceOf(ConnectException.class)
-                    .hasMessageContaining("nobody listens at");
+                    .hasMessageContaining("connection refused: no server listens at ");
         }
     }
 

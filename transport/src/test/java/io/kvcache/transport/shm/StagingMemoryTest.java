@@ -99,7 +99,7 @@ final class StagingMemoryTest {
             }
             assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE, mine, "stage-1-1")))
                     .isInstanceOf(IOException.class)
-                    .hasMessageContaining("is no file of");
+                    .hasMessageContaining("is not a regular file of this user in");
             StagingHeader another = new StagingHeader(mine.ticket() + 1);
             assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE, another, area.file())))
                     .isInstanceOf(IOException.class)
