@@ -87,7 +87,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         locations = fabric == null ? List.of() : new ArrayList<>();
     }
 
-    /// Leases what is resident and waits until it is here.
+    /// Leases the resident blocks and waits until they are here.
     static RemoteBlockTable acquire(RpcClient client, RemoteSession session, BlockQuery query) throws RpcException {
         BlockReceiver receiver = new BlockReceiver(client, session, query.from, query, null);
         int number = session.namespaceNumber(query.chain.namespace());
@@ -262,7 +262,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         return replied && expected == 0;
     }
 
-    /// The connection is over, perhaps in the middle of a block.
+    /// Frees the buffer of a block that did not arrive whole.
     private void abort() {
         if (buffer != null) {
             buffer.free();
@@ -270,8 +270,8 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         }
     }
 
-    /// Reads the blocks at the locations, if they are to be read over a fabric. Adds those to the table that came
-    /// as they were sealed, up to the first that did not.
+    /// Reads the blocks at the locations, if a fabric is used. Adds them to the table, up to the first that does
+    /// not match its checksum.
     private void readFabric(long untilNanos) {
         RemoteBlockTable into = table;
         if (fabric == null || into == null) {
@@ -315,7 +315,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         client.counters().bytesIn.add(good * into.blockBytes());
     }
 
-    /// How many leading blocks have their checksums.
+    /// Returns the number of leading blocks that match their checksums.
     private int countValid(List<UcxReader.RemoteRead> pieces) {
         int good = 0;
         while (good < pieces.size() && ChunkedCrc.of(pieces.get(good).into()) == locations.get(good).checksum) {

@@ -5,9 +5,8 @@ import io.kvcache.transport.net.FrameConnection;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 
-/// Connections that threads wait at, and until when: one whose time is over is closed, which ends the wait.
-///
-/// After the last tick all waits are over, also those that begin then: none is without an end.
+/// Deadlines of threads that wait at connections. When a deadline has passed, its connection is closed, which ends
+/// the wait. After the last tick all waits end, also later ones, so none is endless.
 ///
 /// **Threads.** Any; one ticks.
 final class CallTimeouts {
@@ -15,7 +14,7 @@ final class CallTimeouts {
     private final Map<FrameConnection, Long> deadlines = new ConcurrentHashMap<>();
     private volatile boolean stopped;
 
-    /// A thread begins to wait.
+    /// Notes that the calling thread begins to wait.
     void begin(FrameConnection connection, long nanos) {
         deadlines.put(connection, System.nanoTime() + nanos);
         if (stopped) { // Looked at behind the put, as #end() sets it before it looks for lines: one of them sees the
@@ -24,13 +23,13 @@ final class CallTimeouts {
         }
     }
 
-    /// Ticks have ended.
+    /// Ends all waits, as no more ticks will come.
     void end() {
         stopped = true;
         deadlines.keySet().forEach(connection -> connection.close(DisconnectReason.SHUTDOWN));
     }
 
-    /// The wait is over.
+    /// Notes that the wait has ended.
     void end(FrameConnection connection) {
         deadlines.remove(connection);
     }

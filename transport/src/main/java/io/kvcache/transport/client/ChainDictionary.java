@@ -21,7 +21,7 @@ final class ChainDictionary {
 
     private static final int SLOTS = 16;
 
-    /// Keys of one frame: less than a body may have.
+    /// Most keys of one frame, below the limit of a body.
     private static final int MAX_KEYS_PER_FRAME = 150_000;
 
     private final List<@Nullable DefinedChain> slots = new ArrayList<>();
@@ -37,10 +37,10 @@ final class ChainDictionary {
         }
     }
 
-    /// A chain by its slot, and what has to be sent before it is spoken of.
+    /// Slot of a chain, and the frames that must be sent before a request about it.
     record ChainReference(int slot, List<OutboundFrame> before) {
 
-        /// The request after what must come before it.
+        /// Returns a request with those frames before it.
         OutboundFrame prependTo(OutboundFrame request) {
             OutboundFrame all = request;
             for (int i = before.size() - 1; i >= 0; i--) {
@@ -50,9 +50,8 @@ final class ChainDictionary {
         }
     }
 
-    /// Something about a chain was refused: if it may be for the chain, all are told anew from here
-    /// on, and what the server still keeps of them it is told to let go. Once too often does no
-    /// harm. Any thread.
+    /// Handles the refusal of a request about a chain. If the chain may be the reason, all chains are defined
+    /// anew, and the server is told to release its old ones. To do so once too often does no harm. Any thread.
     ///
     /// @return whether it may help to ask once more
     boolean invalidate(RpcException refusal) {

@@ -37,17 +37,17 @@ final class ClientHandshake implements FrameHandler {
         this.hello = hello;
     }
 
-    /// A connection that may be used, and how to hear it.
+    /// An authenticated connection, and the switch for its frames.
     record OpenedConnection(
             FrameConnection connection, Challenge challenge, Welcome welcome, ClientHandshake handshake) {
 
-        /// From now on, frames go there.
+        /// Passes all further frames to a handler.
         void handOverTo(FrameHandler handler) {
             handshake.next = handler;
         }
     }
 
-    /// The client, and how it connects.
+    /// Identity of the client, and how it connects.
     ///
     /// @param callTimeouts of threads that wait at a connection
     /// @param joined the session, or null to begin one

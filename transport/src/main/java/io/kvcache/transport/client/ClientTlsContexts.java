@@ -13,12 +13,12 @@ import java.util.Collection;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/// The certificates that a client trusts.
+/// TLS contexts for clients, by the certificates that they trust.
 public final class ClientTlsContexts {
 
     private ClientTlsContexts() {}
 
-    /// Those of the authorities that the JVM comes with, or that it was started with.
+    /// Returns a context that trusts the JVM's own authorities, or those that it was started with.
     public static SSLContext systemDefault() {
         try {
             return SSLContext.getDefault();
@@ -27,7 +27,7 @@ public final class ClientTlsContexts {
         }
     }
 
-    /// Those in a file and those that they have signed, and no others.
+    /// Returns a context that trusts only the certificates in a file, and those signed by them.
     ///
     /// @param pem one or more certificates
     /// @throws IOException when it cannot be used; the message names it

@@ -22,7 +22,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// The connection that carries many requests at a time. A thread of its own reads it.
+/// The connection for concurrent requests. A thread of its own reads it.
 final class ControlConnection implements FrameHandler {
 
     private final FrameConnection connection;
@@ -34,7 +34,7 @@ final class ControlConnection implements FrameHandler {
     private final AtomicLong numbers = new AtomicLong();
     private volatile boolean closed;
 
-    /// News of a lease.
+    /// Progress of a lease.
     ///
     /// @param ready blocks of its table
     /// @param end block of the chain after the last that is expected
@@ -71,7 +71,7 @@ final class ControlConnection implements FrameHandler {
         opened.handOverTo(this);
     }
 
-    /// Reads until the connection is over.
+    /// Reads frames until the connection ends.
     void readLoop() {
         boolean open = true;
         while (open) {
@@ -79,7 +79,7 @@ final class ControlConnection implements FrameHandler {
         }
     }
 
-    /// Asks, and answers what the reply will say.
+    /// Sends a request, and returns its future reply.
     <T> CompletableFuture<T> call(CallRequest<T> request) {
         long number = numbers.incrementAndGet();
         PendingCall<T> call = registerCall(number, request.parser, false);
@@ -92,7 +92,7 @@ final class ControlConnection implements FrameHandler {
         connection.send(ReleaseQueue.prepend(frame, releaseQueue.drain()));
     }
 
-    /// Asks about a chain.
+    /// Sends a request about a chain.
     ///
     /// @param namespace the session's number of the chain's namespace
     <T> CompletableFuture<T> call(RpcClient.ChainCall<T> asked, int namespace, long timeoutNanos) {
@@ -121,7 +121,7 @@ final class ControlConnection implements FrameHandler {
         return call;
     }
 
-    /// Waits for an answer.
+    /// Waits for a reply.
     ///
     /// @param late what becomes of one that comes too late
     static <T> T await(CompletableFuture<T> answer, long nanos, Consumer<T> late) throws RpcException {
@@ -145,12 +145,12 @@ final class ControlConnection implements FrameHandler {
         var _ = answer.thenAccept(late);
     }
 
-    /// Tells something that has no answer.
+    /// Sends a message that has no reply.
     synchronized void sendOneWay(MessageType type, BodyWriter body) {
         connection.send(ReleaseQueue.prepend(body.request(type, 0, 0), releaseQueue.drain()));
     }
 
-    /// Gives back what nothing else has taken along.
+    /// Sends the queued releases that no other frame has carried.
     synchronized void flushReleases() {
         if (!releaseQueue.isEmpty()) {
             connection.send(ReleaseQueue.releaseBody(releaseQueue.drain()).request(MessageType.RELEASE, 0, 0));

@@ -19,8 +19,8 @@ import java.util.Objects;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// A connection that carries blocks. It is lent to one thread at a time, which asks and then reads the answer
-/// itself: no other thread has to be woken.
+/// A connection for blocks. One thread at a time has it, sends a request and reads the reply itself, so no other
+/// thread must be woken.
 final class DataConnection implements FrameHandler {
 
     private final FrameConnection connection;
@@ -34,13 +34,13 @@ final class DataConnection implements FrameHandler {
     private @Nullable RequestPipeline pipeline;
     private @Nullable RpcException refusal;
 
-    /// One request and all that belongs to its answer.
+    /// Handles the reply to one request, and its payloads.
     interface ReplyHandler {
 
-        /// The reply is there.
+        /// Reads the reply.
         void onReply(BodyReader body) throws ProtocolException;
 
-        /// Bytes are coming: says where they go.
+        /// Returns the sink for a payload that begins.
         default PayloadSink onData(FrameHeader header, BodyReader body) throws ProtocolException {
             throw new ProtocolException("a payload of type " + header.type() + "; allowed: none");
         }
@@ -49,7 +49,7 @@ final class DataConnection implements FrameHandler {
         boolean isComplete();
     }
 
-    /// Reads an answer of one frame without payload.
+    /// Reads a reply of one frame without payload.
     static final class SingleReply<T> implements ReplyHandler {
 
         private final ControlConnection.ReplyParser<T> parser;
@@ -75,17 +75,17 @@ final class DataConnection implements FrameHandler {
         }
     }
 
-    /// Requests of which several are on their way at a time. Their answers come in order.
+    /// Pipelined requests. Their replies arrive in order.
     interface RequestPipeline {
 
-        /// The next request, or null when no more is asked.
+        /// Returns the next request, or null after the last one.
         @Nullable
         OutboundFrame nextFrame(long number);
 
-        /// The next answer is there.
+        /// Reads the next reply.
         void onReply(BodyReader body) throws ProtocolException;
 
-        /// It is a refusal.
+        /// Reads the next reply, which is a refusal.
         void onRejected(RpcException refusal);
     }
 
@@ -110,19 +110,17 @@ final class DataConnection implements FrameHandler {
     /// @param rest writes what comes after the chain
     record ChainRequest(MessageType type, BlockChain chain, int number, Consumer<BodyWriter> rest) {}
 
-    /// Makes a chain known, with what has to be sent before it is spoken of.
+    /// Defines a chain, and returns its slot with the frames to send before a request about it.
     ChainDictionary.ChainReference defineChain(BlockChain chain, int namespace) {
         return chains.define(chain, namespace);
     }
 
-    /// Something about a chain was refused; answers whether it may help to tell it again and ask
-    /// once more.
+    /// Handles the refusal of a request about a chain. Returns whether a retry with a new definition may help.
     boolean invalidateChains(RpcException refusal) {
         return chains.invalidate(refusal);
     }
 
-    /// Asks about a chain, once more if the server has given it up, and waits for all of the
-    /// answer.
+    /// Sends a request about a chain, and again if the server has dropped the chain. Waits for the whole reply.
     void call(ChainRequest chainRequest, long timeoutNanos, ReplyHandler with) throws RpcException {
         ReplyHandler _ = RpcClient.retryOnce(timeoutNanos, this::invalidateChains, left -> {
             callOnce(chainRequest, left, with);
@@ -137,13 +135,13 @@ final class DataConnection implements FrameHandler {
         call(reference.prependTo(body.request(chainRequest.type, ++number, timeoutNanos)), timeoutNanos, with);
     }
 
-    /// Asks, and waits for all of the answer.
+    /// Sends a request, and waits for the whole reply.
     void call(MessageType type, BodyWriter body, long timeoutNanos, ReplyHandler with) throws RpcException {
         number++;
         call(body.request(type, number, timeoutNanos), timeoutNanos, with);
     }
 
-    /// Sends bytes, and waits for the answer.
+    /// Sends a request with a payload, and waits for the whole reply.
     void call(MessageType type, BodyWriter body, Payload payload, long timeoutNanos, ReplyHandler with)
             throws RpcException {
         number++;
@@ -174,7 +172,7 @@ final class DataConnection implements FrameHandler {
         }
     }
 
-    /// Asks one after the other, and waits for all answers.
+    /// Sends pipelined requests, and waits for all replies.
     ///
     /// @param ahead requests without an answer at a time; so few that their answers fit the connection while no
     ///     thread reads
@@ -263,6 +261,6 @@ final class DataConnection implements FrameHandler {
 
     @Override
     public void onClosed(DisconnectReason reason) {
-        // The thread that has it sees it, or the next one.
+        // The thread that uses the connection notices, or the next one.
     }
 }

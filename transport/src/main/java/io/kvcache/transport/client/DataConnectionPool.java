@@ -12,8 +12,8 @@ import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 
-/// The connections of one session that carry blocks: as many as are allowed, opened when they are first
-/// needed, the one used last lent first.
+/// The block connections of one session. It opens them when they are needed, up to a limit, and lends the one used
+/// last first.
 final class DataConnectionPool {
 
     private final Connector connector;
@@ -41,11 +41,11 @@ final class DataConnectionPool {
         permits = new Semaphore(options.connections());
     }
 
-    /// Something to do with a connection.
+    /// A use of a connection.
     @FunctionalInterface
     interface ConnectionTask {
 
-        /// Does it.
+        /// Uses the connection.
         ///
         /// @param timeoutNanos what is left of the time that the use may take
         void run(DataConnection line, long timeoutNanos) throws RpcException;

@@ -13,8 +13,8 @@ import java.util.Objects;
 import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 
-/// An object that a lease keeps on the server, and segments that end with the view: in one buffer of this process,
-/// or where the object lies in the server's mapped memory.
+/// A view of an object that a lease keeps on the server. Its segments lie in one buffer of this process, or in the
+/// server's mapped memory, and end with the view.
 ///
 /// **Threads.** Any; closing it beside a use of it is the caller's mistake, which checked segments tell.
 final class LeasedObjectView implements ObjectView {
@@ -63,7 +63,7 @@ final class LeasedObjectView implements ObjectView {
         session.users().add();
     }
 
-    /// An object that has arrived in this process's memory, in one piece.
+    /// Opens a view of an object that has arrived in this process's memory, in one piece.
     static LeasedObjectView received(
             RpcClient client,
             RemoteSession session,
@@ -74,7 +74,7 @@ final class LeasedObjectView implements ObjectView {
         return new LeasedObjectView(client, session, found, new Contents(pieces, checksum, buffer, null));
     }
 
-    /// An object where it lies in the server's memory; null when it has to be read.
+    /// Opens a view of an object in the server's mapped memory; null if the object must be read.
     static @Nullable LeasedObjectView mapped(
             RpcClient client, RemoteSession session, ObjectReceiver.FoundObject found) {
         SharedStore store = session.sharedStore();
@@ -193,7 +193,7 @@ final class LeasedObjectView implements ObjectView {
             return new ObjectExtents(checksum, handle, List.copyOf(spans));
         }
 
-        /// The memory of all of it; null when it does not lie in the slots, or is not as long as it should be.
+        /// Returns the memory of the object; null if it does not lie in the slots, or has a wrong length.
         @Nullable
         List<MemorySegment> resolve(SharedStore store, long bytes) {
             List<MemorySegment> pieces = new ArrayList<>();

@@ -12,7 +12,7 @@ import io.kvcache.transport.wire.ProtocolException;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// One object on its way here.
+/// Receives one object.
 final class ObjectReceiver implements DataConnection.ReplyHandler {
 
     private final RpcClient client;
@@ -45,7 +45,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
 
     /// Object that a caller wants.
     ///
-    /// @param untilNanos when he waits no longer
+    /// @param untilNanos when the caller waits no longer
     @SuppressWarnings("ArrayRecordComponent") // never compared
     record ObjectQuery(byte[] key, long untilNanos) {}
 
@@ -56,7 +56,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
         this.found = found;
     }
 
-    /// Asks for a resident object, and waits until it is here.
+    /// Requests a resident object, and waits until it is here.
     ///
     /// @param body of GET_OBJECT
     static @Nullable ObjectView get(RpcClient client, RemoteSession session, ObjectQuery query, BodyWriter body)

@@ -6,7 +6,7 @@ import io.kvcache.core.identity.Part;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 
-/// Refuses what only a bug of the caller can ask for, in the words of the embedded cache.
+/// Rejects arguments that only a bug can pass, with the messages of the embedded cache.
 final class Preconditions {
 
     private Preconditions() {}

@@ -9,7 +9,7 @@ import java.lang.foreign.MemorySegment;
 /// **Ownership.** The caller that takes one frees it, once, and must not touch it afterwards.
 sealed interface PutBuffer permits ReceiveBuffers.PooledBuffer, PutBuffer.StagedBuffer {
 
-    /// The first bytes of it.
+    /// Returns the first bytes of it.
     MemorySegment segment(long bytes);
 
     /// Gives it back.

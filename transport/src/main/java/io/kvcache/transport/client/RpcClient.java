@@ -28,19 +28,19 @@ record RpcClient(
         AtomicInteger openHandles,
         ExecutorService fetchExecutor) {
 
-    /// The table of a question that was not answered.
+    /// Returns an empty table, for a request without a reply.
     BlockTable emptyTable(int firstBlock) {
         openHandles.incrementAndGet();
         return BlockTable.empty(firstBlock, openHandles::decrementAndGet);
     }
 
-    /// One question to one session.
+    /// A call to one session.
     @FunctionalInterface
     interface SessionCall<T> {
         T call(RemoteSession session) throws RpcException;
     }
 
-    /// Asks; counts a failure and returns a default value for it.
+    /// Makes a call. After a failure, counts it and returns a default value.
     ///
     /// @throws IllegalArgumentException when the server finds the question wrong
     <T> T callOrDefault(T defaultValue, SessionCall<T> call) {
@@ -52,7 +52,7 @@ record RpcClient(
         }
     }
 
-    /// Asks what has no answer without the server.
+    /// Makes a call that has no result without the server.
     ///
     /// @throws UncheckedIOException when there is none
     <T> T callOrThrow(SessionCall<T> call) {
@@ -74,7 +74,7 @@ record RpcClient(
         }
     }
 
-    /// Asks about a chain.
+    /// Returns a call about a chain.
     ///
     /// @param timeoutNanos how long the server itself may wait
     /// @param late what becomes of an answer that comes too late
@@ -82,7 +82,7 @@ record RpcClient(
         long patience = options.totalTimeoutNanos(timeoutNanos);
         return session -> {
             int number = session.namespaceNumber(call.chain.namespace());
-            // If there was no room, the server may have given up the chain: it is told again then.
+            // If there was no room, the server may have dropped the chain. The retry defines it again.
             return retryOnce(
                     patience,
                     failed -> failed.isBusy() && failed.mayConcernChain(),
@@ -90,25 +90,25 @@ record RpcClient(
         };
     }
 
-    /// Asks about a chain what the server answers at once.
+    /// Returns a call about a chain that the server answers at once.
     <T> SessionCall<T> chainCall(ChainCall<T> call) {
         return chainCall(call, 0, late -> {});
     }
 
-    /// A question about a chain.
+    /// A request about a chain.
     ///
     /// @param rest writes what comes after the chain
     /// @param parser reads the answer
     record ChainCall<T>(
             MessageType type, BlockChain chain, Consumer<BodyWriter> rest, ControlConnection.ReplyParser<T> parser) {}
 
-    /// One try within so many nanoseconds.
+    /// One attempt, with its timeout.
     @FunctionalInterface
     interface Attempt<T> {
         T run(long nanos) throws RpcException;
     }
 
-    /// Asks a second time, within the time of the first, where that may help.
+    /// Retries once, within the timeout of the first attempt, if that may help.
     ///
     /// @param isRetryable whether it may help after this failure; asked once
     static <T> T retryOnce(long patienceNanos, Predicate<RpcException> isRetryable, Attempt<T> attempt)
@@ -125,7 +125,7 @@ record RpcClient(
         }
     }
 
-    /// A request that got no answer, or a refusal.
+    /// A request without a reply, or with a refusal.
     static final class RpcException extends Exception {
 
         private static final long serialVersionUID = 1L;
@@ -145,8 +145,7 @@ record RpcClient(
             return new RpcException(true, status, text, false);
         }
 
-        /// As the server says it: `text`, and behind it whether the chain is the reason, which older
-        /// ones do not say.
+        /// Reads a refusal: `text`, then whether the chain is the reason, which older servers do not send.
         static RpcException rejected(Status status, BodyReader body) throws ProtocolException {
             String text = body.text("text");
             boolean chains = status == Status.BUSY || status == Status.INVALID;

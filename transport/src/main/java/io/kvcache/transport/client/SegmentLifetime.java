@@ -4,8 +4,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import org.jspecify.annotations.Nullable;
 
-/// The time during which a caller may use its segments. In a checked cache they throw afterwards, which costs some
-/// ten microseconds a table.
+/// Lifetime of the segments that a caller uses. In a checked cache they throw afterwards, which costs some ten
+/// microseconds a table.
 final class SegmentLifetime {
 
     private final @Nullable Arena arena;
@@ -14,7 +14,7 @@ final class SegmentLifetime {
         arena = checked ? Arena.ofShared() : null;
     }
 
-    /// The same memory, for as long as this scope.
+    /// Returns the same memory, with this lifetime.
     @SuppressWarnings("restricted") // address and length stay as they are
     MemorySegment confine(MemorySegment slot) {
         return arena == null ? slot : slot.reinterpret(arena, null);

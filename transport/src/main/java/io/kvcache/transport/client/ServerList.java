@@ -29,20 +29,20 @@ final class ServerList {
     /// @param invalidate what was chosen leads nowhere
     record Server(String name, ConnectorSource connectors, Runnable invalidate, RemoteOptions options) {
 
-        /// By what opens connections.
+        /// Returns a server with a fixed connector.
         static Server of(Connector connector, RemoteOptions options) {
             TransportSelector.SelectedTransport selected =
                     new TransportSelector.SelectedTransport(connector, connector.toString());
             return new Server(connector.toString(), (_, _) -> selected, () -> {}, options);
         }
 
-        /// By what is chosen when a session begins.
+        /// Returns a server whose transport is chosen when a session begins.
         static Server of(TransportSelector selector, RemoteOptions options) {
             return new Server(selector.toString(), selector::select, selector::invalidate, options);
         }
     }
 
-    /// Says what opens connections.
+    /// Supplies the connector of a session.
     @FunctionalInterface
     interface ConnectorSource {
         TransportSelector.SelectedTransport select(RemoteOptions options, CallTimeouts callTimeouts)
@@ -71,15 +71,14 @@ final class ServerList {
         return servers.get(way).name;
     }
 
-    /// Begins a session in place of one that is lost. A namespace that the server refuses is a miss
-    /// there.
+    /// Begins a session after one was lost. If the server rejects a namespace, its blocks are misses.
     ///
     /// @throws UncheckedIOException when it cannot be reached, or does not want this client
     RemoteSession connect(int way, SessionStart start) {
         return connect(way, start, ServerList::reregister);
     }
 
-    /// Begins a session in place of one that is as it should be.
+    /// Begins a session while another one works. It must have all namespaces.
     ///
     /// @throws UncheckedIOException when it cannot be reached, or does not want this client, or one
     ///     of its namespaces
@@ -87,7 +86,7 @@ final class ServerList {
         return connect(way, start, RemoteSession::register);
     }
 
-    /// Makes one namespace known.
+    /// Registers one namespace.
     @FunctionalInterface
     private interface NamespaceRegistrar {
         void register(RemoteSession session, Namespace namespace) throws RpcException;

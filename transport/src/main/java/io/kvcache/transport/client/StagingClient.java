@@ -12,8 +12,8 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// The staging memory of one session. It is asked for once, when something is put for the first time. A put
-/// meanwhile, or after it was refused or has no room left, sends its bytes.
+/// The staging memory of one session. The first put requests it, once. A put sends its bytes while that request
+/// runs, if the server rejected it, or if the memory is full.
 ///
 /// **Threads.** Any.
 final class StagingClient {
@@ -32,7 +32,7 @@ final class StagingClient {
         this.wantedBytes = wantedBytes;
     }
 
-    /// A place for so many bytes, or null when they have to be sent.
+    /// Returns a buffer for these bytes, or null if they must be sent.
     PutBuffer.@Nullable StagedBuffer allocate(long bytes) {
         StagingMemory there = memory.get();
         if (there == null) {
@@ -68,7 +68,7 @@ final class StagingClient {
         return StagingMemory.open(files, place);
     }
 
-    /// The session is over. Places that are in use stay usable.
+    /// Ends with the session. Buffers in use stay usable.
     void close() {
         closed = true;
         StagingMemory there = memory.getAndSet(null);

@@ -9,10 +9,10 @@ import java.util.List;
 
 /// Adjacent blocks of a chain that one peer keeps: blocks `[64 g, 64 g + 64)`.
 ///
-/// A store keeps no block without the one before it. So that a peer need not have what is before a group,
-/// a group is a chain of its own there: its first block has none before it, and each is called by its own
-/// key, which stands for everything before it, as an engine's key is. That is in a namespace of its own, so
-/// that a group never meets the same blocks of a client that puts whole chains.
+/// A store keeps a block only together with the blocks before it. At a peer each group is a chain of its own, so
+/// the peer needs no other group. Its blocks are named by their keys, as blocks of engine keys are, since a key
+/// covers all tokens before it. Groups lie in a namespace of their own. There they never meet the same blocks of a
+/// client that puts whole chains.
 ///
 /// @param first block of the whole chain that is its first
 /// @param chain as the peer knows it, from the first block on
@@ -31,7 +31,7 @@ record BlockGroup(int first, BlockChain chain, BlockKey key) {
                 .build();
     }
 
-    /// The group that a block is in, up to another block.
+    /// Returns the group of a block, cut at an end block.
     ///
     /// @param end block after its last, in the same group
     static BlockGroup of(BlockChain chain, int block, int end) {
@@ -46,7 +46,7 @@ record BlockGroup(int first, BlockChain chain, BlockKey key) {
         return new BlockGroup(first, BlockChain.ofEngineKeys(namespace(chain.namespace()), keys), chain.key(first));
     }
 
-    /// Block after the last one of the group that a block is in, in a chain of so many.
+    /// Returns the end of the group of a block, in a chain of this length.
     static int end(int block, int length) {
         return Math.min(length, (block / BLOCKS + 1) * BLOCKS);
     }

@@ -23,12 +23,12 @@ final class InFlightFetches {
         never = clock.deadlineAfter(Long.MAX_VALUE);
     }
 
-    /// One question to peers.
+    /// A fetch of blocks of one chain.
     final class Fetch implements AutoCloseable {
 
         private final BlockChain chain;
 
-        /// Guarded by the arrivals.
+        /// Guarded by the enclosing object.
         private boolean dropped;
 
         private boolean storing;
@@ -44,8 +44,8 @@ final class InFlightFetches {
             }
         }
 
-        /// Makes a block that has come one of the store's, unless it was dropped; a drop that begins meanwhile
-        /// waits for that.
+        /// Stores a block that has arrived, unless the chain was dropped. A drop that begins meanwhile waits until
+        /// it is stored.
         ///
         /// @return false when it was dropped, else what the keeping answers
         boolean storeUnlessDropped(BooleanSupplier keeps) {
@@ -70,7 +70,7 @@ final class InFlightFetches {
         }
     }
 
-    /// A thread begins to ask peers for blocks of a chain.
+    /// Begins a fetch of blocks of a chain.
     synchronized Fetch begin(BlockChain chain) {
         Fetch fetch = new Fetch(chain);
         fetch.dropped = drops.stream().anyMatch(drop -> drop.test(chain));
@@ -78,7 +78,7 @@ final class InFlightFetches {
         return fetch;
     }
 
-    /// A block of a chain is being dropped, and all behind it.
+    /// Begins to drop a block of a chain and all behind it.
     ///
     /// @return to be run when peers have forgotten it, or could not be reached
     Runnable drop(BlockChain chain, int from) {
@@ -95,7 +95,7 @@ final class InFlightFetches {
         return found;
     }
 
-    /// All blocks of a namespace are being dropped.
+    /// Begins to drop all blocks of a namespace.
     ///
     /// @return as above
     Runnable drop(Namespace namespace) {
@@ -115,7 +115,7 @@ final class InFlightFetches {
         drops.removeIf(each -> each.equals(what));
     }
 
-    /// Waits until nothing that was dropped is being kept: no longer than the copy of a block takes.
+    /// Waits until no fetch stores a block of a dropped chain. That takes no longer than the copy of a block.
     private synchronized void awaitStores() {
         boolean interrupted = false;
         while (open.stream().anyMatch(each -> each.dropped && each.storing)) {

@@ -13,11 +13,11 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// One peer: connected when it is first wanted, and left alone for a while that grows each time that it
-/// fails.
+/// One peer. It is connected at its first use, and after a failure not used for a back-off that grows with each
+/// failure.
 ///
-/// **Threads.** Any. Connecting happens elsewhere; what is waited for here is the answer when a namespace
-/// is first spoken of.
+/// **Threads.** Any. The executor connects. Callers wait only for the registration of a namespace at its first
+/// use.
 final class Peer implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Peer.class.getName());
@@ -45,7 +45,7 @@ final class Peer implements AutoCloseable {
     final LongAdder failures = new LongAdder();
     final LongAdder corrupt = new LongAdder();
 
-    /// When a peer that failed is asked again.
+    /// Back-off after a failure.
     record BackoffSettings(PeerClock clock, long maxBackoffNanos) {}
 
     /// @param connector opens a cache by the peer's name; throws UncheckedIOException when it cannot be
@@ -63,7 +63,7 @@ final class Peer implements AutoCloseable {
         return name;
     }
 
-    /// The peer's cache, if it can be asked about a namespace now.
+    /// Returns the peer's cache, or null if it cannot serve a namespace now.
     @Nullable
     PeerCache cacheFor(Namespace namespace) {
         PeerCache now = cache;
@@ -107,7 +107,7 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /// Begins to connect, unless it is connected or that goes on already.
+    /// Begins to connect, unless it is connected or connecting already.
     void connect() {
         if (!connectInProgress.compareAndSet(false, true)) {
             return;
@@ -119,8 +119,8 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /// A thread that found no cache a moment ago may come here after another has connected: one cache it is, as
-    /// `registered` speaks of that one.
+    /// A thread that saw no cache may run this after another thread has connected. The peer keeps that one cache,
+    /// as `registered` is about it.
     private void connectNow() {
         try {
             if (cache != null || closed) {
@@ -142,13 +142,13 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /// It did what it was asked to.
+    /// Ends the back-off after a successful call.
     synchronized void onSuccess() {
         backoff.reset();
         backingOff = false;
     }
 
-    /// It did not: it is not asked for a while.
+    /// Begins or extends the back-off after a failure.
     void onFailure() {
         long now = backoffSettings.clock.nanos();
         failures.increment();
@@ -182,7 +182,7 @@ final class Peer implements AutoCloseable {
         }
     }
 
-    /// Takes the cache out, for the caller to close.
+    /// Removes and returns the cache, for the caller to close.
     private synchronized @Nullable PeerCache takeCache() {
         PeerCache now = cache;
         cache = null;

@@ -39,12 +39,12 @@ final class PeerBlockTable implements BlockTable {
         var _ = base.onReady(baseEnd, Runnable::run).thenRun(this::wake);
     }
 
-    /// Block of the chain after the last one that the store had at once.
+    /// Returns the end of the blocks that the store itself had.
     int localEndBlock() {
         return baseEnd;
     }
 
-    /// Takes in what a group brought, which is closed at once when it is not wanted any more.
+    /// Adds the table of a fetched group, or closes it if this table has ended.
     ///
     /// @return the block after the last one now, or -1 when the table is closed
     int append(BlockTable table) {
@@ -62,7 +62,7 @@ final class PeerBlockTable implements BlockTable {
         return after;
     }
 
-    /// No more will come.
+    /// Ends the table: no more blocks will arrive.
     void end() {
         synchronized (this) {
             ended = true;
@@ -125,7 +125,7 @@ final class PeerBlockTable implements BlockTable {
         }
     }
 
-    /// Waits once, unless there is nothing to wait for; answers whether there was.
+    /// Waits once; returns false if there was nothing to wait for.
     private synchronized boolean awaitOnce(int untilBlock, long untilNanos) throws InterruptedException {
         boolean waits = !closed && readyEnd() < untilBlock && !complete();
         if (waits) {

@@ -4,14 +4,14 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 
-/// Time as the threads of this package see it: they read it, and they wait for each other. A test has one
-/// of its own, under which they take turns and time stands still while one of them works, so that a run can
-/// be had again.
+/// Clock, waits and timers of this package. The simulation has one under which threads take turns and time stands
+/// still while one of them works, so that a run can be repeated. It needs [#wake] and [#schedule] for that, which
+/// [io.kvcache.core.time.Clock] does not have.
 ///
 /// **Threads.** Any.
 interface PeerClock {
 
-    /// The machine's.
+    /// The machine's clock.
     PeerClock MACHINE = new PeerClock() {
         @Override
         public long nanos() {
@@ -34,18 +34,18 @@ interface PeerClock {
         }
     };
 
-    /// Nanoseconds since some fixed moment. Not to be read inside a monitor that others want: under a
-    /// test's clock they get their turns here.
+    /// Returns nanoseconds since some fixed moment. Do not call it while holding a monitor that other threads
+    /// want: under a test's clock they get their turns here.
     long nanos();
 
-    /// Waits for [#wake], no longer than to a moment; perhaps for a shorter time. The caller has the
-    /// monitor, in which it looks again at what it waits for.
+    /// Waits for [#wake] until a moment; it may return earlier. The caller holds the monitor and checks its
+    /// condition again.
     void await(Object monitor, long untilNanos) throws InterruptedException;
 
-    /// Wakes all waiting threads. The caller has the monitor.
+    /// Wakes all waiting threads. The caller holds the monitor.
     void wake(Object monitor);
 
-    /// Runs something at a moment, beside all other threads.
+    /// Runs a task at a moment, on another thread.
     ///
     /// @return takes that back, unless it runs already
     default Runnable schedule(long momentNanos, Runnable what) {
@@ -59,7 +59,7 @@ interface PeerClock {
         return () -> moment.complete(false);
     }
 
-    /// The moment after a while, which may be as long as there is.
+    /// Returns the moment after a delay, which may be as long as a long can be.
     default long deadlineAfter(long nanos) {
         return nanos() + Math.min(nanos, Long.MAX_VALUE / 4);
     }

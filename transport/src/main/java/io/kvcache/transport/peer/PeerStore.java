@@ -24,13 +24,13 @@ import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/// Peers as a tier below an embedded store: what is missing there is asked of the peer whose group it is,
-/// and what comes becomes a block of the store, with its checksum.
+/// Peers as a tier below an embedded store. It fetches missing blocks from the peers of their group, verifies
+/// their checksums and stores them.
 ///
-/// One question is asked once, however many callers wait for it (single flight). What no peer had is not asked for
-/// again for a moment.
+/// Concurrent fetches of a block share one request (single flight). After a miss at all peers, none is asked again
+/// for a short time.
 ///
-/// **Threads.** Any; the caller waits here, no longer than its time-out.
+/// **Threads.** Any. The caller waits here, no longer than its timeout.
 final class PeerStore implements AutoCloseable {
 
     private static final int MAX_MISSES = 100_000;
@@ -59,7 +59,7 @@ final class PeerStore implements AutoCloseable {
                 .build();
     }
 
-    /// The peers that keep a group, the first choice first.
+    /// Returns the peers that keep a group, the first choice first.
     private List<Peer> owners(BlockKey key) {
         return IntStream.of(rendezvousHash.rankedPeers(key))
                 .limit(replicas)
@@ -67,7 +67,7 @@ final class PeerStore implements AutoCloseable {
                 .toList();
     }
 
-    /// Brings blocks of one group into the store, as many as there are in time.
+    /// Fetches blocks of one group into the store, as many as arrive in time.
     ///
     /// @param at first block that is missing
     /// @return the block after the last that is here now
@@ -181,7 +181,7 @@ final class PeerStore implements AutoCloseable {
         }
     }
 
-    /// Gives the peers of a group what the store has of it.
+    /// Replicates the blocks that the store has of a group to its peers.
     ///
     /// @param chain up to the last block that may be given
     /// @return whether each of them has all of it now
@@ -215,19 +215,19 @@ final class PeerStore implements AutoCloseable {
         return accepted;
     }
 
-    /// A drop begins, here and at peers: what comes of it until it is over is not kept.
+    /// Begins a drop, here and at peers. Blocks of it that arrive until its end are not stored.
     ///
     /// @return to be run when it is over
     Runnable beginDrop(BlockChain chain, int from) {
         return fetches.drop(chain, from);
     }
 
-    /// The same of a namespace.
+    /// Begins a drop of a namespace.
     Runnable beginDrop(Namespace namespace) {
         return fetches.drop(namespace);
     }
 
-    /// Has peers forget what is below a block.
+    /// Drops a block of a chain, and all behind it, at the peers.
     ///
     /// @throws UncheckedIOException when one of them did not answer; the others have forgotten it
     void drop(BlockChain chain, int from) {
@@ -242,7 +242,7 @@ final class PeerStore implements AutoCloseable {
         throwIfUnreached(unreached);
     }
 
-    /// Has peers forget all blocks of a namespace.
+    /// Drops all blocks of a namespace at the peers.
     ///
     /// @throws UncheckedIOException when one of them did not answer; the others have forgotten them
     void drop(Namespace namespace) {
@@ -293,7 +293,7 @@ final class PeerStore implements AutoCloseable {
         return "peers " + Arrays.toString(peers.stream().map(Peer::name).toArray());
     }
 
-    /// A question to peers that is on its way, for callers that ask the same.
+    /// A fetch in flight, for callers that want the same block.
     ///
     /// **Threads.** Any.
     static final class SingleFlight {
@@ -305,13 +305,13 @@ final class PeerStore implements AutoCloseable {
             this.clock = clock;
         }
 
-        /// It is answered, or will not be.
+        /// Ends the fetch, with a result or without.
         synchronized void end() {
             ended = true;
             clock.wake(this);
         }
 
-        /// Waits for the end; answers whether it came by a moment.
+        /// Waits for the end until a moment; returns whether it came.
         boolean awaitEnd(long untilNanos) {
             boolean late = false;
             try {

@@ -36,9 +36,10 @@ import org.jspecify.annotations.Nullable;
 /// **Put.** A background thread replicates sealed blocks to the peers of their group. They stay there when this
 /// store evicts them.
 ///
-/// **Failures.** A peer that does not answer, or not in time, is not asked for 100 ms, then twice as long each time
-/// up to 10 s; meanwhile its groups are misses, or their next keepers' where there are `replicas`. No caller waits
-/// for a peer beyond its own time-out. `drop` alone needs all of them: it has dropped here when it throws.
+/// **Failures.** A peer that does not reply in time, or sends corrupt blocks, is not asked for 100 ms, then twice
+/// as long each time up to 10 s. Meanwhile its groups are misses, or come from the next peer if there are
+/// `replicas`. No caller waits for a peer beyond its own timeout. Only `drop` needs all peers; when it throws, the
+/// blocks are dropped here.
 ///
 /// Objects, hints, events and statistics are the store's own.
 ///
@@ -58,7 +59,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         this.replicator = replicator;
     }
 
-    /// A store over servers, which are connected to as they are needed.
+    /// Opens a cache over servers, which it connects to at their first use.
     ///
     /// @param local the store, this cache's from now on
     /// @param peers as `host:port`; all stores that share them list the same names
@@ -66,7 +67,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         return over(local, peers, options, name -> RemoteKvCache.connect(name));
     }
 
-    /// A store over servers that are connected to by some other way, or with a secret.
+    /// Opens a cache over servers that need another transport, or a secret.
     ///
     /// @param local the store, this cache's from now on
     /// @param peers names; all stores that share them list the same ones
@@ -132,10 +133,10 @@ public final class PeeredKvCache extends ForwardingKvCache {
         return table;
     }
 
-    /// When a table gets no more, and what takes that back.
+    /// Moment at which a table ends, and how to cancel that.
     private record FetchDeadline(long nanos, Runnable cancel) {}
 
-    /// Brings what a table lacks, group by group.
+    /// Fetches the blocks that a table lacks, group by group.
     private record FetchTask(PeeredKvCache owner, BlockChain chain, PeerBlockTable table, FetchDeadline fetchDeadline)
             implements Runnable {
 
@@ -154,7 +155,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
             }
         }
 
-        /// Nothing more comes.
+        /// Ends the table: no more blocks will arrive.
         void finish() {
             fetchDeadline.cancel.run();
             table.end();
@@ -238,7 +239,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         }
     }
 
-    /// Waits until peers have been given what waited for that.
+    /// Waits until all queued blocks have been replicated.
     public void awaitReplication() {
         try {
             if (replicator != null) {
@@ -254,18 +255,18 @@ public final class PeeredKvCache extends ForwardingKvCache {
         return peerStore.stats();
     }
 
-    /// Blocks that came from peers with other bytes than were sealed, and were thrown away.
+    /// Returns the number of blocks from peers that did not match their checksum, and were discarded.
     public long corruptCount() {
         return peerStore.corruptCount();
     }
 
-    /// Blocks, or runs of them, that peers were not given as too much waited or it failed.
+    /// Returns the number of blocks, or runs of them, that were not replicated as the queue was full or it failed.
     public long notReplicatedCount() {
         return replicator == null ? 0 : replicator.droppedCount();
     }
 
-    /// Questions that are on their way are interrupted, which makes misses of them; what they hold of the store
-    /// is back when this returns.
+    /// Interrupts the fetches in flight, which makes them misses. They have released everything of the store when
+    /// this returns.
     private void stopFetching() {
         for (Runnable never : threads.stop()) {
             if (never instanceof FetchTask fetchTask) {
@@ -284,7 +285,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         delegate().close();
     }
 
-    /// A writer of the store that tells when its block is there.
+    /// A writer of the store that reports its sealed block.
     ///
     /// @param sealed told once
     private record PeeredBlockWriter(BlockWriter writer, Runnable sealed) implements BlockWriter {
@@ -340,7 +341,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
 
         private static final long CLOSE_SECONDS = 10;
 
-        /// Threads of this process.
+        /// Starts threads of this process.
         static PeerThreads start(PeerOptions options) {
             return new PeerThreads(
                     Executors.newFixedThreadPool(options.fetches(), daemons("fetch")),
@@ -356,7 +357,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
                     .factory();
         }
 
-        /// Interrupts what goes on, and waits for the end of what may use the store.
+        /// Interrupts the threads, and waits for those that may use the store.
         ///
         /// @return what never began
         List<Runnable> stop() {

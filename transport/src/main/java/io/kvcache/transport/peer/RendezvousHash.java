@@ -18,7 +18,7 @@ final class RendezvousHash {
         this.names = names.stream().mapToLong(RendezvousHash::hash).toArray();
     }
 
-    /// FNV-1a: a name's hash must be the same everywhere and for ever.
+    /// FNV-1a. The hash of a name must stay the same in all processes and releases.
     private static long hash(String name) {
         long hash = 0xcbf29ce484222325L;
         for (byte each : name.getBytes(StandardCharsets.UTF_8)) {
@@ -27,7 +27,7 @@ final class RendezvousHash {
         return hash;
     }
 
-    /// The numbers of the peers, the one whose group it is first.
+    /// Returns the indexes of all peers, the best one first.
     int[] rankedPeers(BlockKey key) {
         long[] weights = Arrays.stream(names).map(name -> weight(name, key)).toArray();
         return IntStream.range(0, names.length)
@@ -37,7 +37,7 @@ final class RendezvousHash {
                 .toArray();
     }
 
-    /// The finalizer of SplitMix64 over all that goes in.
+    /// Returns the finalizer of SplitMix64 over the name and the key.
     private static long weight(long name, BlockKey key) {
         long mixed = name ^ key.hi() ^ Long.rotateLeft(key.lo(), 32);
         mixed = (mixed ^ (mixed >>> 30)) * 0xbf58476d1ce4e5b9L;

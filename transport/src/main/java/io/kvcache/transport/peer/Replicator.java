@@ -7,11 +7,11 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Gives peers what is new in the store, beside the thread that stores it. What waits are names of blocks and not
-/// their bytes. There is a limit to it; what is beyond is not given, nor what a peer does not take: it is a miss
-/// there, and given when it is stored the next time.
+/// Replicates new blocks of the store to peers, in the background. The queue holds keys of blocks, not their
+/// bytes, and has a limit. Blocks beyond the limit, or that a peer rejects, are misses there until they are stored
+/// the next time.
 ///
-/// **Threads.** Any may offer; one of its own gives.
+/// **Threads.** Any may enqueue; one of its own replicates.
 final class Replicator implements AutoCloseable {
 
     private final PeerStore tier;
@@ -32,12 +32,12 @@ final class Replicator implements AutoCloseable {
         never = clock.deadlineAfter(Long.MAX_VALUE);
     }
 
-    /// Begins to give, on a thread of this executor's that is busy until the giver is closed.
+    /// Begins to replicate, on a thread of this executor, which is busy until the replicator is closed.
     void start(Executor executor) {
         executor.execute(this::run);
     }
 
-    /// The last block of a chain is new. Of a chain that grows block by block only the longest waits.
+    /// Queues the last block of a chain. Of a chain that grows block by block, only the longest stays queued.
     synchronized void enqueue(BlockChain chain) {
         BlockChain last = queue.peekLast();
         if (last != null && extendsByOneBlock(last, chain)) {
@@ -102,14 +102,14 @@ final class Replicator implements AutoCloseable {
         return closed ? null : queue.pollFirst();
     }
 
-    /// Waits until nothing is on its way to a peer and nothing waits.
+    /// Waits until the queue is empty and no block is on its way to a peer.
     synchronized void awaitIdle() throws InterruptedException {
         while ((replicating || !queue.isEmpty()) && !closed) {
             clock.await(this, never);
         }
     }
 
-    /// Waits until what is on its way to a peer now is there, or is not.
+    /// Waits until the blocks that are on their way to a peer now have arrived or failed.
     synchronized void awaitInFlight() throws InterruptedException {
         long present = rounds;
         while (replicating && rounds == present && !closed) {
@@ -117,12 +117,12 @@ final class Replicator implements AutoCloseable {
         }
     }
 
-    /// Blocks, or runs of them, that were not given.
+    /// Returns the number of blocks, or runs of them, that were not replicated.
     long droppedCount() {
         return dropped.sum();
     }
 
-    /// Waits until what is on its way to a peer is there, or is not.
+    /// Waits until the blocks that are on their way to a peer have arrived or failed.
     @Override
     public synchronized void close() {
         closed = true;

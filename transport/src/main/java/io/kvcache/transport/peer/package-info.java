@@ -1,10 +1,10 @@
-/// An embedded store whose slowest tier is other servers.
+/// An embedded store that has other servers as its slowest tier.
 ///
 /// [io.kvcache.transport.peer.PeeredKvCache] is a `KvCache` over an embedded one:
-/// [io.kvcache.transport.peer.PeerStore] asks peers for what is missing there, and gives them what is
-/// new. Blocks travel in groups of 64, each of which has a peer by rendezvous hashing.
+/// [io.kvcache.transport.peer.PeerStore] fetches missing blocks from peers, and replicates new ones to them.
+/// Blocks travel in groups of 64. Rendezvous hashing assigns each group to a peer.
 ///
-/// May import `remote` and what is below it.
+/// May import `client` and what is below it.
 @NullMarked
 package io.kvcache.transport.peer;
 

@@ -18,13 +18,12 @@ import java.util.NoSuchElementException;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
-/// libucp, loaded when it is first wanted and never unloaded.
+/// libucp, loaded at its first use and never unloaded.
 ///
-/// UCX takes over the signals of faults when it is loaded, which a JVM needs for itself, and patches the
-/// functions that map memory; it is told not to by its environment, before it is there. What the environment
-/// says already stays.
+/// By default UCX takes over fault signals, which a JVM needs for itself, and patches functions that map memory.
+/// Environment variables, set before it is loaded, prevent that. Variables that are set already keep their values.
 ///
-/// **Threads.** Any; what the functions allow is for their callers to know.
+/// **Threads.** Any, as far as the called functions allow it.
 final class UcpLibrary {
 
     static final int OK = 0;
@@ -52,7 +51,7 @@ final class UcpLibrary {
 
         private Loaded() {}
 
-        /// The library, or why it is not there.
+        /// Returns the library, or the error text if it cannot be loaded.
         @SuppressWarnings("restricted")
         private static Object load() {
             try {
@@ -94,12 +93,12 @@ final class UcpLibrary {
         return status((int) Objects.requireNonNull(invoke(handle(call), arguments)));
     }
 
-    /// A status as it is returned: a byte, whatever stands above it.
+    /// Returns a status as UCX means it: the low byte, as the others are undefined.
     static int status(int returned) {
         return (byte) returned;
     }
 
-    /// Calls a function that returns a status which has to be OK.
+    /// Calls a function, and throws unless its status is OK.
     void require(UcpFunction call, Object... arguments) throws IOException {
         int status = status(call, arguments);
         if (status != OK) {
@@ -117,7 +116,7 @@ final class UcpLibrary {
         invoke(handle(call), arguments);
     }
 
-    /// For what is called often: its caller invokes it exactly.
+    /// Returns a handle for frequent calls by `invokeExact`.
     MethodHandle handle(UcpFunction call) {
         return Objects.requireNonNull(calls.get(call));
     }
@@ -140,7 +139,7 @@ final class UcpLibrary {
         return request > 0;
     }
 
-    /// A pointer that a function has stored.
+    /// Returns a pointer that a function has stored.
     static MemorySegment pointer(MemorySegment out) {
         return out.get(ADDRESS, 0);
     }

@@ -10,12 +10,12 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.lang.invoke.MethodHandle;
 
-/// A context of UCX with one worker: it moves bytes as long as a caller makes it progress.
+/// A context of UCX with one worker, which moves bytes only inside calls of [#progress].
 ///
 /// **Threads.** One at a time, but [#signal], which any may call.
 final class UcpWorker implements AutoCloseable {
 
-    /// The interface that the layouts below are of.
+    /// Version of UCX's interface that has the layouts below.
     private static final int API_MAJOR = 1;
 
     private static final int API_MINOR = 13;
@@ -117,12 +117,12 @@ final class UcpWorker implements AutoCloseable {
         return worker;
     }
 
-    /// Memory that is freed with the worker.
+    /// Returns the arena that is closed with the worker.
     Arena arena() {
         return arena;
     }
 
-    /// How others reach it.
+    /// Returns the address by which other processes reach it.
     byte[] address() throws IOException {
         MemorySegment out = arena.allocate(ValueLayout.ADDRESS);
         MemorySegment length = arena.allocate(JAVA_LONG);
@@ -141,7 +141,7 @@ final class UcpWorker implements AutoCloseable {
         return packed.reinterpret(length.get(JAVA_LONG, 0)).toArray(ValueLayout.JAVA_BYTE);
     }
 
-    /// Moves what can be moved; answers whether anything was.
+    /// Moves bytes where possible; returns whether it moved any.
     boolean progress() {
         try {
             return (int) progress.invokeExact(worker) != 0;
@@ -150,7 +150,7 @@ final class UcpWorker implements AutoCloseable {
         }
     }
 
-    /// Sleeps until there may be something to move, or [#signal].
+    /// Sleeps until there may be bytes to move, or until [#signal].
     ///
     /// @return false when it did not sleep
     boolean await() {

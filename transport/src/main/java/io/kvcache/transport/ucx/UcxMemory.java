@@ -37,13 +37,13 @@ public final class UcxMemory implements AutoCloseable {
     private static final long MAP_LENGTH = 16;
     private static final long MAP_PROTECTION = 28;
 
-    /// To be read and written here, and read from elsewhere. Devices keep to it.
+    /// Local reads and writes, and remote reads. Network devices enforce it.
     private static final int PROTECTION = 1 | 1 << 1 | 1 << 8;
 
-    /// Looks for work before it sleeps: a client that reads a block asks for the next one at once.
+    /// Polls before the thread sleeps, as a client that has read a block asks for the next one at once.
     private static final int POLLS_BEFORE_SLEEP = 200;
 
-    /// After a wait that failed, so that nothing spins.
+    /// Pause after a failed wait, so that the thread does not spin.
     private static final long PAUSE_NANOS = 1_000_000;
 
     private final UcpWorker worker;
@@ -148,7 +148,7 @@ public final class UcxMemory implements AutoCloseable {
         }
     }
 
-    /// Ends all access to it.
+    /// Ends all remote access.
     @Override
     public void close() {
         if (closed) {

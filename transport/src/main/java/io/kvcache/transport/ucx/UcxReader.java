@@ -17,8 +17,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.concurrent.locks.ReentrantLock;
 
-/// Reads another process's slots one-sided. What it reads are the bytes that lie there at that moment; whose they
-/// are is for its caller to make sure of.
+/// Reads another process's slots one-sided. It returns the bytes that lie there at that moment. The caller must
+/// verify that they belong to the block it wants.
 ///
 /// **Ownership.** The caller that connects it closes it.
 ///
@@ -39,7 +39,7 @@ public final class UcxReader implements AutoCloseable {
     private static final int REQUEST_FLAGS = 1 << 4;
     private static final int CLOSE_BY_FORCE = 1;
 
-    /// Reads on their way at a time, so that the last ones of many do not wait for all.
+    /// Most reads in flight, so that the last ones of many do not wait for all.
     private static final int MAX_PENDING = 16;
 
     /// Polls before the thread sleeps.
@@ -47,7 +47,7 @@ public final class UcxReader implements AutoCloseable {
 
     private static final long SLEEP_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
-    /// For reads that are called off to end.
+    /// Time limit for cancelled reads to end.
     private static final long CANCEL_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(2);
 
     private final UcpWorker worker;
@@ -87,14 +87,13 @@ public final class UcxReader implements AutoCloseable {
     /// @param into native memory, as large as the piece
     public record RemoteRead(long offset, MemorySegment into) {}
 
-    /// How a read went.
+    /// Result of a read.
     public enum Outcome {
-        /// All is here.
+        /// All bytes are here.
         DONE,
-        /// Not all is here, and nothing will be written any more.
+        /// Bytes are missing, and UCX writes to the buffers no more.
         FAILED,
-        /// Not all is here, and memory that it was to be read into may be written at any time: it must not be
-        /// used for anything else, ever.
+        /// Bytes are missing, and UCX may write to the buffers at any time: never use them again.
         BUFFERS_UNSAFE
     }
 
@@ -116,7 +115,7 @@ public final class UcxReader implements AutoCloseable {
         }
     }
 
-    /// With an eye on the other side's death, where the transports can tell of it.
+    /// Opens the endpoint. It detects a failure of the peer if the transports can.
     private MemorySegment endpoint() throws IOException {
         MemorySegment params = worker.arena().allocate(EP_BYTES, Long.BYTES);
         params.set(JAVA_LONG, 0, EP_ADDRESS_AND_ERRORS);
@@ -195,7 +194,7 @@ public final class UcxReader implements AutoCloseable {
         return request == UcpLibrary.OK;
     }
 
-    /// Waits until no more than so many are on their way; answers whether those that ended did so well, in time.
+    /// Waits until at most this many reads are in flight. Returns whether those that ended succeeded, in time.
     private boolean awaitPending(int most, long end) {
         int idle = 0;
         while (pending.size() > most) {
@@ -232,7 +231,7 @@ public final class UcxReader implements AutoCloseable {
         }
     }
 
-    /// Calls off what is on its way.
+    /// Cancels the reads in flight.
     private Outcome cancelPending() {
         usable = false;
         disconnect();
@@ -262,7 +261,7 @@ public final class UcxReader implements AutoCloseable {
         }
     }
 
-    /// Ends the connection. Waits for a read that is going on.
+    /// Ends the connection, after a read that is in progress.
     @Override
     public void close() {
         lock.lock();

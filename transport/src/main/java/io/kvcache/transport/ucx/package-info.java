@@ -1,8 +1,8 @@
 /// One-sided reads over whatever fabric UCX finds: InfiniBand and RoCE, shared memory, or TCP.
 ///
-/// [io.kvcache.transport.ucx.UcxMemory] offers a store's slots, [io.kvcache.transport.ucx.UcxReader] reads
-/// them from another process. What lies where, and for how long, is told over a connection; nothing here knows
-/// of blocks.
+/// [io.kvcache.transport.ucx.UcxMemory] offers a store's slots, [io.kvcache.transport.ucx.UcxReader] reads them
+/// from another process. A connection of the protocol reports which block lies where, and for how long. This
+/// package does not know blocks.
 ///
 /// UCX is a C library that may be missing: it is loaded at the first use, and its absence is an `IOException`
 /// that says so. Its structures are those of version 1.13 and later ones.
