@@ -117,7 +117,8 @@ final class DriverDirectory implements AutoCloseable {
                         .equals(PRIVATE)
                 && owner(folder).equals(owner(Path.of("/proc/self")));
         if (!good) {
-            throw new IOException(folder + " must be a directory of mode 0700 that belongs to this user; remove it or name another");
+            throw new IOException(
+                    folder + " must be a directory of mode 0700 that belongs to this user; remove it or name another");
         }
     }
 

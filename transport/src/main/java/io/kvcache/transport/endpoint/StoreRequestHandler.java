@@ -190,7 +190,8 @@ final class StoreRequestHandler {
     /// Events and snapshots name the blocks of all tenants.
     private void requireAllTenants() throws RequestException {
         if (session.onlyTenant() != null) {
-            throw new RequestException(Status.FORBIDDEN, "events include all tenants; allowed: clients that may act for all");
+            throw new RequestException(
+                    Status.FORBIDDEN, "events include all tenants; allowed: clients that may act for all");
         }
     }
 

@@ -46,7 +46,8 @@ final class SharedDirectory {
                 && Files.getPosixFilePermissions(folder, LinkOption.NOFOLLOW_LINKS)
                         .equals(PRIVATE);
         if (!folder.isAbsolute() || !isPrivate) {
-            throw new IOException(folder + " must be a directory on this host, of mode 0700, that belongs to this user");
+            throw new IOException(
+                    folder + " must be a directory on this host, of mode 0700, that belongs to this user");
         }
     }
 

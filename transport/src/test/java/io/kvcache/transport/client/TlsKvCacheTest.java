@@ -199,8 +199,8 @@ final class TlsKvCacheTest {
         try (TcpEndpoint endpoint = TcpEndpoint.open(store, loopback(), EndpointOptions.DEFAULTS)) {
             assertThatThrownBy(() -> client(endpoint).connect().close())
                     .isInstanceOf(UncheckedIOException.class)
-                    .hasMessageContaining("cannot reach tls:" + address(endpoint) + ": the server does not use TLS; allowed: "
-                            + address(endpoint));
+                    .hasMessageContaining("cannot reach tls:" + address(endpoint)
+                            + ": the server does not use TLS; allowed: " + address(endpoint));
             assertThat(endpoint.stats().sessionsBegun()).isZero();
         }
     }
