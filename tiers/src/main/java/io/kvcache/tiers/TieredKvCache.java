@@ -353,8 +353,8 @@ public final class TieredKvCache implements LocalKvCache {
         return store.hints().prefetchStats();
     }
 
-    /// Whether a disk has more to tell of what it held before the opening; until then [#match] and an [#acquire]
-    /// without a time-out miss that.
+    /// Returns whether a disk has more to tell of what it held before the opening; until then [#match] and an
+    /// [#acquire] without a time-out miss that.
     public boolean isRecovering() {
         openHandles.requireOpen();
         return tierScheduler != null && tierScheduler.isRecovering();

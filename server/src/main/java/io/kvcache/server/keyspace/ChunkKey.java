@@ -26,7 +26,7 @@ public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
     private static final int MIN_FIELDS = 3;
     private static final int MIN_DIGEST = 8;
 
-    /// Of 512 bits. Digests are remembered, so clients must not say how much that takes.
+    /// 512 bits. Digests are remembered, so a client must not decide how much memory that takes.
     private static final int MAX_DIGEST = 128;
 
     /// The parts of a key, or null when it does not look like one of LMCache's.
@@ -64,7 +64,7 @@ public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
         return to - start;
     }
 
-    /// Whether two are chunks of the same model, for the same worker.
+    /// Returns whether two are chunks of the same model, for the same worker.
     boolean isSameModel(ChunkKey other) {
         return Arrays.equals(key, 0, from, other.key, 0, other.from)
                 && Arrays.equals(key, to, end, other.key, other.to, other.end);

@@ -35,14 +35,14 @@ final class ChunkOrder {
             .executor(Runnable::run)
             .build();
 
-    /// What was seen of a chunk.
+    /// The observations of one chunk.
     ///
     /// @param before digest, or [#NONE]
     /// @param byLookup whether in a look-up
     /// @param trust how often more than contradicted
     private record Observation(String before, boolean byLookup, int trust) {
 
-        /// What is known after one more sight.
+        /// Returns the observations after one more.
         Observation updated(String nextBefore, boolean nextByLookup) {
             if (nextByLookup != byLookup) {
                 boolean replaces = nextByLookup && !nextBefore.equals(NONE);

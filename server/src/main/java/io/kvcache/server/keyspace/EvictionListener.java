@@ -61,7 +61,7 @@ final class EvictionListener {
         return rechecking || batch.events().size() == BATCH;
     }
 
-    /// What took the key of an older value is there, and its writer told the index.
+    /// A newer value under the key stays listed: its writer has told the index.
     private static boolean isRemoval(EventKind kind) {
         return !kind.isAddition() && kind != EventKind.REPLACED;
     }

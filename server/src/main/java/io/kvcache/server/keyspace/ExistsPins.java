@@ -10,22 +10,22 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps what was said to exist from being evicted before the client that asked can fetch it: LMCache's native client
-/// never returns from a fetch that misses after a yes.
+/// Keeps what was said to exist from being evicted before the client that asked can fetch it: LMCache's native
+/// client never returns from a fetch that misses after a yes.
 ///
-/// A positive answer pins the value for a moment, within a quota of bytes. Asking again prolongs the pin. A value that
-/// was fetched as often as it was asked for stays pinned to the end of its moment too, but goes first when the quota
-/// is full. What is on disk alone is not pinned: it is only remembered that it was asked for.
+/// A positive answer pins the value for a moment, within a quota of bytes. Asking again prolongs the pin. A value
+/// that was fetched as often as it was asked for stays pinned to the end of its moment too, but goes first when
+/// the quota is full. What is on disk alone is not pinned: it is only remembered that it was asked for.
 ///
 /// An answer and the fetch that follows it are one look-up: [#fulfilled] says which fetch follows one.
 ///
-/// **Beyond the quota** the store's state decides. While it evicts, the answer is no: a client computes what it is not
-/// told of, which is better than a yes that breaks. While nothing was evicted for a moment, the answer is yes without
-/// a pin (*bare*), so that a client that only counts keys hears the truth. A bare yes is broken if the store begins
-/// to evict at once and takes this very value; that is counted.
+/// **Beyond the quota** the store's state decides. While it evicts, the answer is no: a client computes what it is
+/// not told of, which is better than a yes that breaks. While nothing was evicted for a moment, the answer is yes
+/// without a pin (*bare*), so that a client that only counts keys hears the truth. A bare yes is broken if the
+/// store begins to evict at once and takes this very value; that is counted.
 ///
-/// **Bound.** [#MAX_PINS] keys are promised at one time, at most the quota's bytes. So clients that ask and never fetch
-/// keep the quota from eviction, and nothing more.
+/// **Bound.** [#MAX_PINS] keys are promised at one time, at most the quota's bytes. So clients that ask and never
+/// fetch keep the quota from eviction, and nothing more.
 ///
 /// **Threads.** Any.
 final class ExistsPins {
@@ -58,7 +58,7 @@ final class ExistsPins {
         this.counters = counters;
     }
 
-    /// Whether the key is pinned by a promise.
+    /// Returns whether the key is pinned by a promise.
     boolean isPinned(ObjectKey key) {
         ExistsPin existsPin = promises.get(key);
         return existsPin != null && existsPin.isHeld();
@@ -298,7 +298,7 @@ final class ExistsPins {
             return follows;
         }
 
-        /// Whether it is to be queued, as it was fetched as often as asked for.
+        /// Returns whether it is to be queued, as it was fetched as often as asked for.
         synchronized boolean shouldEnqueue() {
             boolean joins = view != null && existsCount == 0 && !queued;
             queued |= joins;

@@ -7,7 +7,7 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/// What clients may say of keys, whatever the protocol they say it in.
+/// Limits of the hints that clients may give for keys, the same in every protocol.
 ///
 /// Each method throws an `IllegalArgumentException` that names what was said and what may be.
 public final class HintLimits {

@@ -13,9 +13,9 @@ import org.jspecify.annotations.Nullable;
 
 /// The keys of a keyspace in the order of their digests, and which of them expire when.
 ///
-/// **Why by digest.** The store's events name what left by digest, so that is what has to be found. And the order of
-/// digests is fixed, so the place where a listing stopped is a number: a listing needs no state here, goes on after
-/// a restart, and meets every key that was there all the while, whatever came and went.
+/// **Why by digest.** The store's events name what left by digest, so that is what has to be found. And the order
+/// of digests is fixed, so the place where a listing stopped is a number: a listing needs no state here, goes on
+/// after a restart, and meets every key that was there all the while, whatever came and went.
 ///
 /// **How.** Digests are spread evenly, so the first bits of one are as good as a hash of it: a
 /// table whose buckets are taken by them is in order from bucket to bucket, and few entries are in
@@ -251,7 +251,7 @@ final class KeyIndex {
             }
         }
 
-        /// Of one bucket come two neighbours, and of two neighbours one, so the order stays.
+        /// Growing splits one bucket into two neighbours, and shrinking joins two, so the order stays.
         private void resize(int newBits) {
             @Nullable KeyEntry[] before = table;
             bits = newBits;
@@ -290,7 +290,7 @@ final class KeyIndex {
         }
     }
 
-    /// What the index knows of one key.
+    /// One key, with the size and expiry of its value.
     static final class KeyEntry {
 
         private final ObjectKey key;
@@ -377,7 +377,7 @@ final class KeyIndex {
             return isProtected && protectedUntil - nanos > 0;
         }
 
-        /// Whether it was seen together with its other half.
+        /// Returns whether it was seen together with its other half.
         boolean isPaired() {
             return paired;
         }

@@ -84,12 +84,12 @@ public final class Keyspace {
         chunkPrefetcher = options.prefetch() ? new ChunkPrefetcher(key -> cache.prefetchObject(namespace, key)) : null;
     }
 
-    /// Whether there can be such a key at all; where not, it simply is not here.
+    /// Returns whether there can be such a key at all; where not, it simply is not here.
     public static boolean isValidKey(byte[] key) {
         return key.length >= 1 && key.length <= MAX_KEY_BYTES;
     }
 
-    /// What all that the tenant has may take together.
+    /// The limit for all values of the tenant together.
     public Quota quota() {
         return writes.quotaEnforcer().quota();
     }
@@ -120,13 +120,13 @@ public final class Keyspace {
         return view == null && isOnDisk(key) ? ReadResult.ON_DISK : onOpened(asked, view);
     }
 
-    /// Whether a value is here, but not in host memory: [#fetch] brings it.
+    /// Returns whether a value is here, but not in host memory: [#fetch] brings it.
     public boolean isOnDisk(byte[] key) {
         return fetchNanos > 0 && isStored(key);
     }
 
-    /// Whether a key is here of which nothing is known but that: [#fetch] brings its value, and what is known with
-    /// it.
+    /// Returns whether a key is here of which nothing is known but that: [#fetch] brings its value, and what is
+    /// known with it.
     public boolean isUnindexed(byte[] key) {
         return isOnDisk(key) && index.find(BlockKey.ofObject(namespace, key)) == null;
     }
@@ -231,7 +231,7 @@ public final class Keyspace {
         return index.find(hash) == null ? writes.missCauses().causeOf(hash) : MissCauses.Cause.EVICTED;
     }
 
-    /// Whether the store has a key, in memory or on disk.
+    /// Returns whether the store has a key, in memory or on disk.
     private boolean isStored(byte[] key) {
         return cache.containsObject(namespace, key);
     }
@@ -250,8 +250,8 @@ public final class Keyspace {
         return stale;
     }
 
-    /// Whether a key is here and may be said to be; if so, it is kept here for a moment, with its other half. One
-    /// that cannot be kept, as too much is kept already, is said not to be here while the store evicts.
+    /// Returns whether a key is here and may be said to be; if so, it is kept here for a moment, with its other
+    /// half. One that cannot be kept, as too much is kept already, is said not to be here while the store evicts.
     /// A look-up, and one with the read that follows it.
     public boolean exists(byte[] key) {
         boolean here = existsWithoutHit(key);
@@ -299,9 +299,10 @@ public final class Keyspace {
         return announceExists(ObjectKey.of(namespace, key));
     }
 
-    /// Whether a key has a value of this size and note already; if so, it counts as used now, but not as read.
+    /// Returns whether a key has a value of this size and note already; if so, it counts as used now, but not as
+    /// read.
     ///
-    /// Where a key is a digest of content, that is the same value.
+    /// If keys are digests of content, that means the same value.
     public boolean hasSameValue(byte[] key, long bytes, TensorMetadata note) {
         ObjectView view = isStale(ObjectKey.of(namespace, key)) ? null : cache.getObject(namespace, key);
         try (PinnedValue value = view == null ? null : PinnedValue.of(view)) {
@@ -312,7 +313,7 @@ public final class Keyspace {
         }
     }
 
-    /// Whether a key is here; if so, it counts as used now. Promises nothing.
+    /// Returns whether a key is here; if so, it counts as used now. Promises nothing.
     public boolean touch(byte[] key) {
         try (PinnedValue value = get(key)) {
             return value != null || isOnDisk(key);
@@ -371,9 +372,9 @@ public final class Keyspace {
         return writes.delete(ObjectKey.of(namespace, key));
     }
 
-    /// Whether a key counts as gone although the store may have it. To delete several keys together, ask this of
-    /// all of them first, and then [#deleteUnchecked] those that do not: half of a value counts as gone once the
-    /// other half is deleted.
+    /// Returns whether a key counts as gone although the store may have it. To delete several keys together, ask
+    /// this of all of them first, and then [#deleteUnchecked] those that do not: half of a value counts as gone
+    /// once the other half is deleted.
     public boolean isStale(byte[] key) {
         return isStale(ObjectKey.of(namespace, key));
     }
@@ -455,13 +456,13 @@ public final class Keyspace {
         existsPins.revokeAll();
     }
 
-    /// What is here and what was done.
+    /// Returns the counts of keys and of requests.
     public KeyspaceStats stats() {
         return counters.stats(
                 index, existsPins, keyspaceLimits, writes.quotaEnforcer().usage());
     }
 
-    /// What can be said of a key without fetching its value.
+    /// The facts of a key that are known without fetching its value.
     ///
     /// @param bytes size of the value
     /// @param expiresAtMillis milliseconds since the epoch, or 0 for never
@@ -482,7 +483,7 @@ public final class Keyspace {
         }
     }
 
-    /// What came of a read.
+    /// The outcome of a read.
     ///
     /// **Ownership.** The receiver closes the value, if there is one.
     ///
@@ -490,7 +491,7 @@ public final class Keyspace {
     /// @param outcome why there is a value, or none
     public record ReadResult(@Nullable PinnedValue value, Outcome outcome) implements AutoCloseable {
 
-        /// What was found.
+        /// The kinds of outcome.
         public enum Outcome {
             /// The value.
             HIT,
@@ -505,7 +506,7 @@ public final class Keyspace {
             TIMED_OUT
         }
 
-        /// Of a key that cannot be.
+        /// The answer for a key that no value can have.
         public static final ReadResult MISS = new ReadResult(null, Outcome.MISS);
         static final ReadResult ON_DISK = new ReadResult(null, Outcome.ON_DISK);
         static final ReadResult THROTTLED = new ReadResult(null, Outcome.THROTTLED);

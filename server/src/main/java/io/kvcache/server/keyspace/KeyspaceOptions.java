@@ -11,7 +11,8 @@ import org.jspecify.annotations.Nullable;
 /// @param existsPin how long a positive answer to "does it exist" protects the value; zero for not at all
 /// @param existsPinBytes most bytes that are protected so at one time; 0 for no protection
 /// @param fetchTimeout how long a value that is on disk may take to arrive; zero in a store without disks
-/// @param quotaBytes most bytes of the store that its values may take, in memory or on disk; 0 for no limit of its own
+/// @param quotaBytes most bytes of the store that its values may take, in memory or on disk; 0 for no limit of its
+///     own
 /// @param keyspaceLimits how large keys and values may be, and how much may be on its way
 /// @param prefetch whether chunks that a reader is likely to take next are brought from disk
 /// @param recompute null for clients that are told of all that is here
@@ -59,7 +60,7 @@ public record KeyspaceOptions(
                 Duration.ofSeconds(2), hostBytes / PIN_FRACTION, Duration.ZERO, 0, KeyspaceLimits.unlimited());
     }
 
-    /// What it takes to compute the chunks of a sequence, and to read them from disk.
+    /// Estimates the time to compute the chunks of a sequence, and to read them from disk.
     ///
     /// @param cost of computing tokens
     /// @param chunkTokens tokens of a chunk
@@ -68,7 +69,7 @@ public record KeyspaceOptions(
     public record RecomputeEstimator(
             PrefillCost cost, int chunkTokens, Duration deadline, LongToDoubleFunction readNanos) {
 
-        /// Whether chunks take less time to compute than to read, or would come too late.
+        /// Returns whether chunks take less time to compute than to read, or would come too late.
         ///
         /// @param bytes of all of them
         /// @param from place of the first in its sequence, by number of chunks

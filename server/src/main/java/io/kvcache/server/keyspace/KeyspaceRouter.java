@@ -12,7 +12,7 @@ import org.jspecify.annotations.Nullable;
 /// The values that a client may ask for: those of its tenant and, where keys say whose they are, those of the
 /// tenants that they name.
 ///
-/// What has no key (a listing, a count, forgetting everything) is about the tenant's own values alone.
+/// Commands without a key (list, count, flush) concern the tenant's own values only.
 ///
 /// **Threads.** Any.
 public final class KeyspaceRouter {
@@ -39,7 +39,7 @@ public final class KeyspaceRouter {
         return ownKeyspace;
     }
 
-    /// Where a key's value is.
+    /// Returns the keyspace that a key belongs to.
     public Keyspace of(byte[] key) {
         KeyOwnershipRules now = ownershipRules.get();
         return now == KeyOwnershipRules.NONE ? ownKeyspace : keyspaceOfTenant(now.ownerOf(key));
@@ -59,7 +59,7 @@ public final class KeyspaceRouter {
         return taken;
     }
 
-    /// Where the keys of a pattern are listed.
+    /// Returns the keyspace that lists the keys of a pattern.
     ///
     /// @param pattern of SCAN or KEYS; null for all keys
     public Keyspace keyspaceOfPattern(byte @Nullable [] pattern) {

@@ -5,7 +5,7 @@ import io.kvcache.server.miss.MissCauses;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
-/// What a keyspace holds and has done. The first two are of this moment, the rest only grow.
+/// The counts of a keyspace. The first two are of this moment, the rest only grow.
 ///
 /// @param keys keys that are listed
 /// @param expiringKeys those that have a time to live
@@ -38,14 +38,14 @@ public record KeyspaceStats(
     /// @param arrivingBytes of values that are being received now
     public record Traffic(long sentBytes, long receivedBytes, long leavingBytes, long arrivingBytes) {}
 
-    /// What it takes of the store.
+    /// The memory that it takes of the store.
     ///
     /// @param usedBytes of values that are here or being written
     /// @param quotaBytes most that it may be; 0 for no limit
     /// @param evicted values that went because it would have been more
     public record Usage(long usedBytes, long quotaBytes, long evicted) {}
 
-    /// What became of look-ups. A look-up is a question whether a key is here, a read, or both: a read that
+    /// The outcomes of look-ups. A look-up is a question whether a key is here, a read, or both: a read that
     /// follows a positive answer counts with it and not again.
     ///
     /// @param hits look-ups whose client was told that the value is here, or was given it
@@ -74,14 +74,14 @@ public record KeyspaceStats(
         }
     }
 
-    /// What became of writes.
+    /// The outcomes of writes.
     ///
     /// @param stored values that were stored
     /// @param refused writes for which there was no room
     /// @param deleted keys that were deleted
     public record Writes(long stored, long refused, long deleted) {}
 
-    /// What was said to exist.
+    /// Positive answers to EXISTS.
     ///
     /// @param given positive answers that protect the value
     /// @param bare positive answers beyond the quota
@@ -91,7 +91,7 @@ public record KeyspaceStats(
     /// @param kept reads that followed a positive answer, and are one look-up with it
     public record ExistsPinCounts(long given, long bare, long broken, long heldBytes, long kept, long declined) {}
 
-    /// What a keyspace counts.
+    /// The counters of a keyspace.
     static final class KeyspaceCounters {
 
         final LongAdder hits = new LongAdder();

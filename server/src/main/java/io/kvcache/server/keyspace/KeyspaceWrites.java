@@ -24,11 +24,11 @@ import java.util.function.BooleanSupplier;
 import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
-/// What changes the values of a keyspace: puts, removals, and times of expiry. Store and index change together, under
+/// Changes the values of a keyspace: puts, removals, and times of expiry. Store and index change together, under
 /// the key's lock ([KeyIndex#lockOf]).
 ///
-/// So an expiry that was found on the old value cannot take away the new one, and an index entry always is of the value
-/// that is in the store. Readers take no lock, and no thread holds two.
+/// So an expiry that was found on the old value cannot take away the new one, and an index entry always is of the
+/// value that is in the store. Readers take no lock, and no thread holds two.
 ///
 /// **Several writers of one key.** Each fills room of its own, and its value replaces the older one when it is
 /// complete. So the last writer to finish wins, as with Redis. A writer that disconnects, is too slow or finds its
@@ -105,7 +105,7 @@ final class KeyspaceWrites {
         return quotaEnforcer;
     }
 
-    /// Whether the store has a key, in memory or on disk.
+    /// Returns whether the store has a key, in memory or on disk.
     private boolean isStored(ObjectKey key) {
         return cache.containsObject(namespace, key.bytes());
     }
@@ -245,8 +245,8 @@ final class KeyspaceWrites {
         }
     }
 
-    /// Whether a key counts as gone although the store has it: it has expired, or its other half is gone. It is dropped
-    /// then, and the reason is counted.
+    /// Returns whether a key counts as gone although the store has it: it has expired, or its other half is gone.
+    /// It is dropped then, and the reason is counted.
     boolean isStale(ObjectKey key) {
         KeyEntry entry = index.find(key.digest());
         if (entry == null) {
@@ -267,8 +267,8 @@ final class KeyspaceWrites {
         return false;
     }
 
-    /// Whether a value has expired whose expiry was not known: one from before a restart. From now on it is, so that a
-    /// client that writes the key at this moment finds it absent.
+    /// Returns whether a value has expired whose expiry was not known: one from before a restart. From now on it
+    /// is, so that a client that writes the key at this moment finds it absent.
     boolean isExpiredUnindexed(ObjectKey key, PinnedValue value) {
         long now = wallClock.millis();
         if (index.find(key.digest()) != null || value.expiresAtMillis() > now) {
@@ -372,8 +372,8 @@ final class KeyspaceWrites {
         }
     }
 
-    /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have soon,
-    /// or a client was promised that it stays.
+    /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have
+    /// soon, or a client was promised that it stays.
     ///
     /// @param by the key that the room is for, whose own older value may go; null when it is for none
     /// @return whether it is gone
@@ -394,8 +394,8 @@ final class KeyspaceWrites {
         removeUnlessWriting(entry, MissCauses.Cause.EXPIRED, it -> it.isExpired(now));
     }
 
-    /// Forgets a key, unless something newer has its place by now, or will have soon: dropping the key now would drop
-    /// that with it.
+    /// Forgets a key, unless something newer has its place by now, or will have soon: dropping the key now would
+    /// drop that with it.
     private void removeUnlessWriting(KeyEntry entry, MissCauses.Cause cause, Predicate<KeyEntry> still) {
         if (!writers.containsKey(entry.key()) && removeIf(entry, cause, still)) {
             existsPins.revoke(entry.key());

@@ -6,8 +6,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/// The key of a value: bytes, not text, with the digest that the store knows it by. Made once for each request, so that
-/// no later step digests the key again.
+/// The key of a value: bytes, not text, with the digest that the store knows it by. Made once for each request, so
+/// that no later step digests the key again.
 ///
 /// **Halves.** LMCache's Redis connectors store one thing under two keys: `<key>metadata` and `<key>kv_bytes`. One
 /// without the other is worse than none: metadata alone promises bytes that are gone. The suffixes are glued on, or
@@ -40,7 +40,7 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
         return endsWith(key, BYTES_SUFFIX) ? replaceSuffix(key, METADATA_SUFFIX) : null;
     }
 
-    /// Whether a key is of one of the two halves.
+    /// Returns whether a key is of one of the two halves.
     static boolean isHalf(byte[] key) {
         return endsWith(key, METADATA_SUFFIX) || endsWith(key, BYTES_SUFFIX);
     }

@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One at a time.
 public final class PendingPut implements AutoCloseable {
 
-    /// What to do with the bytes.
+    /// The ways to treat the bytes.
     public enum State {
         /// There is room for them.
         WRITING,

@@ -61,12 +61,12 @@ public final class PinnedValue implements AutoCloseable {
         view.visit(offset, length, each);
     }
 
-    /// What its writer said of it.
+    /// The tensor metadata that its writer sent.
     public TensorMetadata tensorMetadata() {
         return ValueTrailer.tensorMetadata(view);
     }
 
-    /// Whether a view is of this very value, and not of one that came after it.
+    /// Returns whether a view is of this very value, and not of one that came after it.
     boolean isSameValue(ObjectView other) {
         return address(view) == address(other); // the place is not reused while both hold it
     }
@@ -87,17 +87,17 @@ public final class PinnedValue implements AutoCloseable {
         view.close();
     }
 
-    /// What a client of `lm://` says of a tensor and gets back with it. The numbers mean something to the client
+    /// Tensor metadata that a client of `lm://` sends and gets back. The numbers mean something to the client
     /// only: they have shifted between its releases, so nothing here looks at them.
     ///
     /// @param shape0 first dimension, and so on
     public record TensorMetadata(int fmt, int dtype, int location, int shape0, int shape1, int shape2, int shape3) {
 
-        /// What is said of a value that came without a note: format 1, dtype 2, as LMCache's own server answers
+        /// Metadata of a value that came without any: format 1, dtype 2, as LMCache's own server answers
         /// without data.
         public static final TensorMetadata NONE = new TensorMetadata(1, 2, 0, 0, 0, 0, 0);
 
-        /// Whether both speak of the same tensor, wherever it was kept.
+        /// Returns whether both speak of the same tensor, wherever it was kept.
         public boolean isSameTensor(TensorMetadata other) {
             return fmt == other.fmt
                     && dtype == other.dtype

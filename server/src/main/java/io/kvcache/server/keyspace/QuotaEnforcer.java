@@ -15,12 +15,13 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
-/// Keeps a keyspace within its quota and the server within its bounds: what is over it pushes out the keyspace's own
-/// values and blocks, never another's.
+/// Keeps a keyspace within its quota and the server within its bounds: what is over it pushes out the keyspace's
+/// own values and blocks, never another's.
 ///
-/// **Order.** A use takes a number and notes it in the entry, no more, so readers take no lock. Entries stand in a map
-/// by the number that they had when they were put there; the first one goes when its number is still that, else it is
-/// put where it belongs by now. Numbers only grow, so the first whose number is right is the one unused for longest.
+/// **Order.** A use takes a number and notes it in the entry, no more, so readers take no lock. Entries stand in a
+/// map by the number that they had when they were put there; the first one goes when its number is still that,
+/// else it is put where it belongs by now. Numbers only grow, so the first whose number is right is the one unused
+/// for longest.
 ///
 /// **Unindexed values** are those that the store has from before a restart, and whose keys are not known before a
 /// client asks for them. They count for the quota, and they go first, as they were not used since. Without a quota
@@ -73,7 +74,7 @@ final class QuotaEnforcer implements EvictableStock {
         return quota;
     }
 
-    /// What a value takes while it is written; null when it may not be. [#onReceived] ends it.
+    /// Reserves quota for a value while it is written; null when it does not fit. [#onReceived] ends it.
     Quota.@Nullable QuotaReservation reserve(ObjectKey key, long bytes) {
         if (!incoming.tryAcquire(bytes)) {
             return null;
@@ -149,7 +150,7 @@ final class QuotaEnforcer implements EvictableStock {
         return true;
     }
 
-    /// What goes next: what is spared goes behind all others first.
+    /// Picks the next victim; protected entries move behind all others first.
     private @Nullable KeyEntry nextVictim() {
         long now = clock.nanos();
         KeyEntry oldest = oldest();
@@ -232,7 +233,7 @@ final class QuotaEnforcer implements EvictableStock {
         return chargedBytes(entry.key(), entry.bytes());
     }
 
-    /// What a value takes of the store.
+    /// The bytes that a value is charged for.
     private static long chargedBytes(ObjectKey key, long valueBytes) {
         return ValueTrailer.storedBytes(key.bytes().length, valueBytes, PAGE);
     }

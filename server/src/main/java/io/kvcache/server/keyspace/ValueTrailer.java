@@ -8,10 +8,10 @@ import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 
-/// What is stored behind a value, in the same object, so that it is evicted with the value and survives with it.
+/// Metadata stored behind a value, in the same object, so both are evicted together and survive together.
 ///
-/// Behind and not before it, so that the value keeps the alignment of its slot. Few ask for all of it, so it is read
-/// anew for each question.
+/// Behind and not before it, so that the value keeps the alignment of its slot. Few ask for all of it, so it is
+/// read anew for each question.
 final class ValueTrailer {
 
     /// Magic, four bytes of nothing yet, expiry, the seven numbers of the note, four bytes of nothing.
@@ -67,7 +67,7 @@ final class ValueTrailer {
         return (int) INT.get(bytes, 0) == MAGIC ? (long) LONG.get(bytes, EXPIRY_OFFSET) : NO_TRAILER;
     }
 
-    /// What the client has said of the value of an object that has a trailer.
+    /// Returns the client's metadata of an object that has a trailer.
     static TensorMetadata tensorMetadata(ObjectView view) {
         byte[] of = read(view);
         return new TensorMetadata(

@@ -130,7 +130,7 @@ final class ClientCommand {
         return new String(asked, StandardCharsets.US_ASCII);
     }
 
-    /// Which of the connections that it sees a client means.
+    /// Selects among the connections that a client may see.
     private static final class ClientFilter {
 
         private static final Set<String> ABSENT_TYPES = Set.of("MASTER", "REPLICA", "SLAVE", "PUBSUB");
@@ -141,7 +141,7 @@ final class ClientCommand {
             this.clients = clients;
         }
 
-        /// Of `CLIENT LIST [TYPE type] [ID id ...]`.
+        /// Parses `CLIENT LIST [TYPE type] [ID id ...]`.
         Predicate<Connection> forList(RespRequest request) throws CommandException {
             if (request.count() == 2) {
                 return _ -> true;
@@ -161,7 +161,7 @@ final class ClientCommand {
             };
         }
 
-        /// Of `CLIENT KILL` with filters, all of which have to hold: `ID`, `ADDR`, `LADDR`, `USER`, `TYPE`,
+        /// Parses `CLIENT KILL` with filters, all of which must hold: `ID`, `ADDR`, `LADDR`, `USER`, `TYPE`,
         /// `MAXAGE`, and `SKIPME`, which is `yes` unless it is said.
         ///
         /// @param asking the client that asks

@@ -8,7 +8,7 @@ final class CommandException extends Exception {
     static final String SYNTAX = "ERR syntax error";
     static final String NOT_AN_INTEGER = "ERR value is not an integer or out of range";
 
-    /// Of commands whose answer a cache's client would take for the truth: a value that is late is none only to reads.
+    /// For commands whose answer a client takes for the truth: only a read may treat a late value as a miss.
     static final String TIMED_OUT = "TRYAGAIN the value is on disk and did not come in time";
 
     /// @param reply the error with its code, `ERR …`

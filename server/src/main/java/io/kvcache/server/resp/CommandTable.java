@@ -18,7 +18,7 @@ import org.jspecify.annotations.Nullable;
 /// The commands there are.
 final class CommandTable {
 
-    /// Of an unknown command's arguments, as much is repeated to the client.
+    /// Bytes of an unknown command's arguments that the error repeats.
     private static final int MAX_QUOTED_BYTES = 128;
 
     /// Longest argument of an unauthenticated client, as with Redis.
@@ -105,7 +105,7 @@ final class CommandTable {
                 keyspace.put(key, bytes, session.sequenceTracker(keyspace).onWrite(key)));
     }
 
-    /// Whether the next argument is a value.
+    /// Returns whether the next argument is a value.
     boolean isValue(RespRequest soFar, int count) {
         CommandSpec spec = soFar.count() == 0 ? null : soFar.command(this);
         return keyspaceRouter != null
@@ -191,7 +191,7 @@ final class CommandTable {
         }
     }
 
-    /// What a request is counted as: its command's name, or `unknown`.
+    /// The label of a request in metrics: its command's name, or `unknown`.
     String label(RespRequest request) {
         CommandSpec spec = request.command(this);
         return spec == null ? "unknown" : spec.lowerName();

@@ -4,10 +4,10 @@ import io.kvcache.server.net.Connection.CloseReason;
 import java.util.List;
 import java.util.Set;
 
-/// What a client says to get to know the server, and to leave it.
+/// The commands by which a client introduces itself, asks about the server, and leaves.
 final class ConnectionCommands {
 
-    /// Of Redis, whose commands are spoken here; clients choose features by it.
+    /// The Redis version whose commands the server speaks; clients choose features by it.
     static final String REDIS_VERSION = "7.2.0";
 
     private final String version;

@@ -1,11 +1,11 @@
 package io.kvcache.server.resp;
 
-/// Patterns of MATCH, KEYS and CONFIG GET: `*`, `?`, `[a-z]`, `[^a]`, and a backslash before what is meant literally.
+/// Patterns of MATCH, KEYS and CONFIG GET: `*`, `?`, `[a-z]`, `[^a]`, and a backslash before what is meant
+/// literally.
 ///
-/// **Linear.** A pattern is compiled once, into the set of its elements that each byte matches. A text is then read
-/// once,
-/// with a set of all the places in the pattern that it may have come to: 64 of them cost one step a byte, however many
-/// stars there are.
+/// **Linear.** A pattern is compiled once, into the set of its elements that each byte matches. A text is then
+/// read once, with a set of all the places in the pattern that it may have come to: 64 of them cost one step a
+/// byte, however many stars there are.
 final class Glob {
 
     /// More than names have; a set of places has 17 words at most.
@@ -19,7 +19,7 @@ final class Glob {
     /// Words of a set of places. Place i is before element i; the last place is behind all of them.
     private final int words;
 
-    /// Of each byte value, the places whose element it matches.
+    /// For each byte value, the places whose element it matches.
     private final long[] matching;
 
     /// The places that a star lets stay.

@@ -125,7 +125,7 @@ final class InfoCommands {
 
     /// The sections of INFO, under the names that monitoring of Redis looks for, and one of our own.
     ///
-    /// Where there are several tenants, each is told of what is its own, and nothing of what all have together.
+    /// With several tenants each sees its own numbers, and none of the whole server's.
     private static final class InfoSections {
 
         private final RespContext context;

@@ -155,7 +155,7 @@ final class ReadCommands {
                     CommandSpec.of("GETEX", -2, "write fast", key, this::getEx));
         }
 
-        /// Of several clients that take a key at one time, one gets its value.
+        /// If several clients take a key at one time, one gets its value.
         private void getAndDelete(RespSession session, byte[] key, RespEncoder out, int tries) {
             reads.withReadResult(session, key, readResult -> {
                 PinnedValue value = valueOrReply(readResult, out);

@@ -7,7 +7,7 @@ import io.kvcache.server.resp.RespProtocol.RespStats;
 import java.util.HashMap;
 import java.util.Map;
 
-/// Which commands a client may run, by the tenant that it is, and how it logs in, in Redis' words.
+/// Logs clients in with Redis' commands, and gives each the commands of its tenant.
 final class RespAuthenticator {
 
     private static final String NO_PASSWORD =

@@ -8,7 +8,7 @@ import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.ConnectionRegistry;
 import java.util.function.LongSupplier;
 
-/// What the commands work on.
+/// The objects that commands work on.
 ///
 /// @param unsavedBytes of values that are in memory alone
 /// @param tenant whose clients say the commands
@@ -25,7 +25,7 @@ public record RespContext(
         Clock clock,
         ServerInfo serverInfo) {
 
-    /// What a server says of itself.
+    /// The facts about the server that INFO reports.
     ///
     /// @param version of it
     /// @param policy how victims are chosen
@@ -33,8 +33,8 @@ public record RespContext(
     /// @param hasDisk whether it has a disk
     public record ServerInfo(String version, EvictionPolicyFactory policy, long startedNanos, boolean hasDisk) {
 
-        /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a value is
-        /// used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as
+        /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a
+        /// value is used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as
         /// Redis does.
         String redisPolicy() {
             return policy.equals(PolicyKind.IMPORTANCE) ? "allkeys-lfu" : "allkeys-lru";

@@ -51,7 +51,7 @@ final class RespDecoder implements AutoCloseable {
         /// A request is complete, or was empty.
         void onRequest(RespRequest request);
 
-        /// Whether no more requests are wanted for now.
+        /// Returns whether no more requests are wanted for now.
         boolean isPaused();
     }
 
@@ -428,7 +428,7 @@ final class RespDecoder implements AutoCloseable {
         }
     }
 
-    /// What was sent is not the protocol. The connection cannot continue, as the start of the next request is
+    /// The input is not RESP. The connection cannot continue, as the start of the next request is
     /// unknown.
     static final class RespException extends Exception {
 
@@ -439,7 +439,7 @@ final class RespDecoder implements AutoCloseable {
         }
     }
 
-    /// What a request may take of the heap; values do not count, as they go straight to their slots,
+    /// Limits of the heap for one request; values do not count, as they go straight to their slots,
     /// but where they wait for EXEC.
     ///
     /// @param arguments of one request

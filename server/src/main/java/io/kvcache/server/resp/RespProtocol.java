@@ -36,7 +36,7 @@ public final class RespProtocol implements Protocol {
                 connection, (context, handler) -> new RespSession(context, connection, handler, authenticator, stats)));
     }
 
-    /// What all connections of a server may take of the heap for arguments beyond 64 KiB each: an eighth of it.
+    /// Heap that all connections of a server may take for arguments beyond 64 KiB each: an eighth of it.
     public static ByteBudget argumentsOfHeap() {
         return RequestMemory.heapBudget();
     }
@@ -61,7 +61,7 @@ public final class RespProtocol implements Protocol {
         return stats.droppedAfterOk.sum();
     }
 
-    /// What the front end counts over all its connections, and what these share.
+    /// Counters of the front end over all its connections, and the memory that they share.
     static final class RespStats {
 
         final LongAdder commands = new LongAdder();

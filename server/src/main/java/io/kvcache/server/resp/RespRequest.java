@@ -102,7 +102,7 @@ final class RespRequest implements AutoCloseable {
         return IntegerCodec.parse(arguments.get(index));
     }
 
-    /// What its words take of the heap; the bytes of values do not count.
+    /// Heap that its arguments take; the bytes of values do not count.
     long argumentBytes() {
         long bytes = (long) RequestMemory.ARGUMENT_OVERHEAD_BYTES * (arguments.size() + values.size());
         for (byte[] each : arguments) {
@@ -135,16 +135,17 @@ final class RespRequest implements AutoCloseable {
     /// **Threads.** The connection's loop.
     static final class RequestMemory {
 
-        /// Of one request.
+        /// Free for one request.
         private static final int FREE_BYTES = 64 << 10;
 
-        /// Of what waits for EXEC, as long as the client likes: of ten thousand connections 40 MiB.
+        /// Free for commands that wait for EXEC, for as long as the client likes: 40 MiB for ten thousand
+        /// connections.
         private static final int FREE_QUEUED_BYTES = 4 << 10;
 
-        /// What an array takes beside its bytes.
+        /// Heap of an array beside its bytes.
         static final int ARGUMENT_OVERHEAD_BYTES = 32;
 
-        /// What a value takes beside its slot.
+        /// Heap of a value beside its slot.
         private static final int VALUE_OVERHEAD_BYTES = 256;
 
         private final ByteBudget shared;
@@ -164,7 +165,7 @@ final class RespRequest implements AutoCloseable {
             this.freeBytes = ownBytes;
         }
 
-        /// The same for what waits for EXEC.
+        /// Memory for commands that wait for EXEC.
         ///
         /// @param waiting part of it that all such may take: clients may wait as long as they like,
         ///     and others have requests to make meanwhile
@@ -172,12 +173,12 @@ final class RespRequest implements AutoCloseable {
             return new RequestMemory(shared, waiting, FREE_QUEUED_BYTES);
         }
 
-        /// What all connections may take together for the same.
+        /// The limit for all connections together.
         long sharedBytes() {
             return (queued == null ? shared : queued).limitBytes();
         }
 
-        /// What all connections of a server share: an eighth of its heap.
+        /// The budget that all connections of a server share: an eighth of its heap.
         static ByteBudget heapBudget() {
             return new ByteBudget(Runtime.getRuntime().maxMemory() / 8);
         }

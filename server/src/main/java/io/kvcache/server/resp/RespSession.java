@@ -21,16 +21,16 @@ import java.util.Set;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
-/// One client's requests, in order, one reply each; no more requests while replies pile up. Between two requests it is
-/// what the connection is: a tenant, a name, a transaction.
+/// One client's requests, in order, one reply each; no more requests while replies pile up. Between two requests
+/// it keeps the connection's state: tenant, name, transaction.
 ///
 /// **Threads.** The connection's loop.
 final class RespSession implements RespDecoder.RequestSink, ProtocolSession, ProtocolSession.DirectReads {
 
-    /// What a browser sends that a page of another site has told to post commands here. Redis hangs up too.
+    /// Sent by a browser when a page of another site makes it post commands here. Redis hangs up too.
     private static final Set<String> CROSS_PROTOCOL = Set.of("POST", "HOST:");
 
-    /// All that LMCache's native client ever sends.
+    /// The only commands that LMCache's native client sends.
     private static final Set<String> NATIVE_CLIENT_COMMANDS = Set.of("AUTH", "GET", "SET", "EXISTS", "DEL");
 
     /// Words of queued commands that are run before others of the same loop have their turn: some
@@ -221,7 +221,7 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
         return handler;
     }
 
-    /// What it may ask now.
+    /// The commands that it may run now.
     CommandTable commands() {
         return commands;
     }
@@ -254,8 +254,8 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
         setClientInfo(connection.clientInfo().withName(chosen));
     }
 
-    /// Whether this may be LMCache's native client. It reads replies of a fixed length, so an error where it expects
-    /// `+OK` would be taken for the next replies, and values for other keys' values.
+    /// Returns whether this may be LMCache's native client. It reads replies of a fixed length, so an error where
+    /// it expects `+OK` would be taken for the next replies, and values for other keys' values.
     boolean isMaybeNativeClient() {
         return nativeCommandsOnly;
     }
@@ -267,7 +267,7 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
         return tracker;
     }
 
-    /// What it says between MULTI and EXEC; made when it is first asked for.
+    /// The commands between MULTI and EXEC; made at first use.
     Transaction transaction() {
         Transaction own = transaction;
         if (own == null) {

@@ -22,7 +22,7 @@ final class ScanCommands {
     /// Keys asked for at once.
     private static final int PAGE_KEYS = 256;
 
-    /// What is done before others of the same loop have their turn, in steps of a match: a millisecond or two.
+    /// Matching steps before other connections of the loop have their turn: a millisecond or two.
     private static final long STEPS_PER_TURN = 1 << 20;
 
     /// Steps that a key takes beside its match.

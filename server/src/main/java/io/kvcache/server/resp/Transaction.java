@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
-/// What one client has said between MULTI and EXEC: commands that wait, and then run in order,
+/// The commands of one client between MULTI and EXEC: they wait, and then run in order,
 /// one reply each.
 ///
 /// Nothing of a key is claimed while its command waits, so a client that says MULTI and no EXEC
@@ -20,7 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 final class Transaction {
 
-    /// What a command takes of the heap beside its words.
+    /// Heap of a queued command beside its arguments.
     private static final int COMMAND_OVERHEAD_BYTES = 128;
 
     private static final String DISCARDED = "ERR the transaction is discarded because of previous errors";
@@ -44,7 +44,7 @@ final class Transaction {
         this.requestMemory = requestMemory;
     }
 
-    /// Whether commands are queued and not run.
+    /// Returns whether commands are queued and not run.
     boolean isOpen() {
         return state == State.QUEUEING;
     }
@@ -53,7 +53,7 @@ final class Transaction {
         state = State.QUEUEING;
     }
 
-    /// Whether EXEC has commands left to run.
+    /// Returns whether EXEC has commands left to run.
     boolean hasNext() {
         return state == State.RUNNING;
     }
@@ -185,10 +185,10 @@ final class Transaction {
     /// clients out meanwhile. So WATCH is refused: a client that sends it relies on exactly that.
     static final class TransactionCommands {
 
-        /// What is not queued but run at once.
+        /// Commands that run at once instead of being queued.
         private static final Set<String> IMMEDIATE = Set.of("EXEC", "DISCARD", "MULTI", "WATCH", "RESET", "QUIT");
 
-        /// What may not be part of a transaction, as it changes the user or the form of replies, or
+        /// Commands that a transaction cannot hold, as they change the user or the form of replies, or
         /// takes minutes.
         private static final Set<String> NOT_QUEUEABLE = Set.of("AUTH", "HELLO", "SAVE");
 
@@ -214,12 +214,12 @@ final class Transaction {
                     CommandSpec.of("UNWATCH", 1, "noscript fast", none, (session, request, out) -> out.writeOk()));
         }
 
-        /// Whether a command waits for EXEC, when a transaction is open.
+        /// Returns whether a command waits for EXEC, when a transaction is open.
         static boolean isQueued(String name) {
             return !IMMEDIATE.contains(name);
         }
 
-        /// Whether a command may wait for EXEC.
+        /// Returns whether a command may wait for EXEC.
         static boolean isQueueable(String name) {
             return !NOT_QUEUEABLE.contains(name);
         }

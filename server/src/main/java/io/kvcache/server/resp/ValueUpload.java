@@ -75,7 +75,7 @@ final class ValueUpload implements AutoCloseable {
         return rejection;
     }
 
-    /// Where the bytes went.
+    /// The destination of the bytes.
     ///
     /// @throws CommandException when they were refused for what they are
     PendingPut put() throws CommandException {

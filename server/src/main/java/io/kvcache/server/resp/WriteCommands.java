@@ -134,7 +134,7 @@ final class WriteCommands {
         }
     }
 
-    /// Whether what the options ask of the older value, other than itself, has to come from disk.
+    /// Returns whether what the options ask of the older value, other than itself, has to come from disk.
     private boolean needsUnindexedValue(byte[] key, SetOptions options) {
         return !options.get()
                 && (options.keepTtl() || options.condition() != Condition.ALWAYS)
@@ -211,7 +211,7 @@ final class WriteCommands {
         }
     }
 
-    /// What may stand behind `SET key value`.
+    /// The options of `SET key value`.
     ///
     /// @param expiry when the value expires, in milliseconds since the epoch; 0 for never
     /// @param keepTtl whether it expires when the older value would have
@@ -255,8 +255,8 @@ final class WriteCommands {
         }
     }
 
-    /// MSET: several values, stored when all have arrived, one after the other. Others may see some of them before the
-    /// rest; with Redis they cannot.
+    /// MSET: several values, stored when all have arrived, one after the other. Others may see some of them before
+    /// the rest; with Redis they cannot.
     private static final class MsetCommand {
 
         private MsetCommand() {}
@@ -280,7 +280,8 @@ final class WriteCommands {
         }
     }
 
-    /// Logs values that were dropped although their client was answered `+OK`, and no more than some in ten seconds.
+    /// Logs values that were dropped although their client was answered `+OK`, and no more than some in ten
+    /// seconds.
     ///
     /// **Threads.** Any.
     static final class DroppedValueLog {
