@@ -158,8 +158,8 @@ public final class TierPort {
     }
 
     /// A tombstone was not sent to a disk, and cannot be now; it goes first when the disk is back.
-    public void requeueTombstone(int disk, Tombstone burial) {
-        underLock(() -> writeBackQueue.tombstones().addFirst(burial, disk));
+    public void requeueTombstone(int disk, Tombstone tombstone) {
+        underLock(() -> writeBackQueue.tombstones().addFirst(tombstone, disk));
     }
 
     /// A disk cannot take tombstones now. They are kept until it is back, up to a limit; beyond that whole
@@ -170,8 +170,8 @@ public final class TierPort {
 
     /// A disk could not write a tombstone. It is sent again, unless a newer copy counts there by now. After the
     /// tombstone of a namespace nothing may be written before it has ended.
-    public void onTombstoneFailed(int disk, Tombstone burial) {
-        underLock(() -> writeBackQueue.onTombstoneFailed(burial, tree.findAny(burial.keyHi(), burial.keyLo()), disk));
+    public void onTombstoneFailed(int disk, Tombstone tombstone) {
+        underLock(() -> writeBackQueue.onTombstoneFailed(tombstone, tree.findAny(tombstone.keyHi(), tombstone.keyLo()), disk));
     }
 
     /// Returns the number of records queued for writing so far: all of them are settled once [#settledWrites] has
@@ -448,7 +448,7 @@ public final class TierPort {
     /// @param waitingBytes that wait to be written
     /// @param writing records that are being written, and pinned for that
     /// @param restored copies found at opening that count
-    /// @param superseded copies found at opening that do not, as newer ones or burials came before
+    /// @param superseded copies found at opening that do not, as newer ones or tombstones came before
     /// @param orphans found at opening without all blocks above them
     /// @param withoutRecord found at opening when all records were taken
     public record DiskTierStats(

@@ -87,7 +87,7 @@ final class TierRecovery {
         return counts;
     }
 
-    /// Takes a copy that no burial on its disk means.
+    /// Takes a copy that no tombstone on its disk means.
     private boolean accept(TierBlock block, long address) {
         int present = tree.findAny(block.keyHi(), block.keyLo());
         int disk = DiskAddress.diskOf(address);
@@ -329,17 +329,17 @@ final class TierRecovery {
 
         private record DiskNamespace(int disk, int namespaceId) {}
 
-        /// A disk has told of the burial of a key.
+        /// A disk has told of the tombstone of a key.
         void add(int disk, long keyHi, long keyLo) {
             keys.add(new Key(disk, keyHi, keyLo));
         }
 
-        /// A disk is still to be told of a burial.
-        void add(int disk, Tombstone burial) {
-            if (burial.isNamespace()) {
-                namespaces.add(new DiskNamespace(disk, burial.namespaceId()));
+        /// A disk is still to be told of a tombstone.
+        void add(int disk, Tombstone tombstone) {
+            if (tombstone.isNamespace()) {
+                namespaces.add(new DiskNamespace(disk, tombstone.namespaceId()));
             } else {
-                add(disk, burial.keyHi(), burial.keyLo());
+                add(disk, tombstone.keyHi(), tombstone.keyLo());
             }
         }
 

@@ -307,12 +307,12 @@ final class WriteBackQueue {
     /// A tombstone was not written: the older copy is on disk as before.
     ///
     /// @param present record of that key, or none
-    void onTombstoneFailed(Tombstone burial, int present, int disk) {
+    void onTombstoneFailed(Tombstone tombstone, int present, int disk) {
         unwritten++;
-        if (burial.isNamespace()) {
-            pendingTombstones.addFirst(burial, disk);
+        if (tombstone.isNamespace()) {
+            pendingTombstones.addFirst(tombstone, disk);
         } else {
-            pendingTombstones.addForOlderCopy(burial, present, disk);
+            pendingTombstones.addForOlderCopy(tombstone, present, disk);
         }
     }
 
@@ -667,9 +667,9 @@ final class WriteBackQueue {
 
         /// Adds a tombstone for all disks. A dropped block may lie on any disk, even where the store has no copy
         /// on record: it was evicted from there, and its bytes are not overwritten yet.
-        void addOnAllDisks(Tombstone burial, int disks) {
+        void addOnAllDisks(Tombstone tombstone, int disks) {
             for (int disk = 0; disk < disks; disk++) {
-                queueOf(disk).add(burial);
+                queueOf(disk).add(tombstone);
             }
         }
 
@@ -678,13 +678,13 @@ final class WriteBackQueue {
         /// [#onWritten] adds it then.
         ///
         /// @param present record of that key, or none
-        void addForOlderCopy(Tombstone burial, int present, int disk) {
+        void addForOlderCopy(Tombstone tombstone, int present, int disk) {
             if (present != NONE && RecordFlags.has(pool.flags(present), RecordFlags.WRITING)) {
                 olderCopies.computeIfAbsent(present, _ -> new BitSet()).set(disk);
             } else if (present == NONE
                     || pool.diskAddress(present) == NONE
                     || DiskAddress.diskOf(pool.diskAddress(present)) != disk) {
-                queueOf(disk).add(burial);
+                queueOf(disk).add(tombstone);
             }
         }
 
@@ -736,8 +736,8 @@ final class WriteBackQueue {
 
         /// Puts a tombstone before all others: a disk did not take it, or did not write it, and has no newer copy
         /// that it would also delete.
-        void addFirst(Tombstone burial, int disk) {
-            queueOf(disk).addFirst(burial);
+        void addFirst(Tombstone tombstone, int disk) {
+            queueOf(disk).addFirst(tombstone);
         }
 
         /// Takes the next tombstone for a disk, or null.

@@ -44,7 +44,7 @@ public interface Tier extends AutoCloseable {
 
     /// Deletes earlier copies of a key, or of a namespace, with effect from the next opening.
     /// [TierListener#onWritten] reports when the tombstone is written.
-    SubmitResult tombstone(Tombstone burial, long tag);
+    SubmitResult tombstone(Tombstone tombstone, long tag);
 
     /// Reads a block or object; [TierListener#onRead] reports the outcome.
     SubmitResult read(TierRead read);

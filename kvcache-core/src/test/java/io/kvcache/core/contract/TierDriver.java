@@ -131,10 +131,10 @@ class TierDriver implements TierListener {
         return tag;
     }
 
-    void bury(Tombstone burial) {
+    void bury(Tombstone tombstone) {
         long tag = tag();
-        awaitTrue("a burial is taken", () -> tier.tombstone(burial, tag) == SubmitResult.ACCEPTED);
-        awaitTrue("a burial ends", () -> places.containsKey(tag));
+        awaitTrue("a tombstone is taken", () -> tier.tombstone(tombstone, tag) == SubmitResult.ACCEPTED);
+        awaitTrue("a tombstone ends", () -> places.containsKey(tag));
     }
 
     TierRead.Outcome read(TierBlock block, long place, List<MemorySegment> pages) {

@@ -148,7 +148,7 @@ final class ConcurrentRecoveryTest {
         assertThat(tell(0)).isFalse();
         tierPort.endRecovery();
         assertThat(known()).isZero();
-        assertThat(burials()).contains(Tombstone.of(block(0)));
+        assertThat(tombstones()).contains(Tombstone.of(block(0)));
     }
 
     @Test
@@ -162,10 +162,10 @@ final class ConcurrentRecoveryTest {
         tierPort.beginRecovery(0);
         assertThat(tell(0)).isFalse();
         tierPort.endRecovery();
-        assertThat(burials()).containsExactly(Tombstone.of(entry.id()));
+        assertThat(tombstones()).containsExactly(Tombstone.of(entry.id()));
     }
 
-    private List<Tombstone> burials() {
+    private List<Tombstone> tombstones() {
         List<Tombstone> all = new ArrayList<>();
         for (Tombstone next = tierPort.nextTombstone(0); next != null; next = tierPort.nextTombstone(0)) {
             all.add(next);

@@ -13,12 +13,12 @@ import java.util.NavigableMap;
 import java.util.Set;
 import java.util.TreeMap;
 
-/// What a disk would hold: copies by place in the order of their writing, and burials between them. Of a block's
+/// What a disk would hold: copies by place in the order of their writing, and tombstones between them. Of a block's
 /// bytes it keeps the first eight.
 final class FakeDisk {
 
     private final NavigableMap<Long, Copy> copies = new TreeMap<>();
-    private final NavigableMap<Long, Tombstone> burials = new TreeMap<>();
+    private final NavigableMap<Long, Tombstone> tombstones = new TreeMap<>();
     private long next;
 
     record Copy(TierBlock block, long content) {}
@@ -27,8 +27,8 @@ final class FakeDisk {
         return put(new Copy(block, first.get(ValueLayout.JAVA_LONG, 0)));
     }
 
-    void tombstone(Tombstone burial) {
-        burials.put(++next, burial);
+    void tombstone(Tombstone tombstone) {
+        tombstones.put(++next, tombstone);
     }
 
     private long put(Copy copy) {
@@ -53,12 +53,12 @@ final class FakeDisk {
     void recoverInto(TierPort tierPort, int disk) {
         Set<Integer> buriedNamespaces = new HashSet<>();
         for (long place = next; place > 0; place--) {
-            Tombstone burial = burials.get(place);
+            Tombstone tombstone = tombstones.get(place);
             Copy copy = copies.get(place);
-            if (burial != null && burial.isNamespace()) {
-                buriedNamespaces.add(burial.namespaceId());
-            } else if (burial != null) {
-                tierPort.onTombstone(disk, burial.keyHi(), burial.keyLo());
+            if (tombstone != null && tombstone.isNamespace()) {
+                buriedNamespaces.add(tombstone.namespaceId());
+            } else if (tombstone != null) {
+                tierPort.onTombstone(disk, tombstone.keyHi(), tombstone.keyLo());
             } else if (copy != null && !buriedNamespaces.contains(copy.block.namespaceId())) {
                 tierPort.onRecovered(disk, copy.block, place);
             }

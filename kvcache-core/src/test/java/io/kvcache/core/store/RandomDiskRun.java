@@ -225,10 +225,10 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private void beginWrite() {
-        for (var burial = random.nextInt(4) == 0 ? null : store.tierPort().nextTombstone(0);
-                burial != null;
-                burial = store.tierPort().nextTombstone(0)) {
-            disk.tombstone(burial);
+        for (var tombstone = random.nextInt(4) == 0 ? null : store.tierPort().nextTombstone(0);
+                tombstone != null;
+                tombstone = store.tierPort().nextTombstone(0)) {
+            disk.tombstone(tombstone);
         }
         TierPort.PendingWrite write = store.tierPort().nextWrite(0);
         if (write != null) {

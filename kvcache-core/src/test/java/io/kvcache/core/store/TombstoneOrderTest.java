@@ -22,7 +22,7 @@ import java.util.Set;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// A burial that a disk is told of after the write of a newer copy would bury that one too, at the next
+/// A tombstone that a disk is told of after the write of a newer copy would bury that one too, at the next
 /// opening.
 final class TombstoneOrderTest {
 
@@ -57,8 +57,8 @@ final class TombstoneOrderTest {
         store.drop(KEY.hi(), KEY.lo());
         put();
         assertThat(store.tierPort().nextWrite(0)).isNull();
-        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
-        assertThat(burial.keyLo()).isEqualTo(KEY.lo());
+        Tombstone tombstone = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        assertThat(tombstone.keyLo()).isEqualTo(KEY.lo());
         assertThat(write().block().keyLo()).isEqualTo(KEY.lo());
         store.close();
     }
@@ -207,13 +207,13 @@ final class TombstoneOrderTest {
         }
         assertThat(store.drop(chain.prefix(1), 0)).isEqualTo(2);
         for (int disk = 0; disk < 2; disk++) {
-            Set<Tombstone> burials = new HashSet<>();
+            Set<Tombstone> tombstones = new HashSet<>();
             for (Tombstone next = store.tierPort().nextTombstone(disk);
                     next != null;
                     next = store.tierPort().nextTombstone(disk)) {
-                assertThat(burials.add(next)).isTrue();
+                assertThat(tombstones.add(next)).isTrue();
             }
-            assertThat(burials)
+            assertThat(tombstones)
                     .containsExactlyInAnyOrder(
                             new Tombstone(chain.keyHi(0), chain.keyLo(0), entry.id(), false),
                             new Tombstone(chain.keyHi(1), chain.keyLo(1), entry.id(), false));
@@ -228,12 +228,12 @@ final class TombstoneOrderTest {
         put();
         store.tierPort().onWritten(write().record(), 0, 7);
         store.drop(KEY.hi(), KEY.lo());
-        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        Tombstone tombstone = Objects.requireNonNull(store.tierPort().nextTombstone(0));
         assertThat(store.tierPort().nextTombstone(0)).isNull();
         long unwritten = store.tierPort().unwrittenCount();
-        store.tierPort().onTombstoneFailed(0, burial);
+        store.tierPort().onTombstoneFailed(0, tombstone);
         assertThat(store.tierPort().unwrittenCount()).isGreaterThan(unwritten);
-        assertThat(store.tierPort().nextTombstone(0)).isEqualTo(burial);
+        assertThat(store.tierPort().nextTombstone(0)).isEqualTo(tombstone);
         store.close();
     }
 
@@ -245,9 +245,9 @@ final class TombstoneOrderTest {
         store.tierPort().onWritten(write().record(), 0, 7);
         store.drop(KEY.hi(), KEY.lo());
         put();
-        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        Tombstone tombstone = Objects.requireNonNull(store.tierPort().nextTombstone(0));
         store.tierPort().onWritten(write().record(), 0, 9);
-        store.tierPort().onTombstoneFailed(0, burial);
+        store.tierPort().onTombstoneFailed(0, tombstone);
         assertThat(store.tierPort().nextTombstone(0)).isNull();
         store.close();
     }
@@ -257,12 +257,12 @@ final class TombstoneOrderTest {
         assertThat(store.tierPort().addDisk(1 << 20)).isZero();
         store.tierPort().configureAdmission(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, 1);
         store.dropAll(things);
-        Tombstone burial = Objects.requireNonNull(store.tierPort().nextTombstone(0));
+        Tombstone tombstone = Objects.requireNonNull(store.tierPort().nextTombstone(0));
         put();
         store.tierPort().onWritten(write().record(), 0, 7);
         store.drop(KEY.hi(), KEY.lo());
-        store.tierPort().onTombstoneFailed(0, burial);
-        assertThat(store.tierPort().nextTombstone(0)).isEqualTo(burial);
+        store.tierPort().onTombstoneFailed(0, tombstone);
+        assertThat(store.tierPort().nextTombstone(0)).isEqualTo(tombstone);
         assertThat(store.tierPort().nextTombstone(0)).isNotNull();
         store.close();
     }

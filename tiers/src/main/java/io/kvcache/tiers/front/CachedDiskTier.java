@@ -151,7 +151,7 @@ public final class CachedDiskTier implements Tier {
         if (both.address >= 0 && both.diskAddress >= 0) {
             frontCacheTier.copyIndex().add(both.diskAddress, both.address);
         } else if (both.address >= 0) {
-            frontCacheTier.tombstone(Tombstone.of(both.block)); // no burial will ever be told of it
+            frontCacheTier.tombstone(Tombstone.of(both.block)); // no tombstone will ever be told of it
         }
         listener.onWritten(tag, both.diskAddress);
     }
@@ -196,19 +196,19 @@ public final class CachedDiskTier implements Tier {
     }
 
     @Override
-    public SubmitResult tombstone(Tombstone burial, long tag) {
-        SubmitResult submitResult = disk.tombstone(burial, tag);
+    public SubmitResult tombstone(Tombstone tombstone, long tag) {
+        SubmitResult submitResult = disk.tombstone(tombstone, tag);
         if (submitResult == SubmitResult.ACCEPTED) {
-            frontCacheTier.tombstone(burial);
-            promoting.stream().filter(read -> covers(burial, read.block())).forEach(droppedWhilePromoting::add);
+            frontCacheTier.tombstone(tombstone);
+            promoting.stream().filter(read -> covers(tombstone, read.block())).forEach(droppedWhilePromoting::add);
         }
         return submitResult;
     }
 
-    private static boolean covers(Tombstone burial, TierBlock block) {
-        return burial.isNamespace()
-                ? burial.namespaceId() == block.namespaceId()
-                : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
+    private static boolean covers(Tombstone tombstone, TierBlock block) {
+        return tombstone.isNamespace()
+                ? tombstone.namespaceId() == block.namespaceId()
+                : tombstone.keyHi() == block.keyHi() && tombstone.keyLo() == block.keyLo();
     }
 
     @Override
@@ -329,7 +329,7 @@ public final class CachedDiskTier implements Tier {
         public void onWritten(long tag, long address) {
             PendingWrite both = pendingWrites.get(tag);
             if (both == null) {
-                super.onWritten(tag, address); // a burial
+                super.onWritten(tag, address); // a tombstone
                 return;
             }
             both.diskAddress = address;

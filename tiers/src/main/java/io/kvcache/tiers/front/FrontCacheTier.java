@@ -135,11 +135,11 @@ final class FrontCacheTier implements TierListener {
     }
 
     /// Hides it from look-ups here.
-    void tombstone(Tombstone burial) {
+    void tombstone(Tombstone tombstone) {
         Tier present = tier;
         if (present != null && isServing()) {
             long tag = ++nextTag;
-            if (present.tombstone(burial, tag) == SubmitResult.ACCEPTED) {
+            if (present.tombstone(tombstone, tag) == SubmitResult.ACCEPTED) {
                 writes.put(tag, _ -> {});
             }
         }

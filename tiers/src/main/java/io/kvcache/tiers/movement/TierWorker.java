@@ -268,7 +268,7 @@ public final class TierWorker implements TierListener {
         private @Nullable CompletableFuture<Boolean> held;
         private long nextTag;
 
-        /// A flush on its way, and the last burial that it covers, see [WritePump#lastAcceptedTombstone].
+        /// A flush on its way, and the last tombstone that it covers, see [WritePump#lastAcceptedTombstone].
         private record InFlightFlush(CompletableFuture<Boolean> flush, long lastTombstone) {}
 
         FlushPump(TierWorkerQueue queue) {
@@ -281,7 +281,7 @@ public final class TierWorker implements TierListener {
             CompletableFuture<Boolean> next = held == null ? queue.nextFlush() : held;
             held = null;
             if (next == null && inFlight.isEmpty() && writePump.needsFlush()) {
-                next = new CompletableFuture<>(); // for the burials' sake alone
+                next = new CompletableFuture<>(); // for the tombstones' sake alone
             }
             while (next != null) {
                 if (!writePump.pumpTombstones(tier)) {

@@ -15,16 +15,16 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.jspecify.annotations.Nullable;
 
-/// Writes what the store wants written to a tier, and buries there what it wants buried, burials first.
+/// Writes what the store wants written to a tier, and buries there what it wants buried, tombstones first.
 ///
-/// A burial that was written can still be lost until a flush that began after it: the group before it may have
-/// failed, or the disk loses what was not synced. So burials are kept until then, and told again to a tier that was
+/// A tombstone that was written can still be lost until a flush that began after it: the group before it may have
+/// failed, or the disk loses what was not synced. So tombstones are kept until then, and told again to a tier that was
 /// taken out; else what was dropped would come back with it.
 ///
 /// Owned by the tier worker's thread, but for the counters.
 final class WritePump {
 
-    /// Burials that are kept until a flush before one is asked for because of them: some MiB of heap.
+    /// Tombstones that are kept until a flush before one is asked for because of them: some MiB of heap.
     static final int MAX_UNSYNCED_TOMBSTONES = 1 << 16;
 
     private final int disk;
@@ -35,7 +35,7 @@ final class WritePump {
     private final Map<Long, InFlightWrite> inFlight = new HashMap<>();
     private final Map<Long, Tombstone> inFlightTombstones = new HashMap<>();
 
-    /// Burials that were written, and that no flush has made durable yet. By tag, which grows.
+    /// Tombstones that were written, and that no flush has made durable yet. By tag, which grows.
     private final NavigableMap<Long, Tombstone> unsyncedTombstones = new TreeMap<>();
 
     private final LatencyRecorder latencyRecorder = new LatencyRecorder();
@@ -162,12 +162,12 @@ final class WritePump {
         }
     }
 
-    /// Number of the burial that the tier has taken last.
+    /// Number of the tombstone that the tier has taken last.
     long lastAcceptedTombstone() {
         return nextTag;
     }
 
-    /// All burials up to a number are durable.
+    /// All tombstones up to a number are durable.
     void onSynced(long taken) {
         unsyncedTombstones.headMap(taken, true).clear();
     }
@@ -177,7 +177,7 @@ final class WritePump {
         return unsyncedTombstones.size() >= MAX_UNSYNCED_TOMBSTONES;
     }
 
-    /// A tier does not write any more: what it has not taken is not written. It will hear of burials when
+    /// A tier does not write any more: what it has not taken is not written. It will hear of tombstones when
     /// it is opened again, and what it tells then is held against them.
     private void rejectHeld() {
         InFlightWrite waiting = held;
@@ -198,9 +198,9 @@ final class WritePump {
         rejectHeld();
         inFlight.values().forEach(inFlightWrite -> tierPort.onWritten(inFlightWrite.write.record(), disk, -1));
         inFlight.clear();
-        inFlightTombstones.values().forEach(burial -> tierPort.requeueTombstone(disk, burial));
+        inFlightTombstones.values().forEach(tombstone -> tierPort.requeueTombstone(disk, tombstone));
         inFlightTombstones.clear();
-        unsyncedTombstones.descendingMap().values().forEach(burial -> tierPort.requeueTombstone(disk, burial));
+        unsyncedTombstones.descendingMap().values().forEach(tombstone -> tierPort.requeueTombstone(disk, tombstone));
         unsyncedTombstones.clear();
         inFlightCount = 0;
         bytes = 0;

@@ -99,8 +99,8 @@ final class ScriptedTier implements Tier {
     }
 
     @Override
-    public SubmitResult tombstone(Tombstone burial, long tag) {
-        requests.add("bury " + burial.keyHi());
+    public SubmitResult tombstone(Tombstone tombstone, long tag) {
+        requests.add("bury " + tombstone.keyHi());
         underWay.add(() -> listener.onWritten(tag, 0));
         return SubmitResult.ACCEPTED;
     }
