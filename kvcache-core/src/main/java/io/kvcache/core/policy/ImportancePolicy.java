@@ -7,8 +7,7 @@ import java.util.function.IntConsumer;
 import java.util.function.IntPredicate;
 import java.util.function.LongConsumer;
 
-/// Evicts the leaf that is expected to give the fewest uses for the memory it holds, by what has been
-/// learned.
+/// Evicts the leaf that is expected to give the fewest uses for the memory it holds, as learned from past uses.
 ///
 /// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used; whether the
 /// request that used it last ended there, as a partial or last block seldom returns; how much of a prompt was new
@@ -19,26 +18,24 @@ import java.util.function.LongConsumer;
 ///
 /// A parent never goes before its child, as only leaves go. Before it has learned it is about LRU.
 ///
-/// **Slower tiers.** A block that a disk has too is worth what reading it costs, as a share of what
-/// computing it does ([PolicyState#reloadCostRatio]), so it goes before one that would be lost.
+/// **Slower tiers.** A block that a disk has too is worth the cost of reading it, as a share of the cost of
+/// computing it ([PolicyState#reloadCostRatio]). So it goes before one that would be lost.
 ///
 /// **When it is wrong.** [LruFallback] compares it with LRU all the time, and has it order by last use alone
 /// while that is better.
 ///
-/// **What is said of blocks.** Callers may say of which class of requests a block is: how it is
-/// reused is then learned for that class apart, so what is wrong with a label is found out, and
-/// costs hits until then. And how much of what a block holds matters to its reader: what it is
-/// worth is multiplied by that, down to an eighth. [LabelClasses] has the lists for these; as long as
-/// nothing is said there is one lane.
+/// **Labels and weights.** Callers may label a block with a class of requests. Its reuse is then learned for that
+/// class apart, so a wrong label is found out, and costs hits until then. They may also weigh how much its content
+/// matters: its score is multiplied by that, down to an eighth. [LabelClasses] has the lists for these; without
+/// labels there is one lane.
 ///
-/// **What is known to come.** Blocks that a waiting request will use are exempt while anything else can
-/// go. When nothing else can, those announced last go first. An announcement that does not come true is
-/// forgotten.
+/// **Announcements.** Blocks that a waiting request will use are exempt while anything else can go. When nothing
+/// else can, those announced last go first. An announcement that does not come true is forgotten.
 ///
-/// Costs 16 bytes a record, and one more once anything is said of blocks, 32 to 64 for each
-/// resident block for what is remembered of evicted ones, and four tenths of a MB an instance, with
-/// a MiB more once anything is announced, and two tenths of one for each lane but the first. It is
-/// told of all blocks of a path, and needs to be: how often a block was used is what speaks most.
+/// **Cost.** 16 bytes a record, one more once a caller labels blocks, and 32 to 64 for each resident block for the
+/// memory of evicted ones. An instance takes four tenths of a MB, a MiB more once anything is announced, and two
+/// tenths of one for each lane but the first. It must be told of the use of all blocks of a path: the number of
+/// uses is the strongest signal.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
@@ -95,7 +92,7 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     /// {@inheritDoc}
     ///
-    /// Until its first use what is remembered of it counts, as if it had not come.
+    /// Until its first use only its ghost entry counts, as if it had not come.
     @Override
     public void onPrefetched(int record) {
         assertAbsent(record);
@@ -199,7 +196,7 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     /// {@inheritDoc}
     ///
-    /// To the model this is the use, so it learns how long it takes until a use is known.
+    /// The model counts this as the use, so it learns how long it takes until a use is known.
     @Override
     public void expect(int record) {
         if (candidateIndex.contains(record)
@@ -280,13 +277,13 @@ public final class ImportancePolicy implements EvictionPolicy {
         return lowest == NONE ? Long.MAX_VALUE : ImportanceWord.stamp(candidateIndex.stateOf(lowest));
     }
 
-    /// Bytes of this instance's tables, without what is remembered of evicted blocks.
+    /// Returns the bytes of this instance's tables, without the memory of evicted blocks.
     @Override
     public long heapBytes() {
         return reuseTracker.bytes() + ShadowLru.BYTES + announcedRequests.bytes();
     }
 
-    /// Bytes that the memory of evicted blocks takes.
+    /// Returns the bytes of the memory of evicted blocks.
     public long ghostBytes() {
         return reuseTracker.ghostBytes();
     }
@@ -296,7 +293,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         return clock.lruFallback().report();
     }
 
-    /// Checks what is remembered of all blocks.
+    /// Checks the counts of all remembered blocks.
     void validate() {
         reuseTracker.validate(candidateIndex, records.capacity());
     }
@@ -324,14 +321,14 @@ public final class ImportancePolicy implements EvictionPolicy {
         size--;
     }
 
-    /// Gives a record another word without a use.
+    /// Changes the word of a record without a use.
     private void setState(int record, long word) {
         end(record);
         candidateIndex.updateState(record, word);
         begin(record);
     }
 
-    /// Gives a record another lane.
+    /// Moves a record to another lane.
     private void setLabel(int record, byte said) {
         if (!candidateIndex.contains(record) || candidateIndex.labelOf(record) == said) {
             return;
@@ -368,7 +365,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         }
     }
 
-    /// A block is used for which its coming was no use: as if it came now.
+    /// The first use of a block whose arrival was not a use: counts as its arrival.
     private void countFirstUse(int record) {
         long fingerprint = records.fingerprint(record);
         boolean copied = ImportanceWord.isCopied(candidateIndex.stateOf(record));
@@ -381,7 +378,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         begin(record);
     }
 
-    /// The word of a block that is used and was not here, or was not used since it came.
+    /// Returns the first word of a block that is used and was not here, or was not used since it came.
     ///
     /// @param known as [ReuseTracker#onReturn] has it
     private long initialState(int record, int known, boolean copied) {
@@ -418,7 +415,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         private final LruFallback lruFallback = new LruFallback();
         private final ScanResistantClock scanResistantClock = new ScanResistantClock();
 
-        /// @param afterTurn hears what the clock reads when a turn is over
+        /// @param afterTurn called with the clock's reading when a turn is over
         AccessClock(PolicyState state, ReuseTracker reuseTracker, LongConsumer afterTurn) {
             this.state = state;
             this.reuseTracker = reuseTracker;
@@ -429,7 +426,7 @@ public final class ImportancePolicy implements EvictionPolicy {
             return lruFallback;
         }
 
-        /// Tells the guard of a use.
+        /// Reports a use to the guard.
         ///
         /// @param hit whether the block was here
         /// @param copied whether a slower tier has it too: losing it is not a miss, so it is not compared
@@ -439,19 +436,19 @@ public final class ImportancePolicy implements EvictionPolicy {
             }
         }
 
-        /// Time passes by a block that is used and was here.
+        /// Advances the clock by a use of a block that was here.
         ///
         /// @param size resident blocks
-        /// @return what the clock reads
+        /// @return the clock's reading
         long onUse(int size) {
             scanResistantClock.onKnownUse(size);
             return tick(size);
         }
 
-        /// Time passes by a block that comes, unless too many come that were never seen.
+        /// Advances the clock by a block that comes, unless too many come that were never seen.
         ///
         /// @param size resident blocks
-        /// @return what the clock reads
+        /// @return the clock's reading
         long onAdmit(boolean seen, int size) {
             if (seen) {
                 scanResistantClock.onKnownUse(size);
@@ -459,10 +456,10 @@ public final class ImportancePolicy implements EvictionPolicy {
             return seen || scanResistantClock.advancesClock(size) ? tick(size) : state.now();
         }
 
-        /// Time passes.
+        /// Advances the clock.
         ///
         /// @param size resident blocks
-        /// @return what the clock reads
+        /// @return the clock's reading
         long tick(int size) {
             long now = state.tick();
             if (reuseTracker.countUse()) {
@@ -517,10 +514,10 @@ public final class ImportancePolicy implements EvictionPolicy {
             allowed = Math.min(allowed + meanNewPerReuse, AHEAD * Math.max(MIN_USES, size));
         }
 
-        /// A block was used that was not.
+        /// A block was used that was never seen before.
         ///
         /// @param size resident blocks
-        /// @return whether the clock is to move; always so before a cache full has been used again
+        /// @return whether the clock must move; always so before a cache full has been used again
         boolean advancesClock(int size) {
             sinceUse++;
             if (uses <= size || allowed >= 1) {
@@ -538,7 +535,7 @@ public final class ImportancePolicy implements EvictionPolicy {
 
         static final int NONE = RecordView.NONE;
 
-        /// Leaves that are asked for before an eviction is given up.
+        /// Leaves that are tried before an eviction is given up.
         private static final int MAX_REFUSALS = 1024;
 
         private final RecordView records;
@@ -558,7 +555,7 @@ public final class ImportancePolicy implements EvictionPolicy {
             ownerId = state.newOwner();
         }
 
-        /// The number that marks this instance's records.
+        /// Returns the number that marks this instance's records.
         int owner() {
             return ownerId;
         }
@@ -571,18 +568,18 @@ public final class ImportancePolicy implements EvictionPolicy {
             return words[record];
         }
 
-        /// Gives a record that stands in no list another word, 0 when it leaves.
+        /// Changes the word of a record that stands in no list; 0 when it leaves.
         void setState(int record, long word) {
             words[record] = word;
         }
 
-        /// The lane of what was said of a record.
+        /// Returns the lane of a record.
         int labelClassOf(int record) {
             byte[] said = state.labels();
             return said == null ? LabelClasses.NONE : labelClasses.classOf(said[record]);
         }
 
-        /// A record comes of which nothing was said but its label.
+        /// Adds a record with this label and without a weight.
         void add(int record, int label) {
             byte[] said = state.labels();
             if (said != null) {
@@ -596,7 +593,7 @@ public final class ImportancePolicy implements EvictionPolicy {
             return said == null ? BlockLabel.NONE : said[record];
         }
 
-        /// Says something else of a record that is in no list and that no count includes at this moment.
+        /// Changes the label of a record that is in no list and in no count at this moment.
         void setLabel(int record, byte blockLabel) {
             state.labelsForWrite()[record] = blockLabel;
         }
@@ -617,7 +614,7 @@ public final class ImportancePolicy implements EvictionPolicy {
             }
         }
 
-        /// Gives a record another word, and the place that goes with it.
+        /// Changes the word of a record, and its place in the lists.
         void updateState(int record, long word) {
             boolean listed = isListed(record);
             removeFromList(record);
@@ -627,13 +624,13 @@ public final class ImportancePolicy implements EvictionPolicy {
             }
         }
 
-        /// The leaf that is worth least, or [#NONE]; it may have children by now.
+        /// Returns the leaf with the lowest score, or [#NONE]; it may have children by now.
         int lowestRecord() {
             int lowest = buckets.lowestList();
             return lowest == AgeBucketLists.NONE ? NONE : buckets.oldest(lowest);
         }
 
-        /// The leaf that is worth least, taken off its list, or [#NONE].
+        /// Takes the leaf with the lowest score off its list, or returns [#NONE].
         int takeLowest() {
             int lowest = lowestRecord();
             while (lowest != NONE) {
@@ -646,10 +643,10 @@ public final class ImportancePolicy implements EvictionPolicy {
             return NONE;
         }
 
-        /// The leaf that is worth least of those that can be claimed, taken off its list, or [#NONE]
-        /// when none of the lowest can.
+        /// Takes the leaf with the lowest score among those that can be claimed off its list. Returns [#NONE] when
+        /// none of the lowest can be claimed.
         ///
-        /// @param refused hears of those that could not, which are in no list then
+        /// @param refused called with leaves that could not be claimed, which are in no list then
         int takeLowest(IntPredicate claim, IntConsumer refused) {
             int count = 0;
             int victim = NONE;

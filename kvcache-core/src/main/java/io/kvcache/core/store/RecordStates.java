@@ -30,9 +30,9 @@ import java.util.List;
 /// of the index, so that no look-up finds it again, but in its place until the last pin and the last child
 /// are gone. A writer counts as one pin, as does a load.
 ///
-/// A record with a place on disk stays when its slot goes: it is ON_DISK then. All blocks above it are on disk too:
-/// one is placed only when the block above is, and a record that loses its place takes the places of all below it
-/// along.
+/// A record with a copy on disk stays when its slot goes: it is ON_DISK then. All blocks above it are on disk too:
+/// a copy counts only when the block above has one, and a record that loses its copy takes the copies of all below
+/// it along.
 ///
 /// **Threads.** Owned by the store's lock.
 final class RecordStates {
@@ -75,12 +75,12 @@ final class RecordStates {
         expiredBlocks = new ExpiredBlocks(pool, tree);
     }
 
-    /// The records that were brought into host memory ahead of their readers.
+    /// Returns the records that were brought into host memory ahead of their readers.
     PrefetchTracker prefetched() {
         return prefetchTracker;
     }
 
-    /// The records that are over.
+    /// Returns the records hinted to be dead.
     ExpiredBlocks expired() {
         return expiredBlocks;
     }
@@ -92,7 +92,7 @@ final class RecordStates {
 
     /// A record is used.
     ///
-    /// @return whether it was brought in ahead for this
+    /// @return whether it was prefetched for this use
     boolean confirmPrefetch(int record) {
         return RecordFlags.has(pool.flags(record), RecordFlags.PREFETCHED) && prefetchTracker.onUsed(record);
     }
@@ -107,8 +107,7 @@ final class RecordStates {
         return pool.claim(record, ControlWord.ON_DISK);
     }
 
-    /// An object has the same bytes as one that is on disk, which it is about to replace: the copy is its own from
-    /// now on.
+    /// An object has the same bytes as the one on disk that it is about to replace: it takes over the copy.
     void adoptDiskCopy(int record, int older) {
         long place = pool.diskAddress(older);
         int checksum = pool.checksum(older);
@@ -116,8 +115,7 @@ final class RecordStates {
         disks.setAddress(record, place, checksum);
     }
 
-    /// A writer or a load has filled a record's slot: makes it findable there, or leaves that to its
-    /// parent's.
+    /// A writer or a load has filled a record's slot. Makes it findable there, or waits until its parent is.
     ///
     /// @param older the known record of the same key that this one replaces, or -1; readers find one or the
     ///     other at any moment
@@ -166,8 +164,8 @@ final class RecordStates {
         });
     }
 
-    /// Events say first that the older one has gone: they speak of keys, and of this one the last word is
-    /// STORED.
+    /// Publishes the events of a seal. That of the older record comes first: events name keys, and the last one
+    /// for this key must be STORED.
     private void publish(int record, int older, int pinsAdded) {
         boolean known = ControlWord.isKnown(stateOf(record));
         pool.transition(record, ControlWord.SEALED, pinsAdded);
@@ -198,10 +196,10 @@ final class RecordStates {
         }
     }
 
-    /// The slot of a record could not be filled, by a writer or by a load: a copy on disk stays as it was,
-    /// with no copy the record is dropped. What has waited for it falls back with it.
+    /// The slot of a record could not be filled, by a writer or by a load. A copy on disk stays as it was; without
+    /// a copy the record is dropped. Records that waited for it fall back with it.
     ///
-    /// @return whether it is on disk still
+    /// @return whether it is still on disk
     boolean abandonFill(int record) {
         if (stateOf(record) != ControlWord.LOADING || pool.diskAddress(record) == NONE) {
             abandon(record);
@@ -221,7 +219,8 @@ final class RecordStates {
         return true;
     }
 
-    /// Drops a record that no writer fills, and what was put below it; what a disk has told of below it stays.
+    /// Drops a record without a writer, and the records put below it; those that a disk has reported below it
+    /// stay.
     private void abandon(int root) {
         int above = pool.parent(root);
         abandonDescendants(root);
@@ -274,7 +273,7 @@ final class RecordStates {
         }
     }
 
-    /// Ends what a disk alone had, claimed and let go by its order.
+    /// Ends a record that is on disk alone, claimed and evicted by its order.
     void onEvictedFromDisk(int record) {
         storeEvents.onRemoved(record, EventKind.EVICTED, TierKind.DISK);
         storeEvents.onForgotten(record);
@@ -285,17 +284,15 @@ final class RecordStates {
         free(record);
     }
 
-    /// The bytes of what a disk has forgotten stay there for a while, and are told at the next opening.
-    /// For a block that is a gain; an object may have been put anew meanwhile, so its copy must not
-    /// count.
+    /// Adds a tombstone for an evicted object. Its bytes stay on disk for a while, and the next opening reports
+    /// them. For a block that is a gain; an object may have been put again meanwhile, so its copy must not count.
     void tombstoneObject(int record) {
         if (RecordFlags.isObject(pool.flags(record))) {
             writeBackQueue.tombstones().add(record, DiskAddress.diskOf(pool.diskAddress(record)));
         }
     }
 
-    /// Drops a record and all below it, in every tier, and what disks may have of the blocks among them from
-    /// before.
+    /// Drops a record and all below it, in every tier, and earlier copies of its blocks that disks may have.
     ///
     /// @param cause [EventKind#DROPPED] or [EventKind#QUOTA]
     /// @return known records among them
@@ -318,7 +315,8 @@ final class RecordStates {
         return dropped;
     }
 
-    /// The same within a walk from below, which comes to the parent by itself: that one is left where it is.
+    /// As [#markDeleted], within a walk from below: the walk comes to the parent by itself, so that is left where
+    /// it is.
     int markSubtreeDeleted(int root, EventKind cause) {
         boolean dropped = cause == EventKind.DROPPED || cause == EventKind.QUOTA;
         int[] ended = {0};
@@ -332,8 +330,8 @@ final class RecordStates {
         return ended[0];
     }
 
-    /// Ends one record of a walk from below, and frees no other: a deleted parent, which may have had what a disk
-    /// told of below it, is still to be visited.
+    /// Ends one record of a walk from below, and frees no other. A deleted parent, to which records reported by a
+    /// disk may have been attached, is still to be visited.
     private boolean markOneDeleted(int record, EventKind cause) {
         int before = stateOf(record);
         if (before == ControlWord.DELETED) {
@@ -370,7 +368,7 @@ final class RecordStates {
         return known;
     }
 
-    /// Takes a writer's or a load's pin away.
+    /// Removes a writer's or a load's pin.
     void release(int record) {
         if (pool.unpin(record)) {
             reap(record);
@@ -418,7 +416,7 @@ final class RecordStates {
         return parent;
     }
 
-    /// Takes back a record that was reserved and got no slot.
+    /// Cancels the reservation of a record that got no slot.
     void cancelReservation(int record) {
         tree.removeFromIndex(record);
         tree.removeResident(record);
@@ -427,15 +425,15 @@ final class RecordStates {
         notifyIfLeaf(before);
     }
 
-    /// A disk has got a copy of a record, or has lost it.
+    /// A disk has written or lost a copy of a record.
     void onCopyChanged(int record) {
         if (stateOf(record) == ControlWord.SEALED) {
             policyOf(record).onCopyChanged(record);
         }
     }
 
-    /// Keeps what disks have told of when the block above it goes before its own copy was told: a PLACEHOLDER
-    /// takes its place, as if it had never been there. A record that no disk has goes out of the index.
+    /// Keeps the records that disks have reported below one that goes before its own copy was reported: a
+    /// PLACEHOLDER takes its place, as if it had never been there. A record without a copy leaves the index.
     private void insertPlaceholder(int record) {
         if (pool.diskAddress(record) != NONE || pool.diskChildren(record) == 0) {
             return;
@@ -459,7 +457,7 @@ final class RecordStates {
         }
     }
 
-    /// A block or object was used, wherever it lies: it is not over and not fresh any more.
+    /// A block or object was used, in whatever tier: it is neither dead nor fresh any more.
     void onUsed(int record) {
         expiredBlocks.onUsed(record);
         if (RecordFlags.has(pool.flags(record), RecordFlags.FRESH)) {
@@ -467,11 +465,11 @@ final class RecordStates {
         }
     }
 
-    /// Has readers take an object after another from now on, as far as [ObjectLinks] can have it so.
+    /// Makes readers take an object after another from now on, as far as [ObjectLinks] permits.
     ///
     /// @param record or -1
     /// @param earlier or -1 for none
-    /// @return whether it is so
+    /// @return whether it is linked
     boolean linkObject(int record, int earlier) {
         if (record == NONE || pool.hostPage(record) == NONE || !RecordFlags.isObject(pool.flags(record))) {
             return false;
@@ -487,7 +485,7 @@ final class RecordStates {
         return true;
     }
 
-    /// An object was used: its reader has gone on from the one before it.
+    /// An object was used: its reader has continued from the one before it.
     void onObjectUsed(int record) {
         int before = objectLinks.predecessor(record);
         if (before != NONE && stateOf(before) == ControlWord.SEALED) {
@@ -495,7 +493,7 @@ final class RecordStates {
         }
     }
 
-    /// Tells the policy of a record that may have become a leaf of its tier.
+    /// Notifies the policy of a record that may have become a leaf of its tier.
     void notifyIfLeaf(int record) {
         if (record == NONE) {
             return;
@@ -508,7 +506,7 @@ final class RecordStates {
         }
     }
 
-    /// Gives back a list of slots.
+    /// Frees a list of slots.
     void releaseSlots(int first) {
         int page = first;
         while (page != SlabPool.NONE) {
@@ -541,7 +539,7 @@ final class RecordStates {
         return true;
     }
 
-    /// Makes what was found below a record findable, now that the record is on disk.
+    /// Makes records found below this one findable, now that it is on disk.
     void connectDescendants(int record) {
         if (!pool.hasChildren(record)) {
             return;
@@ -593,7 +591,7 @@ final class RecordStates {
         }
     }
 
-    /// Forgets what a disk has of a run of record numbers.
+    /// Forgets the copies of a disk, in a run of record numbers.
     void forgetDisk(int disk, int from, int to) {
         for (int record = from; record < to; record++) {
             boolean there = stateOf(record) != ControlWord.FREE
@@ -605,9 +603,8 @@ final class RecordStates {
         }
     }
 
-    /// Evicts what was used least recently of the group that has most for its weight, while more is alive
-    /// on a disk than may be. On a disk that is ranked those are spared that the host tier's policy
-    /// wants more than others.
+    /// Evicts the least recently used records of the group with most bytes for its weight, while a disk holds more
+    /// than its limit. On a ranked disk it spares those that the host tier's policy ranks higher than others.
     void trim(int disk) {
         DiskUsage account = disks.usage(disk);
         while (account.isOverLimit()) {
@@ -631,7 +628,7 @@ final class RecordStates {
         return false;
     }
 
-    /// The record whose copy lies at a place, or -1.
+    /// Returns the record whose copy lies at an address, or -1.
     int recordAt(long keyHi, long keyLo, long address) {
         for (int at = pool.bucketHead(keyLo); at != NONE; at = pool.bucketNext(at)) {
             if (pool.keyLo(at) == keyLo && pool.keyHi(at) == keyHi && pool.diskAddress(at) == address) {
@@ -664,12 +661,11 @@ final class RecordStates {
     /// A copy that counts.
     ///
     /// @param index in the offer
-    /// @param isWithinShare whether its group has no more on this disk than its share: that is kept
-    ///     first
+    /// @param isWithinShare whether its group has no more on this disk than its share: such copies are kept first
     /// @param isInUse whether it is worth another write
-    /// @param rank what the host tier's policy gives it on a disk that is ranked, 0 on others
-    /// @param score the same among those of one rank: first what has blocks below it, heads before
-    ///     tails, then what was used last
+    /// @param rank rank that the host tier's policy gives it on a ranked disk, 0 on others
+    /// @param score order among those of one rank: first records with blocks below them, heads before tails, then
+    ///     by last use
     record LiveCopy(int index, int record, boolean isWithinShare, boolean isInUse, double rank, long score) {}
 
     /// Returns whether a copy is in use: it is worth another write, or is being loaded.
@@ -687,16 +683,15 @@ final class RecordStates {
         return alone ? disks.order(record).lastUse(record) : Long.MAX_VALUE / 2;
     }
 
-    /// How much a block is wanted by its policy's measure, which is [Double#NaN] for policies that have
-    /// none; 0 when the block is not in the store.
+    /// Returns the score of a block by its policy, which is [Double#NaN] for policies without scores; 0 when the
+    /// block is not in the store.
     double score(long keyHi, long keyLo) {
         int record = find(keyHi, keyLo);
         return record == NONE ? 0 : policyOfAnyTier(record).score(record);
     }
 
-    /// The same of a record that lies on a disk, to put several in order: 0 for all under a policy
-    /// without a measure, and for what is [ExpiredBlocks]. What is being read is in use, which nothing
-    /// comes before.
+    /// Returns the rank of a record that lies on a disk, to order several: 0 for all under a policy without
+    /// scores, and for [ExpiredBlocks]. A record that is being read is in use, and ranks above all others.
     double rank(int record) {
         int state = stateOf(record);
         if (state != ControlWord.SEALED && state != ControlWord.ON_DISK) {
@@ -712,7 +707,7 @@ final class RecordStates {
         return Double.isNaN(worth) ? 0 : weight * worth;
     }
 
-    /// A block was used; those above it are told of by themselves.
+    /// A block was used; uses of those above it are reported on their own.
     void onUsedOnDisk(long keyHi, long keyLo) {
         int record = find(keyHi, keyLo);
         if (record == NONE) {
@@ -743,16 +738,16 @@ final class RecordStates {
         return policies.getOrCreate(namespace.slotClass().id(), shares.group(record));
     }
 
-    /// Records of which a caller said that they will not be used again, or not soon: their session is
-    /// over or has gone on without them, their time is, or they will not be asked for again.
+    /// Blocks hinted to be dead: their session ended or moved on, their TTL expired, or a caller said that they
+    /// will not be used again.
     ///
-    /// None of them has a block below it that is not over itself. A use makes a record one like others,
-    /// and those above it; so does a new block below, and a request that is known to come.
+    /// No record in it has a live block below it. A use takes a record and those above it out again; so does a new
+    /// block below, and an announced request.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class ExpiredBlocks {
 
-        /// Children that are looked at: a block with more is one that others go on from.
+        /// Most children that are checked: a block with more is one that others have continued from.
         private static final int MAX_CHILDREN = 64;
 
         private final RecordPool pool;
@@ -777,7 +772,7 @@ final class RecordStates {
             return contains(child) || ControlWord.state(pool.control(child)) == ControlWord.DELETED;
         }
 
-        /// A record is over.
+        /// Marks a record as dead.
         void add(int record) {
             if (!contains(record)) {
                 pool.setFlags(record, RecordFlags.EXPIRED, true);
@@ -785,7 +780,7 @@ final class RecordStates {
             }
         }
 
-        /// A record is used, or known to be, or one has come below others.
+        /// A record is used, or announced, or a block was put below it: it and those above it are live again.
         void onUsed(int record) {
             boolean first = true;
             for (int at = record; count > 0 && at != NONE && (first || contains(at)); at = pool.parent(at)) {
@@ -802,7 +797,7 @@ final class RecordStates {
             }
         }
 
-        /// Checks how many there are.
+        /// Checks the count.
         void validate() {
             long found = 0;
             for (int record = 0; record < pool.highWaterMark(); record++) {

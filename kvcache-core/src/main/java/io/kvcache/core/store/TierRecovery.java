@@ -23,12 +23,11 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 
-/// Puts what a disk held before the opening back into the tree, newest first, whatever the order of
-/// families.
+/// Puts the earlier contents of a disk back into the tree, newest first, in any order of parents and children.
 ///
-/// A block whose parent was not found yet hangs below a PLACEHOLDER, a record that stands for the parent and
-/// knows its key alone; when the parent is found it takes the place of its placeholder. Blocks become findable when
-/// all above them are there. What hangs below a placeholder at the end is dropped.
+/// A block whose parent was not found yet hangs below a PLACEHOLDER, a record that stands for the parent and knows
+/// only its key. When the parent is found it takes the place of its placeholder. Blocks become findable when all
+/// above them are there. Blocks below a placeholder at the end are dropped.
 ///
 /// **Threads.** Owned by the store's lock.
 final class TierRecovery {
@@ -55,24 +54,23 @@ final class TierRecovery {
         recoveryExclusions = recordStates.exclusions();
     }
 
-    /// A copy of a block that has come into the store meanwhile, and cannot count before the one above it
-    /// does.
+    /// A copy of a block that came into the store meanwhile. It cannot count before the block above it does.
     private record DeferredCopy(TierBlock block, int record, int generation) {}
 
-    /// A disk is out: what it told does not count any longer.
+    /// A disk is out: its reports do not count any longer.
     void onDiskLost(int disk) {
         recoveryExclusions.markReturning(disk);
         deferred.keySet().removeIf(address -> DiskAddress.diskOf(address) == disk);
         recoveredTombstones.clearDisk(disk);
     }
 
-    /// A disk begins to tell what it holds, at the opening or because it is back.
+    /// A disk begins to report its contents, at the opening or because it is back.
     void beginDisk(int disk) {
         recoveryExclusions.begin();
         writeBackQueue.tombstones().pending(disk).forEach(each -> recoveredTombstones.add(disk, each));
     }
 
-    /// Copies of a key that a disk tells of from now on do not count.
+    /// Copies of a key that a disk reports from now on do not count.
     void onTombstone(int disk, long keyHi, long keyLo) {
         recoveredTombstones.add(disk, keyHi, keyLo);
     }
@@ -87,7 +85,7 @@ final class TierRecovery {
         return counts;
     }
 
-    /// Takes a copy that no tombstone on its disk means.
+    /// Accepts a copy that is not covered by a tombstone on its disk.
     private boolean accept(TierBlock block, long address) {
         int present = tree.findAny(block.keyHi(), block.keyLo());
         int disk = DiskAddress.diskOf(address);
@@ -103,8 +101,8 @@ final class TierRecovery {
                 : adopt(present, block, address);
     }
 
-    /// A copy is older than what callers did. Where that was a put which no disk has yet, the copy is what the next
-    /// restart finds.
+    /// Rejects a copy that is older than a put or drop by a caller. After a put that no disk has yet, the next
+    /// restart finds this copy.
     private void rejectStale(TierBlock block, int present, int disk) {
         boolean outlived = present != NONE
                 && block.isObject()
@@ -118,7 +116,7 @@ final class TierRecovery {
         }
     }
 
-    /// A child has told of this block before: now it is known what it is.
+    /// Turns a placeholder, made for a child of this block, into its record.
     private boolean materialize(int placeholder, TierBlock block, long address) {
         pool.initialize(placeholder, newRecord(block, NONE));
         pool.transition(placeholder, ControlWord.ORPHAN, 0);
@@ -136,8 +134,8 @@ final class TierRecovery {
         return true;
     }
 
-    /// The block came into the store meanwhile, or a newer copy was found. An object's older copy has other
-    /// bytes; it may lie on another disk than the newer one, so it is buried there.
+    /// The block came into the store meanwhile, or a newer copy was found. An object's older copy has other bytes.
+    /// It may lie on another disk than the newer one, so it gets a tombstone there.
     private boolean adopt(int present, TierBlock block, long address) {
         if (block.isObject()) {
             if (pool.diskAddress(present) == NONE) { // a put under way, which may be abandoned
@@ -157,8 +155,8 @@ final class TierRecovery {
         return true;
     }
 
-    /// Copies of blocks that came into the store meanwhile count now, if those above them do: also of
-    /// such as are being filled by their callers, which then fill the slot of a block that is on disk.
+    /// Counts the copies of blocks that came into the store meanwhile, if those above them count. That includes
+    /// blocks being filled by their callers, which then fill the slot of a block that is on disk.
     private void adoptDeferred() {
         retryMissing();
         List<Map.Entry<Long, DeferredCopy>> parentsFirst = new ArrayList<>(deferred.entrySet());
@@ -202,8 +200,8 @@ final class TierRecovery {
         }
     }
 
-    /// A span is about to be reclaimed, and other disks have not told all yet: keeps what may count
-    /// later, as far as that may be.
+    /// A span is about to be reclaimed while other disks are still recovering: keeps copies that may count later,
+    /// as far as there is room.
     void onReclaim(int disk, ReclaimCandidates offer) {
         for (int i = 0; i < offer.size() && !deferred.isEmpty(); i++) {
             long address = DiskAddress.of(disk, offer.address(i));
@@ -248,8 +246,8 @@ final class TierRecovery {
         }
     }
 
-    /// The record of a block's parent, a placeholder when it is not known; or -1 when there is no record to be
-    /// had.
+    /// Returns the record of a block's parent, a placeholder when it is not known; or -1 when all records are
+    /// taken.
     private int parentOf(TierBlock block) {
         int parent = tree.findAny(block.parentHi(), block.parentLo());
         if (parent != NONE) {
@@ -274,9 +272,9 @@ final class TierRecovery {
                 block.keyHi(), block.keyLo(), parent, block.depth(), identity, block.bytes(), block.engineHash(), NONE);
     }
 
-    /// All was found: drops what has no whole chain above it, in a run of record numbers.
+    /// All contents were found: drops records without a whole chain above them, in a run of record numbers.
     ///
-    /// @return whether there are more records to look at
+    /// @return whether there are more records to scan
     boolean dropOrphans(int from, int turn) {
         if (from == 0) {
             adoptDeferred();
@@ -329,12 +327,12 @@ final class TierRecovery {
 
         private record DiskNamespace(int disk, int namespaceId) {}
 
-        /// A disk has told of the tombstone of a key.
+        /// A disk has reported the tombstone of a key.
         void add(int disk, long keyHi, long keyLo) {
             keys.add(new Key(disk, keyHi, keyLo));
         }
 
-        /// A disk is still to be told of a tombstone.
+        /// A disk is still to be sent a tombstone.
         void add(int disk, Tombstone tombstone) {
             if (tombstone.isNamespace()) {
                 namespaces.add(new DiskNamespace(disk, tombstone.namespaceId()));
@@ -349,13 +347,13 @@ final class TierRecovery {
                     || (!namespaces.isEmpty() && namespaces.contains(new DiskNamespace(disk, block.namespaceId())));
         }
 
-        /// A disk is out, and begins anew.
+        /// A disk is out, and will report its contents anew.
         void clearDisk(int disk) {
             keys.removeIf(each -> each.disk == disk);
             namespaces.removeIf(each -> each.disk == disk);
         }
 
-        /// All disks have told.
+        /// All disks have reported.
         void clear() {
             keys.clear();
             namespaces.clear();
@@ -373,19 +371,19 @@ final class TierRecovery {
     /// **Threads.** Owned by the store's lock.
     static final class RecoveryExclusions {
 
-        /// And whether they were dropped.
+        /// Keys that were dropped (true) or replaced (false).
         private final Map<BlockKey, Boolean> keys = new HashMap<>();
 
         private final BitSet namespaces = new BitSet();
         private final BitSet returningDisks = new BitSet();
         private boolean isRecovering;
 
-        /// A disk was added, which will tell what it holds.
+        /// A disk was added, and will report its contents.
         void begin() {
             isRecovering = true;
         }
 
-        /// All disks have told.
+        /// All disks have reported.
         void end() {
             isRecovering = false;
             keys.clear();

@@ -32,7 +32,7 @@ import org.jspecify.annotations.Nullable;
 /// Then it syncs.
 final class BatchWriter {
 
-    /// Enough for the device to be busy while the next one is packed.
+    /// Groups in flight at a time: enough for the device to be busy while the next one is packed.
     private static final int MAX_IN_FLIGHT = 4;
 
     private final LogIo io;
@@ -52,7 +52,7 @@ final class BatchWriter {
     private long appendedBytes;
     private long failedAppends;
 
-    /// @param onAppendBegun told of what callers appended, when a group with it is begun
+    /// @param onAppendBegun called with each entry of a caller when its group is begun
     BatchWriter(
             LogIo io,
             RegionTable regionTable,
@@ -98,7 +98,7 @@ final class BatchWriter {
         return group.appends().filter(append -> !append.isRewrite()).map(PendingAppend::entry);
     }
 
-    /// Writes again what a reclaimed region held.
+    /// Writes an entry of a reclaimed region again.
     void rewrite(DiskEntry entry, BufferList bufferList, PendingAppend.Completion completion) {
         rewrites.add(new PendingAppend(entry, bufferList, WriteKind.REWRITE, completion));
     }
@@ -117,8 +117,8 @@ final class BatchWriter {
         return flushes.isEmpty();
     }
 
-    /// Flushes do not wait for each other's turn: what reclaiming waits for makes the room that a caller's flush
-    /// may wait for.
+    /// Advances all flushes. They do not wait for each other's turn: the flush of a reclaim makes the room that a
+    /// caller's flush may wait for.
     void pumpFlushes() {
         List<FlushWaiter> ready = new ArrayList<>();
         for (FlushWaiter each : flushes) {
@@ -144,7 +144,7 @@ final class BatchWriter {
         return flush.batches != FlushWaiter.UNKNOWN && endedBatches >= flush.batches;
     }
 
-    /// Syncs, and records how much of the open region is durable, so that an opening can tell when some of it is
+    /// Syncs, and records the durable extent of the open region, so that an opening can tell when some of it is
     /// missing.
     private void sync(FlushWaiter flush) {
         OpenRegion region = open;
@@ -158,10 +158,10 @@ final class BatchWriter {
         });
     }
 
-    /// Has the footer of a region that is still open say what is durable of it. Its first group has to be: while a
-    /// footer is torn, the first head tells in which life the region is.
+    /// Records the durable extent of a region that is still open in its footer. Its first group must be durable:
+    /// while a footer is torn, the first head tells in which life the region is.
     ///
-    /// @param then what follows, whether that could be written or not
+    /// @param then called at the end, whether the write succeeded or not
     private void writeDurableMark(OpenRegion region, DurableExtent extent, Runnable then) {
         MemorySegment page = region.equals(open) && !io.isWritingHalted() ? heads.acquire() : null;
         if (page == null || !region.beginMark(extent)) {
@@ -179,8 +179,8 @@ final class BatchWriter {
         });
     }
 
-    /// Pages that can be written again for sure, each entry counted with a head of its own and a page of
-    /// trailer.
+    /// Returns the pages that can be written again for sure, each entry counted with a head of its own and a page
+    /// of trailer.
     int rewritePages() {
         if (regionTable.freeCount() > 0) {
             return regionTable.geometry().regionPages();
@@ -188,9 +188,9 @@ final class BatchWriter {
         return open == null ? 0 : Math.max(0, open.freePages(0));
     }
 
-    /// Begins what groups can be begun.
+    /// Begins as many groups as possible.
     ///
-    /// @return how many
+    /// @return the groups begun
     int pump() {
         if (io.isWritingHalted()) {
             return rejectAll(rewrites) + rejectAll(appends);
@@ -238,7 +238,7 @@ final class BatchWriter {
         return regionTable.freeCount() > 0 ? appends.peek() : null;
     }
 
-    /// The open region if it has room, else the next one, or null when there is none.
+    /// Returns the open region if it has room, else the next one, or null when there is none.
     private @Nullable OpenRegion regionFor(PendingAppend first) {
         if (open != null && open.freePages(1) >= first.entry().pages()) {
             return open;
@@ -257,7 +257,8 @@ final class BatchWriter {
         return open;
     }
 
-    /// Only when a region broke is there no room for what is kept, unless one is about to be free.
+    /// Rejects the first entry if it has no room, which happens to kept entries only when a region broke, unless
+    /// one is about to be free.
     private boolean rejectUnfitting(PendingAppend first) {
         if (!first.isRewrite() || regionTable.count(Region.State.FREEING) > 0) {
             return false;
@@ -305,8 +306,8 @@ final class BatchWriter {
         return failedAppends;
     }
 
-    /// A group on its way to the device: the head and every piece of every block a write of its own, straight
-    /// from where it lies. It is written when all of them are; if one fails, none of its blocks counts.
+    /// A group in flight: the head and every piece of every block is a write of its own, straight from the
+    /// caller's memory. It is written when all of them are; if one fails, none of its blocks counts.
     private static final class InFlightBatch {
 
         private final long number;
@@ -319,7 +320,7 @@ final class BatchWriter {
         private boolean failed;
 
         /// @param number counts groups in the order in which they are begun
-        /// @param then what follows when all writes have ended
+        /// @param then called when all writes have ended
         InFlightBatch(
                 long number,
                 OpenRegion into,
@@ -335,7 +336,7 @@ final class BatchWriter {
                     into.placeBatch(appends.stream().map(PendingAppend::entry).toList());
         }
 
-        /// Hands all writes over.
+        /// Hands all writes over to the device.
         void start(LogIo io, RegionTable regionTable) {
             WriteBatchHeader batchHeader = placed.batchHeader();
             batchHeader.write(head);
@@ -384,12 +385,12 @@ final class BatchWriter {
             return failed;
         }
 
-        /// Counts groups in the order in which they were begun.
+        /// Returns the number of the group in the order in which groups were begun.
         long number() {
             return number;
         }
 
-        /// Tells everybody where their blocks are.
+        /// Reports the addresses of its blocks to their callbacks.
         void notifyAppends() {
             List<DiskEntry> entries = placed.batchHeader().entries();
             for (int i = 0; i < appends.size(); i++) {
@@ -401,8 +402,8 @@ final class BatchWriter {
         }
     }
 
-    /// A flush on its way. A group that failed hides the heads behind it, so all groups that were begun before must
-    /// have ended, of callers and of reclaiming alike.
+    /// A flush in progress. A group that failed hides the heads behind it. So all groups that were begun before
+    /// must have ended, those of callers and of reclaiming alike.
     private static final class FlushWaiter {
 
         static final long UNKNOWN = -1;
@@ -420,7 +421,7 @@ final class BatchWriter {
     /// A block on its way into a group.
     ///
     /// @param kind whether a caller appended it, or the log writes it again
-    /// @param completion told where it lies, or [LogAddress#NONE]
+    /// @param completion called with its address, or [LogAddress#NONE]
     record PendingAppend(DiskEntry entry, BufferList bufferList, WriteKind kind, Completion completion) {
 
         /// Callback at the end of an append.

@@ -30,39 +30,39 @@ import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Blocks and objects on one device: written one after another into regions, read by place, reclaimed a
-/// region at a time, found again after a crash.
+/// Blocks and objects on one device: written one after another into regions, read by address, reclaimed a region
+/// at a time, found again after a crash.
 ///
-/// The log does nothing between ticks. A tick hands to the device what it takes, follows up what has ended,
-/// and does a bounded amount of work; so a simulation drives it step by step, and a thread is put around it
-/// last. It keeps no index: what lies where is the business of the store, its [TierListener]. The store and the log
-/// number namespaces each on its own. A namespace that the log does not know yet is registered when the first block
-/// of it comes, which waits until that is done.
+/// The log does nothing between ticks. A tick hands queued operations to the device, follows up those that have
+/// ended, and does a bounded amount of work. So a simulation drives it step by step, and a thread is put around it
+/// last. It keeps no index: the store, its [TierListener], knows where each block lies. The store and the log
+/// number namespaces each on its own. A namespace that the log does not know yet is registered with its first
+/// block, which waits until that is done.
 ///
-/// **Opening.** A log begins in state OPENING and gets to SERVING by ticks: it reads the superblock, formats
-/// a blank device, and looks at one or two pages of each region. Then it appends and reads, and tells the
-/// store region by region what it finds; reclaiming begins when all is told. A device that holds something
-/// else is left alone, or formatted if the configuration says so.
+/// **Opening.** A log begins in state OPENING and gets to SERVING by ticks: it reads the superblock, formats a
+/// blank device, and reads one or two pages of each region. Then it appends and reads, and reports to the store
+/// the entries it finds, region by region. Reclaiming begins when all are reported. A device with other contents
+/// is left alone, or formatted if the configuration says so.
 ///
 /// **Promises.**
-/// - A read that is good has the block's bytes: its checksum is verified, and a place that was reclaimed is
+/// - A read that is good has the block's bytes: its checksum is verified, and an address in a reclaimed region is
 ///   never read.
-/// - What was appended before a [#flush] that was answered with true is found by every later opening, with
-///   its bytes, until its region is reclaimed without its being kept; as long as the device keeps what it
+/// - A block appended before a [#flush] that was answered with true is found by every later opening, with its
+///   bytes, until its region is reclaimed without keeping it. That holds as long as the device keeps all it has
 ///   reported as synced.
-/// - What was not flushed may be found or not; if so, with its bytes.
-/// - An entry that was dropped by reclaiming may come back after a crash, with its bytes, until the region's
-///   being free is durable.
-/// - An entry that was appended anew or buried ([#tombstone]) before a flush that was answered with true does not
-///   come back, neither when the later entry or the tombstone is reclaimed.
+/// - A block that was not flushed may be found or not; if so, with its bytes.
+/// - An entry that reclaiming dropped may come back after a crash, with its bytes, until the region is durably
+///   marked free.
+/// - An entry that was appended again or deleted by a [#tombstone] before a flush that was answered with true does
+///   not come back, not even when the later entry or the tombstone is reclaimed.
 ///
-/// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a
-/// failed sync, or a trailer that cannot be written end the writing ([TierState#READ_ONLY]): a log that goes
-/// on after a failed sync would promise what it does not know. Too many failures in a row, or one operation
-/// that hangs, end everything ([TierState#FAILED]). A log comes back by being opened again.
+/// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a failed
+/// sync, or a trailer that cannot be written end the writing ([TierState#READ_ONLY]): after a failed sync the log
+/// could not keep its promises. Too many failures in a row, or one operation that hangs, end everything
+/// ([TierState#FAILED]). A log comes back by being opened again.
 ///
-/// **Ownership.** The log closes what it stands on ([Resources]) with itself. Memory of a write or a read is the
-/// log's from ACCEPTED until its outcome is told.
+/// **Ownership.** The log closes its [Resources] with itself. Memory of a write or a read is the log's from
+/// ACCEPTED until its outcome is reported.
 ///
 /// **Threads.** One, the owner of the device; state, cause and statistics may be read by any.
 public final class DiskLog implements Tier {
@@ -72,7 +72,7 @@ public final class DiskLog implements Tier {
     /// Longest age of the published statistics while there is anything to do.
     private static final long STATS_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
-    /// How long closing waits for what is on its way; the device has a limit of its own after that.
+    /// Longest wait of closing for operations in flight; the device has a limit of its own after that.
     private static final long CLOSE_TIMEOUT_NANOS = TimeUnit.SECONDS.toNanos(5);
 
     private final String name;
@@ -92,7 +92,7 @@ public final class DiskLog implements Tier {
     private long statsNanos;
     private long now;
 
-    /// Begins to open a device that nothing else uses.
+    /// Starts to open a device without another user.
     ///
     /// @param name of the tier, for the log
     /// @param resources are the log's from here on
@@ -115,8 +115,8 @@ public final class DiskLog implements Tier {
     /// Device, memory and threads of a log, which it closes with itself.
     ///
     /// @param owner closes the device: the device itself, or the directory that it is a file of
-    /// @param memory gives what the log works with, beside the blocks. It is asked twice, at opening, by the log's
-    ///     thread, while nothing is on its way to the device, so it may register what it gives with the device
+    /// @param memory source of the log's own memory, besides the blocks. The log's thread asks it twice, at
+    ///     opening, while no operation is in flight. So it may register that memory with the device
     /// @param checksumExecutor computes checksums of large blocks beside the log's thread, until the log is closed;
     ///     null when the log's thread does that too
     public record Resources(
@@ -125,7 +125,7 @@ public final class DiskLog implements Tier {
             HostMemorySource memory,
             @Nullable Executor checksumExecutor) {
 
-        /// One where the log's thread computes checksums.
+        /// Resources of a log whose own thread computes checksums.
         public Resources(BlockDevice device, AutoCloseable owner, HostMemorySource memory) {
             this(device, owner, memory, null);
         }
@@ -192,7 +192,7 @@ public final class DiskLog implements Tier {
         device.wake();
     }
 
-    /// Why the device was left alone, if it was.
+    /// Returns why the device was left alone, or null.
     public @Nullable FormatError formatError() {
         return logMount.formatError();
     }
@@ -215,12 +215,12 @@ public final class DiskLog implements Tier {
         return requireServing().geometry().maxEntryBytes();
     }
 
-    /// The namespaces by number.
+    /// Returns the namespaces by number.
     public List<Namespace> namespaces() {
         return mountedLog == null ? List.of() : mountedLog.namespaces.all();
     }
 
-    /// The number of a namespace, as entries have it, or -1 when it is not registered yet.
+    /// Returns the number of a namespace, as entries have it, or -1 when it is not registered yet.
     int namespaceId(Namespace namespace) {
         return namespaces().indexOf(namespace);
     }
@@ -242,9 +242,9 @@ public final class DiskLog implements Tier {
 
     /// {@inheritDoc}
     ///
-    /// Nothing changes until the next opening: what was deleted can be read as long as its region is not reclaimed,
-    /// and the store does not keep it then. A tombstone takes a row of its region's table and no room for bytes,
-    /// and lasts until its region is reclaimed. [#flush] makes it durable.
+    /// Nothing changes until the next opening: a deleted block can be read until its region is reclaimed, and the
+    /// store does not keep it then. A tombstone takes a row of its region's table and no room for bytes, and lasts
+    /// until its region is reclaimed. [#flush] makes it durable.
     @Override
     public SubmitResult tombstone(Tombstone tombstone, long tag) {
         if (mountedLog == null) {
@@ -263,16 +263,16 @@ public final class DiskLog implements Tier {
 
     /// Appends a block or object.
     ///
-    /// @param entry its page is not looked at
-    /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take.
-    ///     It is written as it is, with what lies behind the last byte
+    /// @param entry its page is ignored
+    /// @param pieces native memory at aligned addresses, in whole pages, together as many as the bytes take. They
+    ///     are written as they are, with the padding after the last byte
     /// @throws IllegalArgumentException when the pieces do not fit the entry, it is too large, or its
     ///     namespace is not registered
     SubmitResult append(DiskEntry entry, List<MemorySegment> pieces, long tag) {
         return append(entry, false, pieces, tag);
     }
 
-    /// Appends a tombstone of what it replaces ([DiskEntry#replaces]).
+    /// Appends a tombstone of the entries that it replaces ([DiskEntry#replaces]).
     ///
     /// @throws IllegalArgumentException when it is not a tombstone, or its namespace is not registered
     SubmitResult appendTombstone(DiskEntry tombstone, long tag) {
@@ -312,12 +312,12 @@ public final class DiskLog implements Tier {
                         read.address(), new BufferList(read.pages(), read.bytes()), read.checksum(), read.tag());
     }
 
-    /// Makes durable what was appended by now: all of it whose place was or will be told is found by every
-    /// later opening, until its region is reclaimed.
+    /// Makes durable all entries appended by now. Every later opening finds those whose address was or will be
+    /// reported, until their region is reclaimed.
     ///
-    /// It waits until those blocks and the heads of their groups are written, and, where a group before one
-    /// of them failed, until the trailer that alone leads to it is; then it syncs. False makes no promise at
-    /// all, and the log is no longer serving.
+    /// It waits until those blocks and the heads of their groups are written. Where a group before one of them
+    /// failed, it also waits for the trailer that alone leads to it. Then it syncs. False makes no promise at all,
+    /// and the log is no longer serving.
     ///
     /// @return ACCEPTED or REJECTED
     @Override
@@ -336,9 +336,9 @@ public final class DiskLog implements Tier {
         publishState();
     }
 
-    /// Waits a bounded time for what is on its way, and closes the device.
+    /// Waits a bounded time for operations in flight, and closes the device.
     ///
-    /// @throws IllegalStateException when the device does not end what is on its way: it stays open then
+    /// @throws IllegalStateException when the device does not end its operations: it stays open then
     @Override
     public void close() {
         stop();
@@ -389,19 +389,19 @@ public final class DiskLog implements Tier {
         return mountedLog != null;
     }
 
-    /// Regions of the device.
+    /// Returns the number of regions of the device.
     int regions() {
         return requireServing().geometry().regions();
     }
 
-    /// Number of the life that the region of a place is in.
+    /// Returns the number of the life that the region of an address is in.
     long epoch(long address) {
         return requireServing().epoch(address);
     }
 
-    /// Checks what must always hold.
+    /// Checks the invariants.
     ///
-    /// @throws IllegalStateException that names what does not
+    /// @throws IllegalStateException that names the violated invariant
     void validate() {
         if (mountedLog != null) {
             mountedLog.validate();
@@ -415,7 +415,7 @@ public final class DiskLog implements Tier {
         return mountedLog;
     }
 
-    /// The parts of a log whose device has been mounted, and the order in which they do their work.
+    /// Parts of a log whose device has been mounted, and the order in which they work.
     private final class MountedLog {
 
         private final RegionTable regionTable;
@@ -484,9 +484,9 @@ public final class DiskLog implements Tier {
             }
         }
 
-        /// Has every part do what it can do now.
+        /// Lets every part do its work.
         ///
-        /// @return how much was done
+        /// @return the amount of work done, 0 for none
         int pump() {
             int done = reads.pump();
             LogRecovery telling = recovery;

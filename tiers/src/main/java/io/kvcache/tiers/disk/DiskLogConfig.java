@@ -1,21 +1,21 @@
 package io.kvcache.tiers.disk;
 
-/// How a [DiskLog] is opened.
+/// Settings of a [DiskLog].
 ///
-/// @param geometry of a device that is formatted; one that was formatted before keeps its regions
-/// @param deviceId of a device that is formatted: random, never the same twice, hard to guess
+/// @param geometry layout of a device that is formatted; one that was formatted before keeps its regions
+/// @param deviceId id of a device that is formatted: random, never the same twice, hard to guess
 public record DiskLogConfig(
         DiskGeometry geometry, long deviceId, OnIncompatible onIncompatible, LogLimits limits, ReclaimConfig reclaim) {
 
     /// Action on a device that holds something other than a disk tier of this format and size.
     public enum OnIncompatible {
-        /// Nothing: the log is [TierState#REFUSED].
+        /// The log is [TierState#REFUSED], and the device left alone.
         REFUSE,
-        /// It is formatted, and what it held is lost.
+        /// It is formatted, and its contents are lost.
         DISCARD
     }
 
-    /// Refuses what is incompatible; usual limits and rules.
+    /// Returns settings that refuse incompatible devices, with the default limits and rules.
     public static DiskLogConfig of(DiskGeometry geometry, long deviceId) {
         return new DiskLogConfig(
                 geometry, deviceId, OnIncompatible.REFUSE, LogLimits.defaults(), ReclaimConfig.defaults());
@@ -37,12 +37,12 @@ public record DiskLogConfig(
         return new DiskLogConfig(geometry, deviceId, onIncompatible, limits, change);
     }
 
-    /// How much a [DiskLog] takes on at a time.
+    /// Limits of the work that a [DiskLog] takes on at a time.
     ///
     /// @param appends waiting to be written; one more is answered by FULL
-    /// @param reads on their way; one more is answered by FULL
+    /// @param reads reads in flight; one more is answered by FULL
     /// @param groupBytes a group is closed at so many bytes, unless a single block is larger
-    /// @param recoveredPerTick entries told in one tick at most
+    /// @param recoveredPerTick most entries reported in one tick
     /// @param failures in a row after which the device counts as failed
     /// @param hangNanos an operation that takes longer makes the device count as failed; time between two ticks
     ///     counts for a second at most, as the process itself may have stood still
@@ -64,19 +64,19 @@ public record DiskLogConfig(
             }
         }
 
-        /// Groups of 8 MiB, which a fast disk writes in a few milliseconds; 16 failures in a row; 30 s to answer,
-        /// after which Linux resets an NVMe disk too.
+        /// Returns the default limits: groups of 8 MiB, which a fast disk writes in a few milliseconds; 16
+        /// failures in a row; and 30 s for an answer, after which Linux resets an NVMe disk too.
         public static LogLimits defaults() {
             return new LogLimits(256, 1024, 8 << 20, 4096, 16, 30_000_000_000L);
         }
     }
 
-    /// How a [DiskLog] makes room.
+    /// Rules by which a [DiskLog] makes room.
     ///
-    /// @param freeRegions reclaims while fewer are free, at least 2: one is always held back for what is kept
-    /// @param keptPercent share of a region that can be kept, 0 to 75: what is kept is written again, and a log
+    /// @param freeRegions reclaims while fewer are free, at least 2: one is always reserved for kept entries
+    /// @param keptPercent share of a region that can be kept, 0 to 75: kept entries are written again, and a log
     ///     that kept more would write mostly for itself
-    /// @param rewriteBytes memory for what is kept, whole pages; a larger block cannot be kept
+    /// @param rewriteBytes memory for kept entries, whole pages; a larger block cannot be kept
     /// @param discard whether the bytes of a free region are given back to the file system or the disk
     public record ReclaimConfig(int freeRegions, int keptPercent, int rewriteBytes, boolean discard) {
 
@@ -105,13 +105,14 @@ public record DiskLogConfig(
             }
         }
 
-        /// Two free regions, half of a region kept at most, 16 MiB for rewriting, no discards.
+        /// Returns the default rules: two free regions, half of a region kept at most, 16 MiB for rewriting, no
+        /// discards.
         public static ReclaimConfig defaults() {
             return new ReclaimConfig(2, DEFAULT_KEPT_PERCENT, 16 << 20, false);
         }
 
-        /// The same with three quarters of a region kept at most, for stores that keep only what was used
-        /// since it was written: the more is kept, the more was found on disk.
+        /// Returns these rules with three quarters of a region kept at most, for stores that keep only blocks used
+        /// since they were written: the more is kept, the more was found on disk.
         public ReclaimConfig withMaxKeptPercent() {
             return new ReclaimConfig(freeRegions, Math.max(keptPercent, MAX_KEPT_PERCENT), rewriteBytes, discard);
         }

@@ -18,16 +18,15 @@ import java.util.Objects;
 import java.util.Queue;
 import org.jspecify.annotations.Nullable;
 
-/// All input and output of a log: what is on its way to and from the device, what waits because the device takes no
-/// more, and the state of the log, which failures change.
+/// All input and output of a log: operations in flight, operations that wait for a place in the device's queue,
+/// and the state of the log, which failures change.
 ///
-/// Blocks that a caller waits for go first, and a quarter of the device's depth is theirs alone. The rest
-/// goes in the order of the requests. The users of the queues limit their length.
+/// Blocks that a caller waits for go first, and a quarter of the device's depth is theirs alone. The rest goes in
+/// the order of the requests. The users of the queues limit their length.
 ///
-/// Here failures are counted, and here a device that fails too often, hangs, is full, or cannot sync, puts an
-/// end to the log. After a failed sync nothing is known of what was written before it, and a later one that
-/// succeeds proves nothing (Rebello et al.: "Can Applications Recover from fsync Failures?", ATC 2020), so
-/// one is enough.
+/// It counts failures, and ends the log when a device fails too often, hangs, is full, or cannot sync. After a
+/// failed sync nothing is known of the writes before it, and a later one that succeeds proves nothing (Rebello et
+/// al.: "Can Applications Recover from fsync Failures?", ATC 2020). So one is enough.
 final class LogIo {
 
     /// Bytes of loads handed to the device at a time, if one is not larger. Where the kernel copies the bytes
@@ -35,9 +34,9 @@ final class LogIo {
     /// makes the verification three times as fast.
     private static final long LOAD_BATCH_BYTES = 1 << 20;
 
-    /// A thread that owns a log ticks it some hundred times a second. More time than this between two ticks
-    /// means that the process stood still, as a frozen machine or a stopped container does, and that no answer
-    /// of the device could be taken. It counts for so much and no more against an operation.
+    /// Longest time between two ticks that counts against an operation. A thread that owns a log ticks it some
+    /// hundred times a second. A longer pause means that the process stood still, as a frozen machine or a stopped
+    /// container does, and could not take the device's answers.
     private static final long MAX_STEP_NANOS = 1_000_000_000;
 
     private static final long LOG_PAUSE_NANOS = 5_000_000_000L;
@@ -48,7 +47,8 @@ final class LogIo {
 
     private static final IoOutcome REFUSED = new IoOutcome(IoOutcome.Kind.FAILED, "the log has failed");
 
-    /// A disk that fails three times at one place will not do better the fourth time.
+    /// Tries of a write of metadata: a disk that fails three times at one place will not do better the fourth
+    /// time.
     private static final int ATTEMPTS = 3;
 
     /// Callback at the end of an operation.
@@ -135,7 +135,7 @@ final class LogIo {
         transitionTo(TierState.REFUSED, why);
     }
 
-    /// Ends writing; an opening that cannot write fails.
+    /// Ends writing for good; a log that is still opening fails.
     void stopWriting(String why) {
         if (state == TierState.SERVING) {
             transitionTo(TierState.READ_ONLY, why);
@@ -169,7 +169,7 @@ final class LogIo {
                 (at, tag) -> at.read(target, offset, tag), OperationType.LOAD, null, target.byteSize(), completion));
     }
 
-    /// Reads what the log needs itself.
+    /// Reads data for the log itself.
     void read(MemorySegment target, long offset, Completion completion) {
         others.add(new DeviceOperation(
                 (at, tag) -> at.read(target, offset, tag), OperationType.READ, null, 0, completion));
@@ -181,13 +181,13 @@ final class LogIo {
                 (at, tag) -> at.write(source, offset, tag), OperationType.WRITE, kind, source.byteSize(), completion));
     }
 
-    /// Gives bytes back to the file system or the disk.
+    /// Gives a span back to the file system or the disk.
     void discard(long offset, long length, Completion completion) {
         others.add(new DeviceOperation(
                 (at, tag) -> at.discard(offset, length, tag), OperationType.DISCARD, null, 0, completion));
     }
 
-    /// Transfers that the device had no room for, without those that a caller waits for.
+    /// Returns how many transfers wait for room in the device, without those that a caller waits for.
     int backlog() {
         return others.size();
     }
@@ -210,7 +210,7 @@ final class LogIo {
         return failures;
     }
 
-    /// Hands to the device what it takes, and has all that ended followed up.
+    /// Hands operations to the device, and follows up all that have ended.
     ///
     /// @param waitNanos the longest wait for the first to end; 0 for none
     /// @return how many ended
@@ -223,7 +223,7 @@ final class LogIo {
         return ended + (state == TierState.FAILED ? rejectQueued() : 0);
     }
 
-    /// Moves the time on that operations have to end in: by what the process was awake.
+    /// Advances the clock of operations in flight, by the time that the process was awake.
     private void advanceClock(long now) {
         long step = clockStarted ? now - nowNanos : 0;
         clockStarted = true;
@@ -239,14 +239,14 @@ final class LogIo {
         }
     }
 
-    /// Hands to the device what it takes.
+    /// Hands queued operations to the device.
     void start() {
         start(loads, freeTags.length);
         start(others, maxOthersInFlight - othersInFlight);
         device.submit();
     }
 
-    /// Hands loads over in lots, as long as there is more than one, and follows up what has ended after each.
+    /// Hands loads over in batches, as long as there is more than one, and follows up ended operations after each.
     ///
     /// @return how many ended
     private int startLoadBatches() {
@@ -258,7 +258,7 @@ final class LogIo {
         return ended;
     }
 
-    /// Answers whether more could go.
+    /// Returns whether more could be handed over.
     private boolean startLoadBatch() {
         for (long bytes = 0; bytes < LOAD_BATCH_BYTES && freeCount > 0 && !loads.isEmpty(); ) {
             bytes += loads.element().bytes;
@@ -321,7 +321,7 @@ final class LogIo {
         }
     }
 
-    /// Looks for an operation that takes too long.
+    /// Fails the log if an operation takes too long.
     private void checkHung() {
         DeviceOperation oldest;
         while ((oldest = oldestFirst.peek()) != null && oldest.over) {
@@ -332,7 +332,7 @@ final class LogIo {
         }
     }
 
-    /// Ends what the device was not given yet.
+    /// Ends the operations that the device was not given yet.
     private int rejectQueued() {
         int waiting = loads.size() + others.size();
         for (int i = 0; i < waiting; i++) {
@@ -342,13 +342,13 @@ final class LogIo {
         return waiting;
     }
 
-    /// Makes durable all writes that have ended by now. Callers share syncs: at most one is on its way, and all
-    /// requests meanwhile share the next, since a sync covers only what was done before it began.
+    /// Makes durable all writes that have ended by now. Callers share syncs: at most one is in flight, and all
+    /// requests meanwhile share the next, since a sync covers only the writes before it.
     void sync(SyncCallback callback) {
         syncWaiters.add(callback);
     }
 
-    /// Begins a sync when one is wanted and none is on its way.
+    /// Begins a sync when one is wanted and none is in flight.
     void startSync() {
         if (syncInFlight || syncWaiters.isEmpty()) {
             return;
@@ -389,10 +389,10 @@ final class LogIo {
         });
     }
 
-    /// Single pages for heads and footers on their way. When none is free, the caller tries again in a later tick.
+    /// Single pages for heads and footers in flight. When none is free, the caller tries again in a later tick.
     static final class PagePool {
 
-        /// More heads on their way than any disk makes use of.
+        /// More heads in flight than any disk makes use of.
         static final int PAGES = 64;
 
         private final Deque<MemorySegment> free = new ArrayDeque<>(PAGES);
@@ -419,14 +419,14 @@ final class LogIo {
     private enum OperationType {
         /// A read that a caller waits for.
         LOAD,
-        /// A read that the log needs itself.
+        /// A read for the log itself.
         READ,
         WRITE,
         SYNC,
         DISCARD
     }
 
-    /// One operation of the device, from being asked for to its end, and what follows it.
+    /// One operation of the device, from its request to its end, with its callback.
     private static final class DeviceOperation {
 
         /// Hands it to the device, which may be full.
@@ -437,7 +437,7 @@ final class LogIo {
         /// Bytes of a load or a write.
         final long bytes;
         final Completion completion;
-        /// When the device took it.
+        /// Time when the device took it.
         long sinceNanos;
         boolean over;
 

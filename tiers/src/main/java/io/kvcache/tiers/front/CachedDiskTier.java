@@ -36,8 +36,8 @@ import org.jspecify.annotations.Nullable;
 /// a second chance.
 public final class CachedDiskTier implements Tier {
 
-    /// While something is on its way to the front, no one operation waits for the disk longer than this: half of
-    /// what a block of 2 MiB takes to a GPU.
+    /// Longest wait for the disk while an operation to the front is in flight: half of the time that a block of 2
+    /// MiB takes to a GPU.
     private static final long MAX_DISK_WAIT_NANOS = TimeUnit.MICROSECONDS.toNanos(20);
 
     private final TierListener listener;
@@ -62,12 +62,12 @@ public final class CachedDiskTier implements Tier {
         }
     }
 
-    /// Opens both. While a front from before is in use the disk serves without one.
+    /// Opens both. While an earlier front is in use, the disk serves without one.
     ///
     /// @param name of the front
     /// @param listener the store
-    /// @param retiredTiers fronts from before, and this one's, if it is in use when its disk fails: the same at
-    ///     each opening of a disk, as what is parked holds its memory until an opening or the end closes it
+    /// @param retiredTiers earlier fronts, and this one's if it is in use when its disk fails. Pass the same at
+    ///     each opening of a disk: a parked front holds its memory until an opening or the end closes it
     /// @throws RuntimeException when one of them cannot be opened; then neither is
     public CachedDiskTier(
             String name,
@@ -89,12 +89,12 @@ public final class CachedDiskTier implements Tier {
         }
     }
 
-    /// The disk, for the caller that opened it.
+    /// Returns the disk, for the caller that opened it.
     public Tier disk() {
         return disk;
     }
 
-    /// Blocks that are in front as well. The tier's thread.
+    /// Returns the number of blocks that are in front as well. The tier's thread.
     int copyCount() {
         return frontCacheTier.copyIndex().count();
     }
@@ -249,7 +249,7 @@ public final class CachedDiskTier implements Tier {
         }
     }
 
-    /// The disk's, with what was read in front.
+    /// Returns the statistics of the disk, with the reads from the front.
     @Override
     public TierStats stats() {
         TierStats of = disk.stats();
@@ -273,7 +273,7 @@ public final class CachedDiskTier implements Tier {
                 of.blocksRecovered());
     }
 
-    /// Lets go of the front, then of the disk, also when the front is still in use.
+    /// Closes the front, then the disk, even when the front is still in use.
     ///
     /// @throws IllegalStateException when one of them is in use; the other is closed and stays so,
     ///     and this one can be closed later
@@ -384,7 +384,7 @@ public final class CachedDiskTier implements Tier {
         }
     }
 
-    /// An offer that remembers what was kept.
+    /// An offer that records the kept entries.
     private record RecordingCandidates(ReclaimCandidates offer, BitSet kept) implements ReclaimCandidates {
 
         @Override

@@ -21,12 +21,11 @@ import org.jspecify.annotations.Nullable;
 
 /// Moves blocks between host memory and one tier, tick by tick.
 ///
-/// Loads that a caller waits for go before those that are only expected, and both before writes; a write
-/// is not begun while many loads are on their way. What cannot be written in time is not written; what
-/// cannot be read is a miss. A tier that fails is taken out: its blocks are forgotten, the store serves
-/// on, and it is opened again after a while.
+/// Loads that a caller waits for go before prefetches, and both before writes; a write is not begun while many
+/// loads are in flight. Blocks that cannot be written in time are not written; failed reads are misses. A tier
+/// that fails is taken out: its blocks are forgotten, the store serves on, and it is opened again after a while.
 ///
-/// **Threads.** [#tick] by one, which owns the tier. Whatever others ask goes through [TierWorkerQueue].
+/// **Threads.** [#tick] by one, which owns the tier. Requests of other threads go through [TierWorkerQueue].
 public final class TierWorker implements TierListener {
 
     private static final Logger LOG = System.getLogger(TierWorker.class.getName());
@@ -53,13 +52,13 @@ public final class TierWorker implements TierListener {
             TierWorkerLimits limits,
             WriteBalancer shares) {}
 
-    /// Hears what concerns all tier workers of a store.
+    /// Receives events that concern all tier workers of a store.
     public interface WorkerListener {
 
-        /// The tier begins to tell what it held before.
+        /// The tier begins to report its earlier contents.
         void beforeReport(int disk);
 
-        /// The tier has told all that it held before, or never will.
+        /// The tier has reported all its earlier contents, or never will.
         void onRecoveryEnded(int disk);
 
         /// The tier can or cannot be written to now.
@@ -85,10 +84,10 @@ public final class TierWorker implements TierListener {
         circuitBreaker.open(this);
     }
 
-    /// Does what there is to do.
+    /// Moves blocks and reports outcomes, as far as possible now.
     ///
     /// @param waitNanos how long to wait when there is nothing to do
-    /// @return how much was done
+    /// @return the amount of work done, 0 for none
     public int tick(long nowNanos, long waitNanos) {
         Tier tier = circuitBreaker.tierOrProbe(this, nowNanos);
         if (tier == null) {
@@ -118,7 +117,7 @@ public final class TierWorker implements TierListener {
         driver = thread;
     }
 
-    /// Has a tier that was taken out opened again at the next tick.
+    /// Opens a tier that was taken out again, at the next tick.
     public void reopen() {
         circuitBreaker.requestProbe();
     }
@@ -132,7 +131,7 @@ public final class TierWorker implements TierListener {
         LockSupport.unpark(driver);
     }
 
-    /// Lets go of the tier.
+    /// Closes the tier.
     ///
     /// @throws IllegalStateException while it, or something that earlier tiers left behind, is in use
     public void close() {
@@ -144,12 +143,12 @@ public final class TierWorker implements TierListener {
         circuitBreaker.closeRetired();
     }
 
-    /// How long it takes to read so many bytes more; 0 while nothing is known. Any thread.
+    /// Returns an estimate of the time to read so many more bytes; 0 while nothing is known. Any thread.
     double estimateReadNanos(long bytes) {
         return loadPump.estimateNanos(bytes);
     }
 
-    /// Reads on their way, or waiting to be. Any thread.
+    /// Returns the reads in flight or waiting. Any thread.
     int pendingReads() {
         return loadPump.inFlightCount() + loadPump.waiting();
     }
@@ -268,15 +267,15 @@ public final class TierWorker implements TierListener {
         private @Nullable CompletableFuture<Boolean> held;
         private long nextTag;
 
-        /// A flush on its way, and the last tombstone that it covers, see [WritePump#lastAcceptedTombstone].
+        /// A flush in flight, and the last tombstone that it covers, see [WritePump#lastAcceptedTombstone].
         private record InFlightFlush(CompletableFuture<Boolean> flush, long lastTombstone) {}
 
         FlushPump(TierWorkerQueue queue) {
             this.queue = queue;
         }
 
-        /// Asks the tier for what was asked of the queue. What was dropped before that is buried first: it is
-        /// looked for after a request was taken, not before.
+        /// Passes the flushes in the queue to the tier, after the tombstones of all earlier drops. Tombstones are
+        /// collected after a flush was taken from the queue, not before.
         void pump(Tier tier, WritePump writePump) {
             CompletableFuture<Boolean> next = held == null ? queue.nextFlush() : held;
             held = null;

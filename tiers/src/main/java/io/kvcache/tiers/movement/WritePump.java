@@ -15,16 +15,16 @@ import java.util.concurrent.atomic.AtomicIntegerArray;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.jspecify.annotations.Nullable;
 
-/// Writes what the store wants written to a tier, and buries there what it wants buried, tombstones first.
+/// Writes queued blocks to a tier, tombstones first.
 ///
-/// A tombstone that was written can still be lost until a flush that began after it: the group before it may have
-/// failed, or the disk loses what was not synced. So tombstones are kept until then, and told again to a tier that was
-/// taken out; else what was dropped would come back with it.
+/// A written tombstone can still be lost until a flush that began after it: the group before it may have failed,
+/// or the disk loses unsynced writes. So tombstones are kept until then, and sent again to a tier that was taken
+/// out. Otherwise deleted blocks would come back with it.
 ///
-/// Owned by the tier worker's thread, but for the counters.
+/// Owned by the tier worker's thread, except the counters.
 final class WritePump {
 
-    /// Tombstones that are kept until a flush before one is asked for because of them: some MiB of heap.
+    /// Most tombstones kept without a flush; at this number one is requested for their sake. Some MiB of heap.
     static final int MAX_UNSYNCED_TOMBSTONES = 1 << 16;
 
     private final int disk;
@@ -35,7 +35,7 @@ final class WritePump {
     private final Map<Long, InFlightWrite> inFlight = new HashMap<>();
     private final Map<Long, Tombstone> inFlightTombstones = new HashMap<>();
 
-    /// Tombstones that were written, and that no flush has made durable yet. By tag, which grows.
+    /// Tombstones that were written, but that no flush has made durable yet. By tag, which grows.
     private final NavigableMap<Long, Tombstone> unsyncedTombstones = new TreeMap<>();
 
     private final LatencyRecorder latencyRecorder = new LatencyRecorder();
@@ -57,9 +57,9 @@ final class WritePump {
         this.budget = budget;
     }
 
-    /// Tells the tier what is buried.
+    /// Sends waiting tombstones to the tier.
     ///
-    /// @return whether it knows of all: until then nothing else may be written
+    /// @return whether it has all of them: until then nothing else may be written
     boolean pumpTombstones(Tier tier) {
         if (tier.state() != TierState.SERVING) {
             rejectHeld();
@@ -116,7 +116,7 @@ final class WritePump {
         return write == null ? null : new InFlightWrite(write, now);
     }
 
-    /// Answers false when the tier takes no more now.
+    /// Returns false when the tier takes no more now.
     private boolean submit(Tier tier, InFlightWrite inFlightWrite) {
         TierPort.PendingWrite write = inFlightWrite.write;
         long tag = ++nextTag;
@@ -177,8 +177,8 @@ final class WritePump {
         return unsyncedTombstones.size() >= MAX_UNSYNCED_TOMBSTONES;
     }
 
-    /// A tier does not write any more: what it has not taken is not written. It will hear of tombstones when
-    /// it is opened again, and what it tells then is held against them.
+    /// A tier does not write any more: records it has not taken are not written. It gets the tombstones when it is
+    /// opened again, and they apply to the copies that it reports then.
     private void rejectHeld() {
         InFlightWrite waiting = held;
         held = null;
@@ -193,7 +193,7 @@ final class WritePump {
         }
     }
 
-    /// Ends all that waits or is on its way as not written.
+    /// Ends all waiting writes and all in flight as not written.
     void rejectAll() {
         rejectHeld();
         inFlight.values().forEach(inFlightWrite -> tierPort.onWritten(inFlightWrite.write.record(), disk, -1));
@@ -222,13 +222,12 @@ final class WritePump {
         return latencyRecorder.summary();
     }
 
-    /// Spreads writes over several tiers by their size: none gets ahead of another that can be written
-    /// to by more than a little.
+    /// Spreads writes over several tiers by their size: none gets far ahead of another that can be written to.
     ///
     /// **Threads.** Any.
     public static final class WriteBalancer {
 
-        /// How far one tier may be ahead: a few groups of the log, so that each has something to do.
+        /// Longest lead of one tier: a few groups of the log, so that each has something to do.
         private static final long SLACK_BYTES = 64L << 20;
 
         private final long[] limits;
