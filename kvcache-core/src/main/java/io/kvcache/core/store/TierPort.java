@@ -171,7 +171,8 @@ public final class TierPort {
     /// A disk could not write a tombstone. It is sent again, unless a newer copy counts there by now. After the
     /// tombstone of a namespace nothing may be written before it has ended.
     public void onTombstoneFailed(int disk, Tombstone tombstone) {
-        underLock(() -> writeBackQueue.onTombstoneFailed(tombstone, tree.findAny(tombstone.keyHi(), tombstone.keyLo()), disk));
+        underLock(() ->
+                writeBackQueue.onTombstoneFailed(tombstone, tree.findAny(tombstone.keyHi(), tombstone.keyLo()), disk));
     }
 
     /// Returns the number of records queued for writing so far: all of them are settled once [#settledWrites] has
