@@ -167,8 +167,7 @@ final class TierRecovery {
         deferred.clear();
     }
 
-    /// Retries blocks that the store lacked room for or already had. The store's own copy may have gone again:
-    /// then the disk's copy is as good as when it was reported.
+    /// Accepts deferred copies whose record in the store has gone again: they are as good as when they were reported.
     private void retryMissing() {
         List<Map.Entry<Long, DeferredCopy>> gone = new ArrayList<>();
         deferred.entrySet().stream()

@@ -257,8 +257,8 @@ final class BatchWriter {
         return open;
     }
 
-    /// Rejects the first entry if it has no room, which happens to kept entries only when a region broke, unless
-    /// one is about to be free.
+    /// Rejects the first entry if it is a kept one and no region is about to be free. That happens only when a region
+    /// broke; callers' entries wait instead.
     private boolean rejectUnfitting(PendingAppend first) {
         if (!first.isRewrite() || regionTable.count(Region.State.FREEING) > 0) {
             return false;
