@@ -24,8 +24,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// What a store whose policy learns does with what callers say of blocks, and what it counts of
-/// that.
+/// Effect of hints on blocks in a store whose policy learns, and its counters.
 final class BlockHintsTest {
 
     /// Blocks of 1 MiB.

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Blocks of chains that come from a disk before anybody asks for them.
+/// Blocks of chains that are prefetched from a disk.
 @Timeout(120)
 final class ChainPrefetchTest {
 
@@ -39,7 +39,7 @@ final class ChainPrefetchTest {
 
     private TieredKvCache cache = TieredKvCache.builder().hostBytes(32 * MIB).build();
 
-    /// Of 64 blocks, over a disk.
+    /// Opens a store of 64 blocks, over a disk.
     @BeforeEach
     void open() {
         cache.close();

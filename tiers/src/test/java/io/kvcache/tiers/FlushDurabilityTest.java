@@ -14,12 +14,12 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// What a flush promises, when the disk fails meanwhile or has not told everything yet.
+/// Promises of a flush when the disk fails meanwhile or is still recovering.
 final class FlushDurabilityTest {
 
     private static final int MANY = 20;
 
-    /// What a use of a block saves, when it saves next to nothing.
+    /// Gain of a use that saves next to nothing.
     private static final double NEVER_WORTH_IT = 1e-9;
 
     private final TickDrivenStore disk = new TickDrivenStore();

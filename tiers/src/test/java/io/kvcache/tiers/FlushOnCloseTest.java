@@ -16,7 +16,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What a restart finds of 100 blocks that were put once, and never flushed by the caller.
+/// Blocks that a restart finds of 100 that were put once, and never flushed by the caller.
 final class FlushOnCloseTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(2, 8, 128, 16, Dtype.BF16)); // 128 KiB

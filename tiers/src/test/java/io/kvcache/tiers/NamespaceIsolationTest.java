@@ -28,8 +28,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Somebody who names blocks by another namespace's keys neither reads, changes nor takes away what is there; and
-/// who has put something under a key reads it as what it is alone.
+/// A caller that names blocks by another namespace's keys neither reads, changes nor removes that namespace's
+/// blocks. A caller that has put a block or object under such a key reads it back only as what it put.
 @Timeout(120)
 final class NamespaceIsolationTest {
 

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 
-/// What an embedder meets who starts the JVM without our flags.
+/// An embedder whose JVM has no flag for native access, or denies it.
 @EnabledOnOs(OS.LINUX)
 class NativeAccessTest {
 

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What a store of 64 objects does with what callers say of them.
+/// Effect of hints on objects in a store of 64.
 final class ObjectHintsTest {
 
     private static final long MIB = 1 << 20;

@@ -15,7 +15,7 @@ import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultRates.Fault;
 import org.junit.jupiter.api.Test;
 
-/// What a crash leaves of an object that was flushed and then stored again.
+/// State after a crash of an object that was flushed and then stored again.
 final class ObjectOverwriteCrashTest {
 
     private static final int KEYS = 50;

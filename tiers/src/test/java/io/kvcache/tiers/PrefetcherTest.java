@@ -18,7 +18,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
-/// Objects that are brought from a disk before anybody asks for them.
+/// Objects that are prefetched from a disk.
 @Timeout(120)
 final class PrefetcherTest {
 

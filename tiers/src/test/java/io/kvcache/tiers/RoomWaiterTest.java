@@ -14,7 +14,7 @@ final class RoomWaiterTest {
 
     private static final long LONG_NANOS = TimeUnit.MINUTES.toNanos(5);
 
-    /// Whether each attempt spared what waits to be written.
+    /// For each attempt, whether it spared blocks that wait to be written.
     private final List<Boolean> attempts = new ArrayList<>();
 
     private int refusals;

@@ -198,7 +198,7 @@ final class TickDrivenStore implements TierOpener {
         }
     }
 
-    /// What [#put(int, int)] has put; -1 for nothing.
+    /// Returns the value that [#put(int, int)] has put; -1 for none.
     int value(int key) {
         try (ObjectView view = Objects.requireNonNull(current)
                 .cache()

@@ -1,4 +1,4 @@
-/// What the code did before a change that must not alter it, and the comparison with what it does now.
+/// Recorded behaviour from before a refactoring, and the comparison with the present behaviour.
 @NullMarked
 package io.kvcache.core.baseline;
 

@@ -1,6 +1,6 @@
 package io.kvcache.core.contract;
 
-/// What a contract test asks of the cache that it is given.
+/// Settings of the cache that a contract test asks for.
 ///
 /// @param hostBytes host memory for blocks and objects, in whole slabs of 32 MiB
 /// @param eventCapacity events kept for replay, a power of two

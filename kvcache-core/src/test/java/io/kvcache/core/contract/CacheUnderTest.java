@@ -36,7 +36,7 @@ public interface CacheUnderTest extends AutoCloseable {
         return false;
     }
 
-    /// Whether segments throw after their table, view or writer is closed.
+    /// Returns whether segments throw after their table, view or writer is closed.
     default boolean checked() {
         return false;
     }

@@ -22,7 +22,7 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// A full store: who has to go, who must not, and what is said when nobody can.
+/// A full store: blocks that must be evicted, blocks that must not, and the answer when none can.
 public abstract class CapacityContract extends KvCacheContract {
 
     private static final byte[] KEY = {1};

@@ -20,7 +20,7 @@ import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
-/// What every [Tier] must do that keeps its blocks beyond its closing.
+/// Contract of a [Tier] that keeps its blocks beyond its closing.
 ///
 /// An implementation's test extends it by a class of one line that hands over a [DurableTierUnderTest.Factory].
 public abstract class DurableTierContract extends TierContract {

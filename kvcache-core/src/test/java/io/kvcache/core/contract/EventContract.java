@@ -24,7 +24,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// What a router or an indexer hears.
+/// Events as a router or an indexer receives them.
 public abstract class EventContract extends KvCacheContract {
 
     private static final byte[] KEY = {1};

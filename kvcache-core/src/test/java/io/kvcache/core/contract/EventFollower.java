@@ -13,9 +13,9 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 
-/// What a router makes of the event stream: the keys that are stored, by events alone. Checks on the way
-/// that the numbers have no gaps, that parents come before their children and leave after them, and that
-/// nothing enters twice or leaves twice.
+/// A router's view of the event stream: the keys that are stored, by events alone. Checks on the way that the
+/// numbers have no gaps, that parents come before their children and leave after them, and that nothing enters
+/// twice or leaves twice.
 public final class EventFollower {
 
     private static final int AT_ONCE = 1 << 16;
@@ -87,7 +87,7 @@ public final class EventFollower {
         return next;
     }
 
-    /// Whether the key is stored, by what the events say.
+    /// Returns whether the key is stored, according to the events.
     public boolean has(BlockKey key) {
         return stored.containsKey(key);
     }

@@ -21,7 +21,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 
-/// What every implementation of [KvCache] must do, theme by theme in the classes that extend this one.
+/// Contract of every implementation of [KvCache], theme by theme in the classes that extend this one.
 ///
 /// An implementation's test opens its caches in one [CacheUnderTest.Factory] and extends each theme by a
 /// class of one line:
@@ -103,7 +103,7 @@ public abstract class KvCacheContract {
         return subject.cache();
     }
 
-    /// What stands around the cache of this test.
+    /// Returns the environment of this test's cache.
     protected final CacheUnderTest subject() {
         return subject;
     }
@@ -137,12 +137,12 @@ public abstract class KvCacheContract {
         return chain(MIB, seed, blocks);
     }
 
-    /// What belongs into block `index`.
+    /// Returns the expected content of block `index`.
     protected static BlockContent content(BlockChain chain, int index) {
         return BlockContent.of(chain.key(index));
     }
 
-    /// What belongs into an object.
+    /// Returns the expected content of an object.
     protected static BlockContent content(Namespace namespace, byte[] key) {
         return BlockContent.of(BlockKey.ofObject(namespace, key));
     }

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// What every [LocalKvCache] does with objects beyond what every cache does: holds, sequences, look-ups by digest.
+/// Contract of every [LocalKvCache] for objects, beyond that of every cache: holds, sequences, look-ups by digest.
 public abstract class LocalObjectContract extends KvCacheContract {
 
     /// With its key, an object fills one slot of 1 MiB, as a block does.

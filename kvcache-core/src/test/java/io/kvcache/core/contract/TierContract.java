@@ -20,8 +20,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What every implementation of [Tier] must do, over blank storage that holds a few MiB at least. What one that keeps
-/// its blocks must do besides is in [DurableTierContract].
+/// Contract of every implementation of [Tier], over blank storage that holds a few MiB at least. That of a tier
+/// which keeps its blocks continues in [DurableTierContract].
 ///
 /// An implementation's test extends it by a class of one line that hands over a [TierUnderTest.Factory].
 public abstract class TierContract extends TierFixture {

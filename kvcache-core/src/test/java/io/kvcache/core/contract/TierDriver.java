@@ -93,12 +93,12 @@ class TierDriver implements TierListener {
         }
     }
 
-    /// Where a block was found.
+    /// Returns the address at which a block was found.
     long recoveredAt(TierBlock block) {
         return Objects.requireNonNull(recoveredAt.get(TierKey.of(block)), "not told");
     }
 
-    /// Where a block that was kept, perhaps several times, lies now.
+    /// Returns the present address of a block that was kept, perhaps several times.
     long follow(long place) {
         long at = place;
         for (Long next = moved.get(at); next != null; next = moved.get(at)) {

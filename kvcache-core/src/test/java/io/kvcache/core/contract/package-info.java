@@ -1,4 +1,4 @@
-/// What every [io.kvcache.core.KvCache] must do, as suites that an implementation's tests extend. Blocks hold
+/// Contract of every [io.kvcache.core.KvCache], as suites that an implementation's tests extend. Blocks hold
 /// [io.kvcache.core.check.BlockContent], so every returned byte is checked.
 ///
 /// Published in the test-jar. Uses the public interface only.

@@ -10,7 +10,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 
-/// Who waits for blocks of a table is told on his own executor, whatever becomes of another's.
+/// Waiters for blocks of a table are called on their own executor, even if another waiter's executor fails.
 final class ReadyWaitersTest {
 
     private static final Executor CLOSED = work -> {

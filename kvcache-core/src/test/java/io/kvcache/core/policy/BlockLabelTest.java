@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/// What importance makes of what callers say of blocks.
+/// Effect of callers' labels on the importance policy.
 ///
 /// The load: one new block in four comes back once, 500 to 3,500 uses later, and a thousand are in
 /// memory. Nothing that a policy sees tells those that return from the others.

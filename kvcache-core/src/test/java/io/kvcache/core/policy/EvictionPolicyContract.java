@@ -9,7 +9,7 @@ import org.junit.jupiter.api.TestInstance;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.MethodSource;
 
-/// What every policy owes the store, whatever it ranks by.
+/// Contract of every eviction policy, whatever it ranks by.
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
 public abstract class EvictionPolicyContract {
 

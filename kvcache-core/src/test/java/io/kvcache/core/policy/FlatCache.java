@@ -46,7 +46,7 @@ public final class FlatCache implements FlatRecords {
         return false;
     }
 
-    /// What comes from now on is of this cohort.
+    /// Sets the cohort of the blocks that come from now on.
     public void setNoveltyClass(int step) {
         cohort = step;
     }
@@ -99,7 +99,7 @@ public final class FlatCache implements FlatRecords {
         free.add(record);
     }
 
-    /// Whether a block is here.
+    /// Returns whether a block is here.
     public boolean has(long key) {
         return records.containsKey(key);
     }

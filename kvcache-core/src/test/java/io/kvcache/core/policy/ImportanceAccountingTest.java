@@ -8,7 +8,7 @@ import java.util.Random;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// What [ImportancePolicy] remembers beside a recount of it, through all that a store can tell it.
+/// Counters of [ImportancePolicy] beside a recount, through every call that a store can make.
 final class ImportanceAccountingTest {
 
     private static final int TENANTS = 2;

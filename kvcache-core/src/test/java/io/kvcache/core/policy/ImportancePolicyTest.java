@@ -7,7 +7,7 @@ import io.kvcache.core.policy.ReuseTracker.BucketScores;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/// What importance learns, on loads whose best order is plain.
+/// Learning of the importance policy, on loads whose best order is plain.
 final class ImportancePolicyTest {
 
     private static final int BLOCKS = 1000;
@@ -167,7 +167,7 @@ final class ImportancePolicyTest {
         assertThat(store.policy(0).score(0)).isGreaterThan(1);
     }
 
-    /// What is remembered is counted by list, and a list that holds fewer than none is an error.
+    /// Remembered blocks are counted by list, and a negative count is an error.
     @Test
     void givenAnnouncedBlock_whenForgotten_thenItGoesAndIsCountedWhereItStood() {
         TreeStore store = full(new PolicyState(10), 1);

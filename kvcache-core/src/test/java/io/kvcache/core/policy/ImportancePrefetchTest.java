@@ -6,8 +6,7 @@ import java.util.BitSet;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/// What [ImportancePolicy] makes of blocks that come because somebody guesses that they will be used,
-/// beside a twin that sees the same uses.
+/// [ImportancePolicy] with prefetched blocks, beside a twin that sees the same uses.
 final class ImportancePrefetchTest {
 
     private static final int BLOCKS = 3000;

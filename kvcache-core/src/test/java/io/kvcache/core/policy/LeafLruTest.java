@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import java.util.Random;
 import org.junit.jupiter.api.Test;
 
-/// That touching the deepest block alone gives the victims of touching the whole path, and what it costs.
+/// Touching the deepest block alone gives the victims of touching the whole path. Also the size of the heap.
 final class LeafLruTest {
 
     private static final int RECORDS = 200;

@@ -24,7 +24,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What callers do while a disk tells what it held costs nothing of it but what they drop.
+/// Calls during the recovery of a disk cost none of its contents, except those that they drop.
 final class ConcurrentRecoveryTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 8, 128, 4, Dtype.BF16));

@@ -18,7 +18,7 @@ import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// Whose blocks leave a disk when there is no room for all: of who has most there for his weight.
+/// Evictions from a full disk take from the group that has most there for its weight.
 final class DiskSharesTest {
 
     private static final BlockShape SHAPE = BlockShape.kv(1, 8, 128, 4, Dtype.BF16);

@@ -14,7 +14,7 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
-/// What goes from a disk that is ranked when two have it.
+/// Evictions from a ranked disk that two groups share.
 final class DiskUsageTest {
 
     private static final int RECORDS = 64;
@@ -62,7 +62,7 @@ final class DiskUsageTest {
         }
     }
 
-    /// What is wanted much is that from record 4 on.
+    /// Evicts a record, with records from 4 on ranked high.
     private int evict() {
         return account.evictUnlessExempt(_ -> true, record -> record < 4 ? 1 : 100);
     }

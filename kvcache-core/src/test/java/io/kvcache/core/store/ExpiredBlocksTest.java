@@ -22,8 +22,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What becomes on disk, and on the way there, of blocks that somebody said are over, or matter
-/// little.
+/// Blocks that a caller hinted to be dead, or to matter little, on disk and on the way there.
 final class ExpiredBlocksTest {
 
     /// Blocks of 1 MiB, so that host memory holds 64.
@@ -87,7 +86,7 @@ final class ExpiredBlocksTest {
         return chain;
     }
 
-    /// By somebody who wants a block of all the memory.
+    /// A put of a block of all the memory evicts everything else.
     private void leaveMemory() {
         BlockChain chain = BlockChain.of(LARGE, IntStream.range(0, 64).toArray());
         PutReservation putReservation = store.reserve(store.register(LARGE), chain, 0, false);
@@ -234,7 +233,7 @@ final class ExpiredBlocksTest {
         assertThat(tierPort.stats().disks().getFirst().blocks()).isEqualTo(12);
     }
 
-    /// What waited when the flush began is the flush's as well; what came after it was done is not.
+    /// Records that waited when the flush began belong to it; later records do not.
     @Test
     void givenAFlush_whenWhatWaitedBeforeAndAfterItIsOver_thenOnlyTheLatterIsNotWritten() {
         open(PolicyKind.LRU, AdmissionKind.ALWAYS, false);

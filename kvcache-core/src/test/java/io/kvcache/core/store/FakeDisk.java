@@ -13,8 +13,8 @@ import java.util.NavigableMap;
 import java.util.Set;
 import java.util.TreeMap;
 
-/// What a disk would hold: copies by place in the order of their writing, and tombstones between them. Of a block's
-/// bytes it keeps the first eight.
+/// Model of a disk's contents: copies by place in the order of their writing, and tombstones between them. Of a
+/// block's bytes it keeps the first eight.
 final class FakeDisk {
 
     private final NavigableMap<Long, Copy> copies = new TreeMap<>();

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// Objects on a disk that are brought in before anybody asks for them.
+/// Objects on a disk that are prefetched.
 final class PrefetchAdmissionTest {
 
     private static final Namespace THINGS = Namespace.objects("things", "t");
@@ -77,7 +77,7 @@ final class PrefetchAdmissionTest {
         }
     }
 
-    /// By somebody who wants a block of all the memory.
+    /// A put of a block of all the memory evicts everything else.
     private void evictAll() {
         BlockChain chain = BlockChain.of(LARGE, IntStream.range(0, 64).toArray());
         PutReservation putReservation = store.reserve(store.register(LARGE), chain, 0, false);

@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What a policy that learns hears of an object that is brought in before anybody asks for it.
+/// Uses that a policy that learns counts for an object that is prefetched.
 final class PrefetchedObjectUseTest {
 
     private static final Namespace THINGS = Namespace.objects("things", "t");
@@ -58,7 +58,7 @@ final class PrefetchedObjectUseTest {
         tierPort.onWritten(write.record(), 0, place);
     }
 
-    /// By somebody who wants a block of all the memory.
+    /// A put of a block of all the memory evicts everything else.
     private void evictAll() {
         BlockChain chain = BlockChain.of(LARGE, IntStream.range(0, 64).toArray());
         store.abandon(store.reserve(store.register(LARGE), chain, 0, false).record());

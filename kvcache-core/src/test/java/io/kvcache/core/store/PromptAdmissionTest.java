@@ -20,8 +20,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What is written by value goes by what became of prompts of the same kind, and not by single
-/// blocks.
+/// Admission by value learns from earlier prompts of the same kind, and not from single blocks.
 final class PromptAdmissionTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 8, 128, 4, Dtype.BF16));

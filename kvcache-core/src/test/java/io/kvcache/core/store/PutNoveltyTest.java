@@ -26,8 +26,8 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// Which cohort a question gets that is put behind a document of forty blocks, of which two were
-/// put, after what has happened to these.
+/// Cohort of a question put behind a document of forty blocks, of which two were put, after various fates of these
+/// two.
 final class PutNoveltyTest {
 
     private static final int TOKENS = 512;
@@ -83,7 +83,7 @@ final class PutNoveltyTest {
         return RecordFlags.noveltyClass(store.records().flags(record));
     }
 
-    /// By somebody who wants a block of all the memory.
+    /// A put of a block of all the memory evicts everything else.
     private void evictAll() {
         BlockChain chain = BlockChain.of(LARGE, IntStream.range(0, 64).toArray());
         store.abandon(store.reserve(store.register(LARGE), chain, 0).record());

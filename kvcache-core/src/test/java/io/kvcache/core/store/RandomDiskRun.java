@@ -212,7 +212,7 @@ final class RandomDiskRun implements AutoCloseable {
         }
     }
 
-    /// Answers whether a block that is on disk alone is brought in for nobody.
+    /// Returns whether a block that is on disk alone is brought in without a caller that waits.
     private boolean expect(BlockChain chain, int index) {
         long handle = store.lookup().findKnown(chain.keyHi(index), chain.keyLo(index));
         boolean comes = RecordHandle.isFound(handle)

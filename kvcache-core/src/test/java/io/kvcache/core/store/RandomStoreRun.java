@@ -27,7 +27,7 @@ final class RandomStoreRun {
     /// @param validateEvery steps between two checks of the whole store
     record Plan(long seed, HostStoreConfig config, int validateEvery) {}
 
-    /// A reserved record and who it is for.
+    /// A reserved record and the entry it is for.
     record Writer(int record, StoreModel.Entry entry) {}
 
     /// A pinned record and all that the pin holds, deepest first.
@@ -120,7 +120,7 @@ final class RandomStoreRun {
         return RecordHandle.isFound(store.lookup().find(key.hi(), key.lo()));
     }
 
-    /// Whether a first block or an object has to find room.
+    /// Returns whether a first block or an object has to find room.
     boolean idle() {
         return pins.isEmpty() && writers.isEmpty();
     }
@@ -241,7 +241,7 @@ final class RandomStoreRun {
         return steps;
     }
 
-    /// What was exercised, so that a run that tests nothing is noticed.
+    /// Counts the exercised cases, so that a run that tests nothing is noticed.
     String summary() {
         return "seed " + plan.seed() + ": " + steps + " steps, puts " + outcomes + ", evicted "
                 + follower.count(EventKind.EVICTED);

@@ -24,8 +24,8 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What stays on a disk where the host tier's policy has a say: what returns again and again,
-/// though more blocks come in between than the disk holds.
+/// Blocks that a ranked disk keeps: those that return again and again, though more blocks come in between than the
+/// disk holds.
 final class RankedDiskTest {
 
     /// Blocks of 1 MiB, so that host memory holds 64.

@@ -5,7 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.store.DiskUsage.RankedSecondChance;
 import org.junit.jupiter.api.Test;
 
-/// What is spared where least recently used blocks go.
+/// Blocks spared from eviction by last use.
 final class RankedSecondChanceTest {
 
     private final RankedSecondChance chance = new RankedSecondChance();

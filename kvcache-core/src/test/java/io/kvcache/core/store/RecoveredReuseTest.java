@@ -18,7 +18,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What a disk had before the opening tells nothing of how likely blocks are used that are put from now on.
+/// Blocks recovered from a disk do not affect the odds of reuse of blocks put from now on.
 final class RecoveredReuseTest {
 
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(1, 8, 128, 4, Dtype.BF16));

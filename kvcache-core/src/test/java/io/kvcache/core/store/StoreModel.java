@@ -69,7 +69,7 @@ final class StoreModel {
         return entries.get(key);
     }
 
-    /// Whether a writer is at the key, or has filled it and waits for its parent.
+    /// Returns whether a writer is at the key, or has filled it and waits for its parent.
     boolean beingWritten(BlockKey key) {
         Entry known = entries.get(key);
         return successors.containsKey(key) || (known != null && known.stage != Stage.SEALED);
@@ -88,7 +88,7 @@ final class StoreModel {
         return entries.size();
     }
 
-    /// What [HostStore#seal] must do to an entry that is not gone; answers whether it is findable now.
+    /// Models [HostStore#seal] for an entry that is not gone; returns whether it is findable now.
     boolean seal(Entry entry) {
         if (entry.parent != null && !sealed(entry.parent)) {
             entry.stage = Stage.FILLED;

@@ -21,7 +21,7 @@ final class StoreWorker {
     private static final int KEYS = 12;
     private static final int MAX_OBJECT_BYTES = 3 << 20;
 
-    /// What all threads share.
+    /// State shared by all threads.
     record WorkerContext(HostStore store, List<TestNamespace> spaces, NamespaceEntry objects) {
 
         static WorkerContext open(HostStore store) {

@@ -9,7 +9,7 @@ import org.openjdk.jcstress.annotations.Outcome;
 import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.II_Result;
 
-/// The last two pins go while the record is dropped: it is freed once, by whoever is last.
+/// The last two pins go while the record is dropped: it is freed once, by the last of them.
 ///
 /// The figures are the generation, which counts how often it was freed, and the records still taken.
 @JCStressTest

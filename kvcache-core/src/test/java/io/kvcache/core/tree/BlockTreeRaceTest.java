@@ -39,7 +39,7 @@ final class BlockTreeRaceTest {
     private final int[] writers = new int[WRITERS];
     private volatile boolean done;
 
-    /// Which key each of a record's last [#REMEMBERED] generations had.
+    /// Key of each of a record's last [#REMEMBERED] generations.
     private final long[][] keyOfGeneration = new long[RECORDS][REMEMBERED];
 
     /// Keys that fall into two buckets only.

@@ -10,7 +10,7 @@ import org.openjdk.jcstress.annotations.Outcome;
 import org.openjdk.jcstress.annotations.State;
 import org.openjdk.jcstress.infra.results.CC_Result;
 
-/// A one-sided reader, who has no pin: looks up, copies, and believes the copy if the generation is still the same.
+/// A one-sided reader without a pin: looks up, copies, and believes the copy if the generation is still the same.
 /// Beside it the slot is given to another block and overwritten.
 @JCStressTest
 @State

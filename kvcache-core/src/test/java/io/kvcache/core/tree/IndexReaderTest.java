@@ -13,7 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.Test;
 
-/// What a process sees of the index of another one: here both see the same memory, the reader read-only.
+/// The index of one process as another sees it: here both see the same memory, the reader read-only.
 final class IndexReaderTest {
 
     private static final int RECORDS = 16;

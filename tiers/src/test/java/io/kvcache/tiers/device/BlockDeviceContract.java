@@ -22,7 +22,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What every [BlockDevice] must do. Misuse is in [BlockDeviceMisuseContract].
+/// Contract of every [BlockDevice]. Misuse is in [BlockDeviceMisuseContract].
 public abstract class BlockDeviceContract {
 
     private static final long SIZE = 1 << 20;

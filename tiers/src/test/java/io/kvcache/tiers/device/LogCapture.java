@@ -9,7 +9,7 @@ import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 
-/// What a class logs while this is open.
+/// Captures the log messages of a class while it is open.
 final class LogCapture extends Handler implements AutoCloseable {
 
     private final Logger logger;

@@ -26,7 +26,7 @@ public final class OverlayDevice extends ForwardingDevice {
 
     private record Reading(MemorySegment target, long offset) {}
 
-    /// @param below a device that nobody else uses
+    /// @param below a device without another user
     public OverlayDevice(BlockDevice below) {
         super(below);
     }

@@ -25,7 +25,7 @@ public final class RecordingDevice extends ForwardingDevice {
     private final Map<Long, Event> flying = new HashMap<>();
     private final Map<Event.Write, Integer> ends = new HashMap<>();
 
-    /// What happened, in its order.
+    /// An event, in the order of its time.
     private sealed interface Event {
         /// A write was asked for. No two are equal, for each has an array of its own.
         @SuppressWarnings("ArrayRecordComponent")
@@ -41,7 +41,7 @@ public final class RecordingDevice extends ForwardingDevice {
         record Synced(Sync sync) implements Event {}
     }
 
-    /// @param below a device that nobody else uses
+    /// @param below a device without another user
     public RecordingDevice(BlockDevice below) {
         super(below);
     }

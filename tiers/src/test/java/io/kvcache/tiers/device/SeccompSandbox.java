@@ -59,7 +59,7 @@ enum SeccompSandbox {
             });
         }
     },
-    /// RLIMIT_MEMLOCK holds, whoever runs the test.
+    /// RLIMIT_MEMLOCK applies, even to root.
     NO_LOCKED_MEMORY {
         @Override
         void enter(Arena arena) throws Throwable {

@@ -1,5 +1,5 @@
-/// What every [io.kvcache.tiers.device.BlockDevice] must do, as a suite that an implementation's tests extend,
-/// and a device with faults for simulations.
+/// Contract of every [io.kvcache.tiers.device.BlockDevice], as a suite that an implementation's tests extend, and
+/// a device with faults for simulations.
 ///
 /// Published in the test-jar.
 @NullMarked

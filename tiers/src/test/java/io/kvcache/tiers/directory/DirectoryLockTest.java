@@ -17,7 +17,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// One opening of a directory at a time, whoever asks.
+/// A directory can be opened once at a time, within a process and across processes.
 @EnabledOnOs(OS.LINUX)
 final class DirectoryLockTest {
 

@@ -27,7 +27,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What is made, and every reason to refuse.
+/// Creation of a directory, and every reason to refuse one.
 @EnabledOnOs(OS.LINUX)
 final class DiskDirectoryTest {
 
@@ -143,7 +143,8 @@ final class DiskDirectoryTest {
         }
     }
 
-    /// What closes a directory to root as well, on file systems that know it.
+    /// Sets or clears the immutable attribute, which closes a directory to root as well, on file systems that have
+    /// it.
     private boolean immutable(String change) throws InterruptedException {
         try {
             return new ProcessBuilder("chattr", change, folder.toString())

@@ -10,7 +10,7 @@ import java.nio.file.FileSystemException;
 import java.nio.file.NoSuchFileException;
 import org.junit.jupiter.api.Test;
 
-/// What is said of files that cannot be used.
+/// Messages on files that cannot be used.
 final class FileErrorMessageTest {
 
     @Test

@@ -20,7 +20,7 @@ import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 import org.junit.jupiter.api.io.TempDir;
 
-/// What the kernel is asked to do for a flush, seen from outside: the data is synced before it is answered.
+/// System calls of a flush, seen from outside: the data is synced before the flush is answered.
 ///
 /// The thread engine is traced, because io_uring hides its operations from a tracer.
 @EnabledOnOs(OS.LINUX)
@@ -78,8 +78,8 @@ final class FlushSyscallTest {
         }
     }
 
-    /// Whether a write that ended is of the region's footer. A flush leaves there how much it has made durable, so it
-    /// writes the footer after the sync and does not wait for a sync of it.
+    /// Returns whether a write that ended is of the region's footer. A flush records the durable extent there, so
+    /// it writes the footer after the sync and does not wait for a sync of it.
     private static boolean isMark(List<Call> calls, int end) {
         String thread = calls.get(end).thread();
         return IntStream.iterate(end, i -> i >= 0, i -> i - 1)

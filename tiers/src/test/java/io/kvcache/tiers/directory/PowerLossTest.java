@@ -51,7 +51,7 @@ final class PowerLossTest {
     @TempDir
     private Path folder;
 
-    /// What a flush promised that was answered when so many events had happened.
+    /// Promise of a flush that was answered after so many events.
     private record Promise(int events, Set<Long> present, Set<Long> buried) {}
 
     @AfterEach

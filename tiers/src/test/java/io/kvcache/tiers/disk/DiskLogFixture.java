@@ -30,7 +30,7 @@ import java.util.function.Supplier;
 /// **Threads.** One.
 public final class DiskLogFixture implements AutoCloseable, TierListener {
 
-    /// What objects are in.
+    /// Namespace of objects.
     public static final Namespace OBJECTS = Namespace.objects("objects", "");
 
     private static final long WAIT_NANOS = 1_000_000;

@@ -41,7 +41,7 @@ final class DiskLogHarness implements TierListener {
 
     static final Namespace NAMESPACE = Namespace.of("model", BlockShape.kv(2, 2, 64, 16, Dtype.BF16));
 
-    /// What the index knows of a block.
+    /// Index entry of a block.
     record Known(DiskEntry entry, long address) {}
 
     /// A block that was filled, for the next append that is taken.
@@ -49,7 +49,7 @@ final class DiskLogHarness implements TierListener {
 
     private record Reading(long key, DiskEntry entry, MemorySegment slot) {}
 
-    /// What a flush is to make durable.
+    /// Entries that a flush must make durable.
     private record Promise(Set<Long> present, Map<Long, Integer> versions) {}
 
     final NavigableMap<Long, Known> known = new TreeMap<>();
@@ -59,10 +59,10 @@ final class DiskLogHarness implements TierListener {
     final List<DiskEntry> reportedEntries = new ArrayList<>();
     final List<RegionCandidates> offers = new ArrayList<>();
 
-    /// Which entries of an offer to keep.
+    /// Selects the entries of an offer to keep.
     Predicate<DiskEntry> keep = _ -> false;
 
-    /// Whether every read of a known place must be good, and every promise kept.
+    /// True if every read of a known address must be good, and every promise kept.
     boolean strict = true;
 
     /// How long a tick waits for a device that takes real time.
@@ -110,7 +110,7 @@ final class DiskLogHarness implements TierListener {
         highestEpoch.clear();
     }
 
-    /// Where a block lies that is known.
+    /// Returns the address of a known block.
     Known knownBlock(long key) {
         return Objects.requireNonNull(known.get(key), "not known");
     }
@@ -234,7 +234,7 @@ final class DiskLogHarness implements TierListener {
         SubmitResult logSubmitResult = log().appendTombstone(tombstone, tag);
         if (logSubmitResult == SubmitResult.ACCEPTED) {
             versions.addTombstone(tombstone);
-            // What is prepared for the next append will be later than this tombstone.
+            // Entries prepared for the next append will be later than this tombstone.
             keys.stream()
                     .filter(key -> prepared == null || prepared.entry.keyHi() != key)
                     .forEach(key -> {

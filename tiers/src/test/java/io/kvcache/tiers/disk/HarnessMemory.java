@@ -10,7 +10,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// Memory of a [DiskLogHarness]: what its logs work in, and slots for blocks, poisoned while nobody has them.
+/// Memory of a [DiskLogHarness]: working memory of its logs, and slots for blocks, poisoned while they are free.
 final class HarnessMemory {
 
     private static final byte POISON = (byte) 0xDD;
@@ -52,7 +52,7 @@ final class HarnessMemory {
         slots.push(slot);
     }
 
-    /// What a store knows of an entry; its namespace is number 0 there.
+    /// Returns a store's view of an entry; its namespace is number 0 there.
     static TierBlock block(DiskEntry entry) {
         return new TierBlock(
                 entry.keyHi(),

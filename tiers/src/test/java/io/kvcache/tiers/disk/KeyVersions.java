@@ -9,8 +9,8 @@ import java.util.NavigableSet;
 import java.util.Set;
 import java.util.TreeSet;
 
-/// What was appended and buried under each key, one after the other, and how far of it no crash may go back.
-/// An entry carries its version as its depth; a tombstone is a version too.
+/// Versions appended and deleted under each key, in order, and the oldest to which a crash may go back. An entry
+/// carries its version as its depth; a tombstone is a version too.
 final class KeyVersions {
 
     private final Map<Long, Integer> latest = new HashMap<>();
@@ -20,7 +20,7 @@ final class KeyVersions {
     /// Versions by key, by tag.
     private final Map<Long, Map<Long, Integer>> flying = new HashMap<>();
 
-    /// What an index would have to ignore from now on when it is told by recovery.
+    /// Keys that an index must ignore from now on when recovery reports them.
     private final Set<Long> buried = new HashSet<>();
 
     private boolean allBuried;
@@ -54,7 +54,7 @@ final class KeyVersions {
         return latest.getOrDefault(key, -1) == version;
     }
 
-    /// What a flush promises if all that is on its way gets written.
+    /// Returns the promise of a flush if all operations in flight succeed.
     Map<Long, Integer> snapshot() {
         return Map.copyOf(latest);
     }
@@ -83,7 +83,7 @@ final class KeyVersions {
         return least.getOrDefault(key, 0);
     }
 
-    /// What was on its way was lost, and what was written and not flushed may be.
+    /// Operations in flight are lost, and unflushed writes may be.
     void crash() {
         flying.clear();
         written.clear();

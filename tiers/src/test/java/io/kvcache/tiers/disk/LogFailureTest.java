@@ -16,7 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What a log does when the device fails.
+/// A log whose device fails.
 final class LogFailureTest {
 
     private static final long BYTES = 7L << 20;

@@ -15,7 +15,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// What an opening and an audit make of metadata that was durable and is damaged since.
+/// Openings and audits of a log whose durable metadata was damaged.
 final class LogMetadataLossTest {
 
     private static final long BYTES = 10L << 20;

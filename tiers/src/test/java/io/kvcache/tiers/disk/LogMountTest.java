@@ -23,7 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// What becomes of a device that a log is opened on.
+/// Opening a log on devices of various contents.
 final class LogMountTest {
 
     private static final long BYTES = 7L << 20;

@@ -17,7 +17,7 @@ import java.util.TreeSet;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// What is found again.
+/// Entries that a log finds again at opening.
 final class LogRecoveryTest {
 
     private static final long BYTES = 7L << 20;

@@ -22,7 +22,7 @@ import java.util.TreeMap;
 /// at arbitrary points. All that is random follows from the seed.
 final class LogSimulation implements AutoCloseable {
 
-    /// What a device does wrong.
+    /// Faults of a device.
     enum FaultProfile {
         /// Nothing; it loses what was not synced at a crash.
         CALM,

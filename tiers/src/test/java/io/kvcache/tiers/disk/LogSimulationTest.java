@@ -31,7 +31,7 @@ final class LogSimulationTest {
     private static final long SEEDS = Repetitions.of("log.seeds", USUAL_SEEDS, 400);
     private static final int STEPS = 1500;
 
-    /// What seeds must have seen; more of them run until they have.
+    /// Rare events that the seeds must have seen; more of them run until they have.
     private static final String[] RARE = {
         "I/O error",
         "all buried",

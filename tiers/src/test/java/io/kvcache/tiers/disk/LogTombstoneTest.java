@@ -17,7 +17,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
-/// What was dropped or replaced does not come back.
+/// Dropped or replaced entries do not come back.
 final class LogTombstoneTest {
 
     private static final long BYTES = 7L << 20;

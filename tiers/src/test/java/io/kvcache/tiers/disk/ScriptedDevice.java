@@ -18,7 +18,7 @@ final class ScriptedDevice extends ForwardingDevice {
         SYNC
     }
 
-    /// What becomes of an operation.
+    /// Outcome of an operation.
     enum Fate {
         DONE,
         FAILED,

@@ -12,7 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/// What a store hears of its tier.
+/// Records the calls of a tier to its store.
 final class RecordingTierListener implements TierListener {
 
     final Map<Long, Long> addresses = new HashMap<>();

@@ -17,7 +17,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 
-/// A disk that failed comes back, whoever still uses what was in front of it.
+/// A disk that failed comes back, even if its earlier front is still in use.
 final class RetiredTiersTest {
 
     private final Arena arena = Arena.ofShared();

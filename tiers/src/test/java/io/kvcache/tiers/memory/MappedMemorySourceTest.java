@@ -100,7 +100,8 @@ class MappedMemorySourceTest {
         assertThat(isMemfd(path)).isFalse();
     }
 
-    /// Whether the path is that of an open memfd; another thread may have opened something else under its number.
+    /// Returns whether the path is that of an open memfd; another thread may have opened something else under its
+    /// number.
     static boolean isMemfd(Path path) throws IOException {
         try {
             return Files.readSymbolicLink(path).toString().contains("memfd:kvcache-slots");

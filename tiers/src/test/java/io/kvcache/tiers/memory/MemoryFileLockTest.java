@@ -17,7 +17,7 @@ import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// What one store has in a file system in memory no other store takes from it, of whatever process.
+/// A store's files in an in-memory file system are safe from other stores, of the same or another process.
 @EnabledOnOs(OS.LINUX)
 final class MemoryFileLockTest {
 

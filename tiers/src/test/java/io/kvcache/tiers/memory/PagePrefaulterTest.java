@@ -138,7 +138,7 @@ class PagePrefaulterTest {
         return task;
     }
 
-    /// Of a memfd, because the kernel joins neighbouring anonymous mappings and counts them as one.
+    /// Uses a memfd, because the kernel joins neighbouring anonymous mappings and counts them as one.
     private static MappedMemorySource source() {
         return new MappedMemorySource(
                 MemoryOptions.defaults().withBacking(Backing.MEMFD).withHugePages(HugePages.OFF));

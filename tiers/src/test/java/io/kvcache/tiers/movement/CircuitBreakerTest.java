@@ -27,7 +27,7 @@ import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// What becomes of a tier that fails.
+/// Closing and reopening of a tier that fails.
 final class CircuitBreakerTest {
 
     private static final long DISK_BYTES = 8L << 20;

@@ -194,7 +194,7 @@ class FaultyDeviceTest {
             device.crash();
             long second = storage.asSlice(0, SPAN).mismatch(filled(2));
             lost += second == -1 ? 0 : 1;
-            // What is not the second write's is the first one's, page by page and sector by sector.
+            // Bytes not of the second write are of the first, page by page and sector by sector.
             for (long sector = 0; sector < SPAN; sector += 512) {
                 MemorySegment found = storage.asSlice(sector, 512);
                 assertThat(found.mismatch(source.asSlice(sector, 512)) == -1

@@ -15,7 +15,7 @@ import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 
-/// What an embedded store says of other sizes of its memory.
+/// An embedded store's estimates for other sizes of its memory.
 final class LruHitRatioEstimatorTest {
 
     /// Blocks of 1 MiB: 32 fill the store.
