@@ -88,7 +88,7 @@ public final class AeronEndpoint implements AutoCloseable {
             LockSupport.parkNanos(LOOK_NANOS);
             AeronDriver now = media;
             if (now != null && now.isClosed()) {
-                LOG.log(System.Logger.Level.WARNING, "Aeron has ended at " + clients + ", and is opened again");
+                LOG.log(System.Logger.Level.WARNING, "Aeron ended at " + clients + " and will be reopened");
                 media = null;
                 now.release();
             } else if (now == null && lines.isOpen()) {
@@ -154,7 +154,7 @@ public final class AeronEndpoint implements AutoCloseable {
         String endpoint = arrivals.resolvedEndpoint();
         while (endpoint == null) {
             if (System.nanoTime() - end > 0) {
-                throw new IOException(address.text() + ": the driver opens no port in time");
+                throw new IOException(address.text() + ": the driver did not open a port in time");
             }
             LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(1));
             endpoint = arrivals.resolvedEndpoint();

@@ -98,7 +98,7 @@ final class DataConnectionPool {
     private static long remainingNanos(long untilNanos) throws RpcException {
         long left = untilNanos - System.nanoTime();
         if (left <= 0) {
-            throw RpcException.noReply("no time was left to ask");
+            throw RpcException.noReply("the timeout passed before the request was sent");
         }
         return left;
     }

@@ -81,7 +81,7 @@ public final class RemoteKvCacheBuilder {
     /// @throws IllegalArgumentException when none of the addresses is of the form `tls:host:port`
     public RemoteKvCacheBuilder trust(SSLContext context) {
         if (addresses.stream().noneMatch(RemoteAddress::isEncrypted)) {
-            throw new IllegalArgumentException("trust is set and nothing goes by TLS; allowed: with tls:host:port");
+            throw new IllegalArgumentException("trust is set, but no address uses TLS; allowed: with tls:host:port");
         }
         trusted = context;
         return this;
@@ -309,7 +309,7 @@ public final class RemoteKvCacheBuilder {
                 if (port < 1 || port > 65_535 || address.contains(",")) {
                     throw new IllegalArgumentException("address = \"" + address
                             + "\"; allowed: host:port, tls:host:port, shm:host:port, ucx:host:port or auto:host:port, the"
-                            + " port from 1 to 65535, or aeron:…; several as several");
+                            + " port from 1 to 65535, or aeron:…; pass several servers as several addresses");
                 }
                 String host = address.substring(0, colon);
                 boolean bracketed = host.startsWith("[") && host.endsWith("]");

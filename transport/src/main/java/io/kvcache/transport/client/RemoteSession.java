@@ -151,7 +151,7 @@ final class RemoteSession {
         if (use == SharedMemoryMode.REQUIRED || !why.hasReply()) {
             throw why;
         }
-        LOG.log(System.Logger.Level.INFO, "the server's memory is not read in place: " + why.getMessage());
+        LOG.log(System.Logger.Level.INFO, "shared memory is not used: " + why.getMessage());
     }
 
     /// Connects to the server's memory over a fabric, where that is wanted and possible; else its blocks come by
@@ -165,7 +165,7 @@ final class RemoteSession {
         }
         try {
             if (!challenge.hasCapability(Challenge.FABRIC)) {
-                throw new IOException("the server's memory is on no fabric");
+                throw new IOException("the server's memory is not on a fabric");
             }
             FabricDescriptor place = call(MessageType.FABRIC, new BodyWriter(), FabricDescriptor::read, 0);
             fabric.set(UcxReader.connect(place, transports));
@@ -173,12 +173,12 @@ final class RemoteSession {
                 unmapSharedMemory();
             }
         } catch (IOException notHere) {
-            LOG.log(System.Logger.Level.INFO, "blocks come by message: " + notHere.getMessage());
+            LOG.log(System.Logger.Level.INFO, "blocks are sent, as one-sided reads are not available: " + notHere.getMessage());
         } catch (RpcException failed) {
             if (!failed.hasReply()) {
                 throw failed;
             }
-            LOG.log(System.Logger.Level.INFO, "blocks come by message: " + failed.getMessage());
+            LOG.log(System.Logger.Level.INFO, "blocks are sent, as one-sided reads are not available: " + failed.getMessage());
         }
     }
 

@@ -251,7 +251,7 @@ final class SessionPool implements AutoCloseable {
                 watchTimeouts(current);
                 watchTimeouts(failback.retainedSession());
             } catch (RuntimeException | Error bug) {
-                LOG.log(System.Logger.Level.ERROR, "what is over its time is not closed because of a bug", bug);
+                LOG.log(System.Logger.Level.ERROR, "the check of timeouts failed because of a bug, and goes on", bug);
             }
         }
         callTimeouts.end();
@@ -284,7 +284,7 @@ final class SessionPool implements AutoCloseable {
             session.heartbeat(System.nanoTime());
             return true;
         } catch (RuntimeException | Error bug) {
-            LOG.log(System.Logger.Level.ERROR, "a session is given up because of a bug", bug);
+            LOG.log(System.Logger.Level.ERROR, "a session is closed because of a bug", bug);
             session.close(DisconnectReason.INTERNAL);
             return false;
         }
@@ -385,7 +385,7 @@ final class SessionPool implements AutoCloseable {
                 try {
                     runOnce();
                 } catch (RuntimeException | Error bug) {
-                    LOG.log(System.Logger.Level.ERROR, "no way back to a server because of a bug", bug);
+                    LOG.log(System.Logger.Level.ERROR, "failback failed because of a bug", bug);
                     awaitPause(maxPauseNanos);
                 }
             }
@@ -445,7 +445,7 @@ final class SessionPool implements AutoCloseable {
                 try {
                     return new ConnectedServer(way, servers.connectStrict(way, start));
                 } catch (UncheckedIOException notYet) {
-                    LOG.log(System.Logger.Level.DEBUG, "not back yet", notYet);
+                    LOG.log(System.Logger.Level.DEBUG, "failback: the server is not available yet", notYet);
                 }
             }
             return null;

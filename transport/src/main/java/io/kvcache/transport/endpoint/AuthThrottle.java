@@ -10,12 +10,12 @@ import java.util.concurrent.atomic.LongAdder;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// Wrong proofs by the place that they come from. After ten of one place in a minute nothing from there is looked
-/// at until the minute is over, so secrets are guessed slowly. A client that joins a session by its ticket is not
-/// counted here, so guesses do not lock out authenticated clients.
+/// Counts wrong proofs by address. After ten from one address in a minute, further proofs from there are rejected
+/// without a check until the minute is over, so secrets can be guessed only slowly. A client that joins a session
+/// by its ticket is not counted here, so guesses do not lock out authenticated clients.
 ///
-/// When secrets change all that is forgotten. A minute begins with its first wrong proof, which is logged,
-/// as is the last that is looked at.
+/// A change of the secrets clears the counts. A minute begins with its first wrong proof, which is logged, as is
+/// the last one that is checked.
 ///
 /// **Threads.** Any.
 final class AuthThrottle {
@@ -47,8 +47,8 @@ final class AuthThrottle {
                 .build();
     }
 
-    /// Held from [#isThrottled] until the proof is looked at and counted, so that of many proofs that come at once
-    /// ten are looked at.
+    /// Returns the lock to hold from [#isThrottled] until the proof is checked and counted, so that only ten of
+    /// many concurrent proofs are checked.
     Object lockFor(String address) {
         return locks[Math.floorMod(address.hashCode(), locks.length)];
     }
@@ -70,7 +70,7 @@ final class AuthThrottle {
         return many;
     }
 
-    /// A proof was wrong.
+    /// Counts a wrong proof.
     ///
     /// @param tenant that the client claimed to be
     void recordFailure(String address, String tenant) {
@@ -91,7 +91,7 @@ final class AuthThrottle {
         return address.isEmpty() ? "" : " at " + address;
     }
 
-    /// Text of an unauthenticated client, so that it makes no lines of its own in a log.
+    /// Returns text of an unauthenticated client without line breaks, so that it cannot forge log lines.
     private static String sanitize(String text) {
         String plain = text.replaceAll("[^\\x20-\\x26\\x28-\\x7e]", "?");
         return plain.length() <= MAX_LOGGED_CHARS ? plain : plain.substring(0, MAX_LOGGED_CHARS) + "...";

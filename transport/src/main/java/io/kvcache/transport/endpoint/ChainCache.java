@@ -54,7 +54,7 @@ final class ChainCache {
             long bytes,
             @Nullable RequestException requestException) {}
 
-    /// The chain that a request names.
+    /// The chain of a request.
     ///
     /// @param cachedChain what its slot has
     /// @param bytes of the heap that this keeps
@@ -153,7 +153,7 @@ final class ChainCache {
                 .formatted(shared.reservedBytes(), shared.maxBytes());
     }
 
-    /// Bytes that its chains take.
+    /// Returns the bytes that its chains take.
     synchronized long reservedBytes() {
         return reservedBytes;
     }
@@ -183,7 +183,7 @@ final class ChainCache {
         }
     }
 
-    /// Reads `u8 slot, 3 × 0, u32 length`: the chain that is meant.
+    /// Reads `u8 slot, 3 × 0, u32 length`, and returns the chain.
     ///
     /// @throws RequestException when there was no room for it
     BlockChain read(BodyReader body) throws ProtocolException, RequestException {
@@ -206,7 +206,7 @@ final class ChainCache {
         return new ResolvedChain(length == chain.length() ? chain : chain.prefix(length), chain, slot.bytes);
     }
 
-    /// The connection is over.
+    /// Releases everything, as the connection has ended.
     void onClosed() {
         budget.unregister(this);
         for (int slot = 0; slot < SLOT_COUNT; slot++) {
@@ -224,12 +224,12 @@ final class ChainCache {
     /// A chain that one request keeps while it waits.
     record RetainedChain(ChainRetention retention, ResolvedChain chain) {
 
-        /// Takes heap for it; returns whether there was room.
+        /// Reserves heap for it; returns whether there was room.
         boolean begin() {
             return retention.addWaiter(chain);
         }
 
-        /// Gives back what was taken.
+        /// Releases its heap.
         void end() {
             retention.removeWaiter(chain);
         }
@@ -249,7 +249,7 @@ final class ChainCache {
             this.budget = shared;
         }
 
-        /// For one request.
+        /// Returns a retained chain for one request.
         RetainedChain retain(ResolvedChain chain) {
             return new RetainedChain(this, chain);
         }
@@ -274,9 +274,9 @@ final class ChainCache {
         }
     }
 
-    /// A part of the heap that all connections of an endpoint share. When it is full, whichever of them
-    /// has taken the most gives up what it used least recently: so one that comes finds room, however
-    /// much those before it have told, and one that takes much takes it of itself.
+    /// Heap that all connections of an endpoint share. When it is full, the connection that uses most of it evicts
+    /// its least recently used chain. So a new connection always finds room, and a greedy one takes it from
+    /// itself.
     ///
     /// **Threads.** Any. Locks are taken in the order of this, then [ChainCache].
     static final class HeapBudget {
@@ -290,7 +290,7 @@ final class ChainCache {
             this.maxBytes = maxBytes;
         }
 
-        /// One more connection, which can be asked to give up some until it [goes][#unregister].
+        /// Adds a connection, which may have to evict chains until it [leaves][#unregister].
         void register(ChainCache taker) {
             chainCaches.add(taker);
         }
@@ -299,8 +299,8 @@ final class ChainCache {
             chainCaches.remove(taker);
         }
 
-        /// Takes so many bytes, to be [given back][#release], unless that would be too many even if all
-        /// gave up what they have.
+        /// Reserves bytes until their [release][#release]. Returns false if they do not fit even after all chains
+        /// are evicted.
         boolean reserve(long bytes) {
             boolean there = tryReserveFree(bytes);
             while (!there && bytes <= maxBytes && reclaim()) {
@@ -327,17 +327,17 @@ final class ChainCache {
                     .isPresent();
         }
 
-        /// Gives back what was taken.
+        /// Releases reserved bytes.
         void release(long bytes) {
             reservedBytes.addAndGet(-bytes);
         }
 
-        /// Bytes that are taken.
+        /// Returns the reserved bytes.
         long reservedBytes() {
             return reservedBytes.get();
         }
 
-        /// Bytes that may be.
+        /// Returns the limit.
         long maxBytes() {
             return maxBytes;
         }

@@ -27,14 +27,14 @@ import java.util.function.Predicate;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// One client: its connections, the namespaces that it has named, and what it holds of the store.
+/// One client: its connections, registered namespaces, leases and reservations.
 ///
-/// It lives as long as its first connection, and as long as the client is heard of often enough.
+/// It ends with its first connection, or when the client is silent for too long.
 ///
 /// **Threads.** Any: each connection has one.
 final class ClientSession {
 
-    /// More than any client has; a map of them is copied when one is added.
+    /// More than any client has. The map is copied when a namespace is added.
     static final int MAX_NAMESPACES = 1024;
 
     private final long number;
@@ -54,7 +54,7 @@ final class ClientSession {
     /// The namespaces by number, from 1 on, and back.
     record NamespaceNumbers(List<Namespace> byNumber, Map<Namespace, Integer> numbers) {}
 
-    /// The client that began it.
+    /// Identity of the client that began the session.
     ///
     /// @param tenant that it said to be
     /// @param secret that it showed to know
@@ -120,7 +120,7 @@ final class ClientSession {
         return namespaceNumbers;
     }
 
-    /// The number of a namespace, which is given one if it has none; 0 when there are too many.
+    /// Returns the number of a namespace, and assigns one if it has none; 0 when there are too many.
     synchronized int registerNamespace(Namespace namespace) {
         Integer known = namespaceNumbers.numbers.get(namespace);
         if (known != null) {
@@ -137,14 +137,14 @@ final class ClientSession {
         return byNumber.size();
     }
 
-    /// The namespace with this number.
+    /// Returns the namespace with this number.
     @Nullable
     Namespace namespace(int id) {
         List<Namespace> all = namespaceNumbers.byNumber;
         return id < 1 || id > all.size() ? null : all.get(id - 1);
     }
 
-    /// Reads `u32 namespace`: one that the session has registered.
+    /// Reads `u32 namespace`, which the session must have registered.
     Namespace requireNamespace(BodyReader body) throws ProtocolException {
         int id = body.count("namespace");
         Namespace namespace = namespace(id);
@@ -169,7 +169,7 @@ final class ClientSession {
         return nowNanos - lastActivityNanos > leaseNanos;
     }
 
-    /// Adds a connection; answers false when the session is over.
+    /// Adds a connection; returns false if the session has ended.
     boolean addConnection(FrameSink frameSink) {
         outlets.add(frameSink);
         return !closed.get();
@@ -188,7 +188,7 @@ final class ClientSession {
         return reservations.size() > 0 || leases.anyMatch(Lease::isLoading);
     }
 
-    /// Ends it with its connections, and gives back what it held; answers false when that was done
+    /// Ends the session and its connections, and releases everything that it held. Returns false if that was done
     /// before.
     boolean close(DisconnectReason reason) {
         if (!closed.compareAndSet(false, true)) {
@@ -203,9 +203,8 @@ final class ClientSession {
         return true;
     }
 
-    /// The requests of one session that wait for something: so many at a time, and for no longer than the
-    /// session lasts. Its end interrupts them, which ends a wait for room, for a flush or for anything else
-    /// that takes interrupts.
+    /// Waiting requests of one session, up to a limit. The end of the session interrupts them, which ends waits
+    /// for room, for a flush or for anything else that can be interrupted.
     ///
     /// **Threads.** Any.
     static final class PendingRequests {
@@ -214,7 +213,7 @@ final class ClientSession {
         private final Set<Thread> threads = ConcurrentHashMap.newKeySet();
         private volatile boolean closed;
 
-        /// One more waits, until [#end], unless as many do already.
+        /// Adds a waiting request, until [#end], unless the limit is reached.
         boolean tryBegin(int most) {
             if (count.incrementAndGet() <= most) {
                 return true;
@@ -223,12 +222,12 @@ final class ClientSession {
             return false;
         }
 
-        /// One less.
+        /// Removes a waiting request.
         void end() {
             count.decrementAndGet();
         }
 
-        /// Waits by this thread, unless the session is over.
+        /// Runs a request that waits on this thread, unless the session has ended.
         void run(Runnable work) {
             Thread self = Thread.currentThread();
             threads.add(self);
@@ -248,8 +247,8 @@ final class ClientSession {
         }
     }
 
-    /// The memory that one session's client writes into: none until it is asked for, the same from then on, and
-    /// gone with the session.
+    /// Staging memory that a session's client writes into. It is created at the client's request, stays the same
+    /// from then on, and ends with the session.
     ///
     /// **Threads.** Any.
     static final class SessionStaging {
@@ -276,7 +275,7 @@ final class ClientSession {
             return there;
         }
 
-        /// Gives it back.
+        /// Releases it.
         synchronized void close() {
             closed = true;
             StagingArea there = area;
@@ -292,7 +291,7 @@ final class ClientSession {
     /// **Threads.** Any.
     static final class HandleTable<T> {
 
-        /// Grants nothing.
+        /// Stands for no handle.
         static final long NONE = 0;
 
         private final Map<Long, T> handles = new ConcurrentHashMap<>();
@@ -304,7 +303,7 @@ final class ClientSession {
             this.counters = counters;
         }
 
-        /// Takes a claim in; answers its number, or [#NONE] when the session is over.
+        /// Adds a claim and returns its number, or [#NONE] if the session has ended.
         long grant(T resource) {
             long number = lastNumber.incrementAndGet();
             counters.granted.increment();
@@ -316,19 +315,19 @@ final class ClientSession {
             return number;
         }
 
-        /// The claim with this number.
+        /// Returns the claim with this number.
         @Nullable
         T find(long number) {
             return handles.get(number);
         }
 
-        /// Takes a claim out, for good, as its client wants it: only one caller gets it.
+        /// Removes a claim at the request of its client. Only one caller gets it.
         @Nullable
         T remove(long number) {
             return remove(number, counters.ended);
         }
 
-        /// Takes a claim out whose client cannot give it back.
+        /// Removes a claim that its client cannot release.
         @Nullable
         T expire(long number) {
             return remove(number, counters.expired);
@@ -350,7 +349,7 @@ final class ClientSession {
             return handles.size();
         }
 
-        /// Lets nothing in any more, and hands out what is there.
+        /// Bars the table, and passes on all claims.
         void expire(Consumer<T> back) {
             closed = true;
             for (Long number : List.copyOf(handles.keySet())) {

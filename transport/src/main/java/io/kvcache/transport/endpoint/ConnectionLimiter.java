@@ -7,15 +7,14 @@ import java.util.SequencedSet;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
 
-/// Limits connections: so many of authenticated clients, and as many of unauthenticated ones.
+/// Limits connections: up to a number of authenticated clients, and as many unauthenticated ones.
 ///
-/// A tenant may have one more while it has fewer than are free, so one tenant takes half of them at most and every
-/// other
-/// finds some. Where tenants are not told apart, clients may take all.
+/// A tenant may have one more while it has fewer than are free. So one tenant takes half of them at most, and
+/// every other one finds some. Without separate tenants, clients may take all.
 ///
-/// Unauthenticated connections take no place of an authenticated one. One too many has another give way: of the
-/// place that most come from the one that has been there longest. So an attacker that opens connections and sends
-/// nothing keeps others out only if it opens that many during one handshake.
+/// Unauthenticated connections have a limit of their own. Beyond it, the oldest connection of the address with
+/// most of them is closed. So an attacker that opens connections and sends nothing keeps others out only if it
+/// opens that many during one handshake.
 ///
 /// **Threads.** Any.
 final class ConnectionLimiter {
@@ -30,7 +29,7 @@ final class ConnectionLimiter {
         this.maxConnections = maxConnections;
     }
 
-    /// Adds an unauthenticated connection; returns the one that has to give way, or null.
+    /// Adds an unauthenticated connection; returns the one to close, or null.
     @Nullable
     ServerConnection addUnauthenticated(ServerConnection connection) {
         return addUnauthenticated(connection, connection.frameSink().peerAddress());
@@ -46,7 +45,7 @@ final class ConnectionLimiter {
         return tooMany;
     }
 
-    /// A client has authenticated; returns whether there is a place for it.
+    /// Counts a client that has authenticated; returns false if the limit is reached.
     ///
     /// @param tenant of the client, or nothing where tenants are not told apart
     synchronized boolean admit(ServerConnection connection, String tenant) {
@@ -60,7 +59,7 @@ final class ConnectionLimiter {
         return true;
     }
 
-    /// A connection is over.
+    /// Removes a connection that has ended.
     synchronized void remove(ServerConnection connection) {
         unauthenticated.remove(connection);
         String tenant = clients.remove(connection);
@@ -69,10 +68,10 @@ final class ConnectionLimiter {
         }
     }
 
-    /// Elements by address, and the address that has most. The cost does not grow with their number, but for a
-    /// search among the sizes that addresses have: crowds are counted under a lock that others need.
+    /// Elements by address, and the address that has most. The cost does not grow with their number, except for a
+    /// search among the distinct counts, as a flood is counted under a lock that other clients need.
     ///
-    /// Not safe for several threads.
+    /// Not thread-safe.
     ///
     /// @param <T> an element
     static final class PerAddressCounts<T> {
@@ -82,7 +81,7 @@ final class ConnectionLimiter {
         /// In the order in which they came.
         private final Map<String, SequencedSet<T>> byAddress = new HashMap<>();
 
-        /// The places that as many come from, in the order in which they came to be such.
+        /// Addresses by their number of elements, in the order in which they reached it.
         private final TreeMap<Integer, SequencedSet<String>> bySize = new TreeMap<>();
 
         int size() {
@@ -125,8 +124,8 @@ final class ConnectionLimiter {
             }
         }
 
-        /// The oldest element of the address that has most; of several such addresses, of the one that has been
-        /// such for longest. Null when there is none.
+        /// Returns the oldest element of the address that has most, or null. Of several such addresses it takes
+        /// the one that reached that number first.
         @Nullable
         T oldestOfBusiestAddress() {
             Map.Entry<Integer, SequencedSet<String>> largest = bySize.lastEntry();

@@ -20,8 +20,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// A cache that other processes may use: the sessions and connections of all of them, over whatever they
-/// come.
+/// A cache that other processes use: all their sessions and connections, over any carrier.
 ///
 /// A carrier reports each connection to [#onConnected], and calls [#tick] regularly.
 ///
@@ -34,7 +33,7 @@ public final class Endpoint implements AutoCloseable {
 
     private static final long MIN_LEASE_MILLIS = 10;
 
-    /// How late it may be noticed at the end that no request waits.
+    /// Most delay until the end of the last waiting request is noticed.
     private static final long POLL_NANOS = TimeUnit.MILLISECONDS.toNanos(1);
 
     private final EndpointContext context;
@@ -65,8 +64,8 @@ public final class Endpoint implements AutoCloseable {
         authThrottle = new AuthThrottle(nanoClock, context.counters());
     }
 
-    /// Hears of a connection: its frames go to what is answered. When too many have not authenticated, one of these
-    /// is closed at once.
+    /// Adds a connection, and returns the handler of its frames. When too many are unauthenticated, closes one of
+    /// those at once.
     public FrameHandler onConnected(FrameSink frameSink) {
         ServerConnection serverConnection = new ServerConnection(this, frameSink, nowNanos());
         connections.add(serverConnection);
@@ -108,8 +107,8 @@ public final class Endpoint implements AutoCloseable {
         return context.counters().stats(connections.size(), sessions.size());
     }
 
-    /// Begins nothing new any more: sessions, leases and reservations are refused. What has begun goes on,
-    /// over connections that there are or that join.
+    /// Rejects new sessions, leases and reservations from now on. Running work goes on, over existing connections
+    /// and those that join a session.
     public void drain() {
         context.gracefulShutdown().begin(nowNanos());
     }
@@ -128,8 +127,8 @@ public final class Endpoint implements AutoCloseable {
         return context.gracefulShutdown().isIdle(now);
     }
 
-    /// Ends all sessions and connections, and waits for requests that wait for something, five seconds at
-    /// most: until they have ended they may use the cache. Stops at an interrupt.
+    /// Ends all sessions and connections. Waits five seconds at most for waiting requests, which may use the cache
+    /// until they have ended. Stops waiting at an interrupt.
     @Override
     public void close() {
         closed = true;
@@ -182,14 +181,14 @@ public final class Endpoint implements AutoCloseable {
         return session;
     }
 
-    /// The session with this number, for a client that has its ticket.
+    /// Returns the session with this number, for a client that has its ticket.
     @Nullable
     ClientSession findSession(long number, Secret ticket) {
         ClientSession session = sessions.get(number);
         return session != null && session.ticket().equals(ticket) ? session : null;
     }
 
-    /// A connection is over, and its session with it if that has ended.
+    /// Removes a connection that has ended, and its session if that has ended too.
     void removeConnection(ServerConnection serverConnection, @Nullable ClientSession session) {
         connections.remove(serverConnection);
         connectionLimiter.remove(serverConnection);

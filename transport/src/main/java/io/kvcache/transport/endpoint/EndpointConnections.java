@@ -96,7 +96,7 @@ public final class EndpointConnections {
             try {
                 closeStalled();
             } catch (RuntimeException | Error bug) {
-                LOG.log(System.Logger.Level.ERROR, "the watch over connections goes on after a bug", bug);
+                LOG.log(System.Logger.Level.ERROR, "the check of connections failed because of a bug, and goes on", bug);
             }
         }
     }

@@ -156,7 +156,7 @@ final class Peer implements AutoCloseable {
             if (!backingOff) {
                 LOG.log(
                         System.Logger.Level.INFO,
-                        "peer " + name + " is out for " + backoff.currentNanos() / 1_000_000 + " ms");
+                        "peer " + name + " failed and is not used for " + backoff.currentNanos() / 1_000_000 + " ms");
             }
             backingOff = true;
             backoffUntil = now + backoff.nextNanos();

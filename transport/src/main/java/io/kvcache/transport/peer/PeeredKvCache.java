@@ -87,7 +87,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
 
     static PeeredKvCache over(LocalKvCache local, List<String> peers, PeerOptions options, Dependencies dependencies) {
         if (peers.isEmpty()) {
-            throw new IllegalArgumentException("peers are none; allowed: 1 and up");
+            throw new IllegalArgumentException("no peers; allowed: 1 and up");
         }
         PeerThreads threads = dependencies.threads;
         PeerClock clock = threads.clock();

@@ -87,7 +87,7 @@ final class SharedDirectory {
         try (FileChannel channel = open(place.file(), bytes, options)) {
             MemorySegment whole = channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, arena);
             if (!place.head().matches(whole)) {
-                throw new IOException(place.file() + " is not what the server says: another ticket");
+                throw new IOException(place.file() + " is not the file that the server named: its ticket differs");
             }
             return whole;
         }

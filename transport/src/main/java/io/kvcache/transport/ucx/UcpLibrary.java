@@ -85,7 +85,7 @@ final class UcpLibrary {
         if (Loaded.UCP instanceof UcpLibrary there) {
             return there;
         }
-        throw new IOException("UCX is not here (" + Loaded.UCP + "); on Debian it is the package libucx0");
+        throw new IOException("UCX is not installed (" + Loaded.UCP + "); on Debian it is the package libucx0");
     }
 
     /// Calls a function that returns a status.

@@ -83,7 +83,7 @@ final class UcpWorker implements AutoCloseable {
                 && ucpLibrary.status(
                                 UcpFunction.CONFIG_MODIFY, config, arena.allocateFrom(name), arena.allocateFrom(value))
                         != UcpLibrary.OK) {
-            throw new IOException("UCX does not take the " + what + " \"" + value + "\"");
+            throw new IOException("UCX rejects the " + what + " \"" + value + "\"");
         }
     }
 
@@ -93,7 +93,7 @@ final class UcpWorker implements AutoCloseable {
         int status = ucpLibrary.status(UcpFunction.WORKER_CREATE, context, params, out);
         if (status != UcpLibrary.OK) {
             ucpLibrary.call(UcpFunction.CLEANUP, context);
-            throw new IOException("UCX has no worker over these transports: its status is " + status);
+            throw new IOException("UCX cannot open a worker over these transports: status " + status);
         }
         return UcpLibrary.pointer(out);
     }

@@ -165,7 +165,7 @@ public final class UcxMemory implements AutoCloseable {
             }
         }
         if (worker.ucpLibrary().status(UcpFunction.MEM_UNMAP, worker.context(), mapped) != UcpLibrary.OK) {
-            LOG.log(System.Logger.Level.WARNING, "UCX does not let go of a store's slots");
+            LOG.log(System.Logger.Level.WARNING, "UCX cannot unmap a store's slots");
         }
         worker.close();
         if (interrupted) {

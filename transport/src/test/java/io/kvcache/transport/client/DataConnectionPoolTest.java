@@ -122,7 +122,7 @@ final class DataConnectionPoolTest {
                     throw new AssertionError("there is no time to ask");
                 }))
                 .isInstanceOf(RpcException.class)
-                .hasMessage("no time was left to ask");
+                .hasMessage("the timeout passed before the request was sent");
         lines.withConnection((line, patience) -> assertThat(line.isOpen()).isTrue());
         assertThat(connected).as("connections").hasValue(1);
         lines.close();

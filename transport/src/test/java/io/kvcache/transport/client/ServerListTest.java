@@ -113,7 +113,7 @@ final class ServerListTest {
                 .withMessageContaining("allowed: host:port");
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.connect("host:1,other:2"))
-                .withMessageContaining("several as several");
+                .withMessageContaining("pass several servers as several addresses");
     }
 
     @Test

@@ -285,7 +285,7 @@ final class TlsKvCacheTest {
     void givenWhatCannotBeTrusted_whenSet_thenItIsSaidWhy() throws IOException {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.builder("127.0.0.1:1").trust(good().pem()))
-                .withMessageContaining("nothing goes by TLS; allowed: with tls:host:port");
+                .withMessageContaining("no address uses TLS; allowed: with tls:host:port");
         Path empty = Files.writeString(folder.resolve("empty.pem"), "");
         Path wrong = Files.writeString(folder.resolve("wrong.pem"), "-----BEGIN CERTIFICATE-----\nno\n");
         for (Path file : List.of(empty, wrong, folder.resolve("missing.pem"))) {
