@@ -48,7 +48,7 @@ final class ReceiveBuffers {
             return memory.asSlice(0, bytes);
         }
 
-        /// The first bytes of it, as the same buffer as long as as many are asked for.
+        /// Returns the first bytes of it: the same buffer as long as callers ask for the same size.
         ByteBuffer buffer(long bytes) {
             ByteBuffer kept = view;
             if (kept == null || kept.capacity() != bytes) {
@@ -129,7 +129,7 @@ final class ReceiveBuffers {
         }
     }
 
-    /// Bytes in slots that have an owner.
+    /// Returns the bytes in slots that have an owner.
     synchronized long usedBytes() {
         return usedBytes;
     }

@@ -8,8 +8,8 @@ import java.util.Collection;
 import java.util.List;
 import java.util.concurrent.ConcurrentLinkedQueue;
 
-/// Leases that are to be given back. They travel before the next request, whichever connection that takes, so that
-/// giving back wakes no thread; when there is none, a clock sends them.
+/// Leases to release. They travel before the next request on any connection, so that a release wakes no thread.
+/// Without a request the heartbeat sends them.
 ///
 /// **Threads.** Any.
 final class ReleaseQueue {
@@ -22,7 +22,7 @@ final class ReleaseQueue {
         pending.add(lease);
     }
 
-    /// Takes some out, which the caller sends, or [puts back][#requeue].
+    /// Removes and returns some leases, which the caller sends or [queues again][#requeue].
     List<Long> drain() {
         List<Long> taken = new ArrayList<>();
         Long lease = pending.poll();
@@ -42,14 +42,14 @@ final class ReleaseQueue {
         return pending.isEmpty();
     }
 
-    /// A request after what is given back.
+    /// Returns a request with a release before it.
     static OutboundFrame prepend(OutboundFrame request, List<Long> leases) {
         return leases.isEmpty()
                 ? request
                 : request.precededBy(releaseBody(leases).request(MessageType.RELEASE, 0, 0));
     }
 
-    /// The body of RELEASE.
+    /// Returns the body of RELEASE.
     static BodyWriter releaseBody(List<Long> leases) {
         BodyWriter body = new BodyWriter(8 + Long.BYTES * leases.size())
                 .i32(leases.size())

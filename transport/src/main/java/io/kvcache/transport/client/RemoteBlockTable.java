@@ -15,11 +15,11 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Blocks that are here, in chain order, and perhaps more that will be: in this process's memory, or in
-/// the server's where that is mapped.
+/// Blocks that have arrived, in chain order, and perhaps more to come. They lie in this process's memory, or in
+/// the server's mapped memory.
 ///
-/// The server keeps them pinned under a lease for as long as the table is open. If the lease is lost, what
-/// lies in this process's memory stays as it is; of the rest [#isValid] tells.
+/// The server keeps them pinned under a lease while the table is open. If the lease is lost, blocks in this
+/// process's memory stay as they are. [#isValid] tells about the others.
 final class RemoteBlockTable implements BlockTable {
 
     private final RpcClient client;
@@ -43,19 +43,19 @@ final class RemoteBlockTable implements BlockTable {
     /// @param untilNanos when no more will come, by this machine's clock
     record LeasedRange(long lease, int first, int end, long blockBytes, long untilNanos) {}
 
-    /// A block that can be read here. Its owner frees it.
+    /// A readable block. Its owner frees it.
     interface Block {
 
-        /// All of it, read-only or not.
+        /// Returns the whole block, read-only or not.
         MemorySegment segment();
 
-        /// The checksum that it was sealed with.
+        /// Returns the checksum that it was sealed with.
         int checksum();
 
         /// Returns whether the segment has shown this block until now, and not another one.
         boolean isValid();
 
-        /// This side does not read it any more.
+        /// Frees it: this client does not read it any more.
         void free();
     }
 
@@ -77,7 +77,7 @@ final class RemoteBlockTable implements BlockTable {
         return range.lease;
     }
 
-    /// A block is here, and is the table's from now on.
+    /// Adds a block, which the table owns from now on.
     ///
     /// @param index block of the chain; any but the next is not wanted
     void addBlock(int index, Block block) {
@@ -91,7 +91,7 @@ final class RemoteBlockTable implements BlockTable {
         wake();
     }
 
-    /// More is ready at the server, or less is to be expected.
+    /// Notes that the server has more blocks ready, or that fewer are expected.
     void onProgress(int ready, int newEnd) {
         synchronized (this) {
             serverReady = Math.max(serverReady, ready);
@@ -100,7 +100,7 @@ final class RemoteBlockTable implements BlockTable {
         fetch();
     }
 
-    /// Has what is ready at the server brought here, unless that goes on already.
+    /// Fetches the blocks that the server has ready, unless a fetch is running.
     private void fetch() {
         boolean begins;
         synchronized (this) {
@@ -148,7 +148,7 @@ final class RemoteBlockTable implements BlockTable {
         return closed;
     }
 
-    /// No more will come.
+    /// Ends the table: no more blocks will arrive.
     void end() {
         synchronized (this) {
             ended = true;
@@ -303,12 +303,11 @@ final class RemoteBlockTable implements BlockTable {
         }
     }
 
-    /// A block where it lies in the server's memory, which is mapped here read-only. The server keeps it there for
-    /// as long as the lease lasts.
+    /// A block in the server's memory, which is mapped read-only. The server keeps it there while the lease lasts.
     record MappedBlock(SharedStore store, long handle, MemorySegment segment) implements Block {
 
-        /// The block that a handle of a lease stands for; null when it is not there as it should be, or the memory
-        /// is not mapped any more.
+        /// Returns the block of a handle in a lease; null if the record is invalid, or the memory is not mapped
+        /// any more.
         static @Nullable MappedBlock of(SharedStore store, long handle, long bytes) {
             if (!store.retain()) {
                 return null;

@@ -18,22 +18,21 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/// The server's events, asked for page by page. Of namespaces only those are named that this cache has
-/// registered.
+/// The server's events, fetched page by page. Only namespaces that this cache has registered have a name here.
 ///
-/// A server counts from 0, and another one after it does so too. So what is told here counts from a number of its
-/// own for each session: a follower that asks for one of an earlier session has lost what came between.
+/// Each server numbers its events from 0. So this cache adds a base for each session. A follower that continues
+/// from a number of an earlier session has lost the events between.
 final class RemoteEvents implements EventStream {
 
     private static final int MAX_EVENTS = 1 << 16;
 
-    /// A server has that many at ten thousand a second for fifty years.
+    /// Bits for the events of one session: ten thousand a second for fifty years.
     private static final int SESSION_SHIFT = 44;
 
-    /// So many sessions have numbers of their own that are not negative.
+    /// Most sessions with distinct bases that are not negative.
     private static final long MAX_SESSIONS = 1L << (Long.SIZE - 1 - SESSION_SHIFT);
 
-    /// Between two questions for a snapshot.
+    /// Pause between two requests for a snapshot.
     private static final long PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     private final RpcClient client;
@@ -120,7 +119,7 @@ final class RemoteEvents implements EventStream {
         return events;
     }
 
-    /// A piece of a snapshot.
+    /// One page of a snapshot.
     private record Page(long number, long next, int stored, Map<Integer, Integer> names, List<CacheEvent> events) {
 
         static Page read(BodyReader reply) throws ProtocolException {
@@ -145,7 +144,7 @@ final class RemoteEvents implements EventStream {
         }
     }
 
-    /// All of it from one session, as pieces and numbers of namespaces are that one's.
+    /// Fetches a snapshot over one session, as pages and namespace numbers belong to it.
     private StoreSnapshot snapshot(RemoteSession session) throws RpcException {
         Page page = firstPage(session);
         List<CacheEvent> stored = new ArrayList<>(page.events);
@@ -165,7 +164,7 @@ final class RemoteEvents implements EventStream {
         return new StoreSnapshot(base(session) + page.next, stored, names);
     }
 
-    /// Asks for a snapshot, again for a while when others have all that there may be.
+    /// Requests a snapshot. Retries for a while when other clients hold as many as the server allows.
     private Page firstPage(RemoteSession session) throws RpcException {
         long start = System.nanoTime();
         while (true) {

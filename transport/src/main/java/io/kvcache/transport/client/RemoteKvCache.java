@@ -44,35 +44,35 @@ import org.jspecify.annotations.Nullable;
 /// }
 /// ```
 ///
-/// **Failures.** A server that is dead, slow or wrong is a miss: gets and matches answer less, puts answer
-/// [io.kvcache.core.PutOutcome#NO_ROOM] or [io.kvcache.core.SealOutcome#DROPPED], and nothing that is handed out
-/// has not passed its checksum. What cannot be answered without the server, drops, statistics and events, throws
-/// `UncheckedIOException`. The session is opened again by itself, and namespaces are registered there again. Tables
-/// that are open keep what has arrived, and end there.
+/// **Failures.** A dead, slow or faulty server is a miss: gets and matches find less, puts return
+/// [io.kvcache.core.PutOutcome#NO_ROOM] or [io.kvcache.core.SealOutcome#DROPPED]. The client verifies the checksum
+/// of everything that it hands out. Drops, statistics and events need the server, and throw `UncheckedIOException`
+/// without it. The client reconnects by itself and registers its namespaces again. Open tables keep the blocks
+/// that have arrived, and end there.
 ///
-/// **Several servers** stand in for each other: it uses the first one that lets it. When that fails it goes on to
-/// the next in the order of the list, and behind the last to the first; when one before it is there again, it goes
-/// back ([RemoteKvCacheBuilder#failbackAfter]). Tables, views and writers that are open then go on where they were
-/// opened, and that session is kept for them. What the one has the other has not, so a change costs misses, and a
-/// value that was replaced or dropped at the one may be found at the other as it was. All clients that are to share
-/// what they store list the same servers in the same order. (To spread blocks over servers, put a
-/// [io.kvcache.transport.peer.PeeredKvCache] before them.) A follower of [#events] learns of any new session by a
-/// batch that says that events were lost.
+/// **Several servers** replace each other: the client uses the first one that accepts it. When that fails, it
+/// tries the next ones in the order of the list, and after the last the first. It fails back when an earlier one
+/// is available again ([RemoteKvCacheBuilder#failbackAfter]). Tables, views and writers that are open then stay
+/// with their server, and that session is kept for them. Servers do not share their contents. So a change costs
+/// misses, and a value that was replaced or dropped at one server may still exist at another. Clients that share
+/// blocks must list the same servers in the same order. (To spread blocks over servers, put a
+/// [io.kvcache.transport.peer.PeeredKvCache] before them.) After a change of session, a follower of [#events] gets
+/// a batch that reports lost events.
 ///
-/// **On the server's own host**, where the server shares its memory
-/// ([io.kvcache.core.LocalKvCache#sharedMemory]) and allows it, that is mapped read-only: [#match] and [#getAll]
-/// send no message, and segments of blocks are the server's slots themselves. What is put is written to memory
-/// that the server gives for it, and copied from there, instead of being sent. The server keeps the slots where
-/// they are for as long as it hears of this process. **A process that was stopped for longer than the lease may
-/// have read something else**, and learns it from [BlockTable#isValid], asked after the use.
+/// **On the server's own host** the client maps the server's memory read-only, if the server shares it
+/// ([io.kvcache.core.LocalKvCache#sharedMemory]) and allows that. Then [#match] and [#getAll] send no message, and
+/// segments of blocks are the server's slots. Puts write to staging memory of the server, which copies them from
+/// there, instead of sending bytes. The server keeps leased slots in place while it hears of this process. **A
+/// process that was stopped for longer than the lease may have read other bytes.** [BlockTable#isValid] tells so
+/// after the use.
 ///
-/// **Waiting.** `acquire` without a time-out waits until what is resident has arrived here, no longer than
-/// the request time-out, as its blocks must be readable at once. With a time-out it returns before, and
-/// blocks arrive in order. All other calls wait for one answer of the server.
+/// **Waiting.** `acquire` without a timeout waits until the resident blocks have arrived, but no longer than the
+/// request timeout, as its blocks must be readable at once. With a timeout it returns earlier, and blocks arrive
+/// in order. All other calls wait for one reply of the server.
 ///
-/// **Ownership.** Bytes arrive in memory of this process, bounded by [RemoteKvCacheBuilder#memoryBytes];
-/// what does not fit shortens the prefix. Closing leaves the memory of open tables alone until they are
-/// closed.
+/// **Ownership.** Bytes arrive in memory of this process, which [RemoteKvCacheBuilder#memoryBytes] limits. Blocks
+/// that do not fit shorten the prefix. The memory of open tables stays until they are closed, also after the cache
+/// was closed.
 ///
 /// **Threads.** Safe for any number. A thread that is interrupted while it waits gets a miss.
 public final class RemoteKvCache implements KvCache {
@@ -104,7 +104,7 @@ public final class RemoteKvCache implements KvCache {
         return builder(address).connect();
     }
 
-    /// Connects to the first of several servers that lets it.
+    /// Connects to the first of several servers that accepts this client.
     ///
     /// @param address as above
     /// @param others the same, in the order in which they are tried; each may come by another way
@@ -182,8 +182,8 @@ public final class RemoteKvCache implements KvCache {
         return timeoutNanos == 0 ? reads.acquireResident(chain, from) : reads.acquireLoading(chain, from, timeoutNanos);
     }
 
-    /// Over shared memory this sends no message: the blocks are looked up and copied here, and one that was evicted
-    /// meanwhile is a miss.
+    /// Over shared memory this sends no message: the client looks the blocks up and copies them. A block that was
+    /// evicted meanwhile is a miss.
     @Override
     public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
         Preconditions.checkFrom(chain, from);
@@ -357,12 +357,12 @@ public final class RemoteKvCache implements KvCache {
         return RemoteStats.of(client);
     }
 
-    /// The address of the server that is used, or was used last.
+    /// Returns the address of the server that is used, or was used last.
     public String server() {
         return client.sessions().server();
     }
 
-    /// The server's events. Its methods throw `UncheckedIOException` when the server does not answer.
+    /// Returns the server's events. Its methods throw `UncheckedIOException` when the server does not reply.
     @Override
     public EventStream events() {
         requireOpen();
@@ -383,16 +383,16 @@ public final class RemoteKvCache implements KvCache {
         }
     }
 
-    /// Cuts what is said of many objects into messages.
+    /// Splits hints about many objects into messages.
     ///
-    /// They go in the order of the keys, and the last first where that is how the objects are to go. A
-    /// session's turn is told of in one, with the last of its keys, as what a message does not name the
-    /// session has left behind.
+    /// Messages follow the order of the keys, or the reverse if the objects are to be evicted in reverse order. A
+    /// session's turn takes one message, with its last keys, as the session has left behind all keys that a
+    /// message does not name.
     static final class ObjectHintBatches {
 
         private ObjectHintBatches() {}
 
-        /// The keys of each message.
+        /// Returns the keys of each message.
         static List<List<byte[]>> of(List<byte[]> keys, ObjectHint hint) {
             List<List<byte[]>> parts = new ArrayList<>();
             for (int end = keys.size(); end > 0; ) {

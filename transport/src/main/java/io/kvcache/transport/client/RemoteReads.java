@@ -22,10 +22,10 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import org.jspecify.annotations.Nullable;
 
-/// Brings blocks and objects here. Whatever fails, it is a shorter prefix or a miss.
+/// Fetches blocks and objects. Every failure is a shorter prefix or a miss.
 final class RemoteReads {
 
-    /// A look-up in mapped memory that only the server can decide.
+    /// Result of a look-up in mapped memory that only the server can decide.
     private static final int INCONCLUSIVE = -1;
 
     private final RpcClient client;
@@ -113,7 +113,7 @@ final class RemoteReads {
         return call.call(session);
     }
 
-    /// Runs before any news of the lease is read.
+    /// Opens the table. It runs before the client reads any news of the lease.
     private RemoteBlockTable openTable(
             RemoteSession session, BlockChain chain, int from, long timeoutNanos, BodyReader reply)
             throws ProtocolException {
@@ -186,7 +186,7 @@ final class RemoteReads {
                 .whenComplete((view, failed) -> located.leave(failed)));
     }
 
-    /// A server that never answers keeps no caller waiting; what it finds later is given back.
+    /// Ends the wait when the server does not reply in time. A later result is released.
     private static CompletableFuture<ObjectReceiver.FoundObject> withTimeout(
             RemoteSession session, BodyWriter body, long patienceNanos) {
         CompletableFuture<ObjectReceiver.FoundObject> answer = requestObject(session, body, patienceNanos);
@@ -197,12 +197,12 @@ final class RemoteReads {
         });
     }
 
-    /// An object that was found, and in which session.
+    /// A found object, and its session.
     private record LocatedObject(@Nullable RemoteSession session, ObjectReceiver.FoundObject found) {
 
         static final LocatedObject NOT_FOUND = new LocatedObject(null, ObjectReceiver.FoundObject.NOT_FOUND);
 
-        /// It is not used any more.
+        /// Ends the use of the session, and releases the object after a failure.
         ///
         /// @param failed why it was not used, or null
         void leave(@Nullable Throwable failed) {

@@ -28,15 +28,16 @@ import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Requests of one connection that bring blocks and objects in: reserve, fill, abandon, or all in one.
+/// Put requests of one connection, for blocks and objects: reserve, fill, abandon, or all in one.
 ///
 /// Bytes come as a payload, or lie in staging memory that the client shares with this process. **Staged bytes can
-/// change at any moment**, as the client can write while they are read here. So they are copied into the room
-/// first, and the copy is summed: a client that writes too early spoils its own block, which then has not the
-/// checksum that it told.
+/// change at any moment**, as the client can write while they are read here. So the server copies them first, and
+/// computes the checksum of the copy. A client that writes too early spoils only its own block, as the checksum
+/// then differs.
 final class PutRequestHandler {
 
-    /// Bytes that are copied from staging memory at once: still in a second-level cache when they are summed.
+    /// Bytes copied from staging memory at a time: small enough to stay in the second-level cache for the
+    /// checksum.
     private static final long TILE_BYTES = 128 << 10;
 
     private final EndpointContext context;
@@ -81,7 +82,7 @@ final class PutRequestHandler {
         });
     }
 
-    /// Runs at once what cannot wait, else beside the connection.
+    /// Runs a request at once if it cannot wait, else on a thread of its own.
     ///
     /// @param heap its chain, which it keeps while it waits, or null
     private void runReserve(
@@ -202,7 +203,7 @@ final class PutRequestHandler {
 
     private record OneStepPut(PutOutcome outcome, UploadReservation reservation) {}
 
-    /// Reserves while the payload is on its way, which has to come off the connection whatever the answer is.
+    /// Reserves while the payload arrives. The payload must be read off the connection, whatever the outcome is.
     private PayloadSink receiveDirect(
             FrameHeader header, EndpointRequest request, int checksum, Supplier<OneStepPut> reserve)
             throws RequestException {
@@ -335,7 +336,7 @@ final class PutRequestHandler {
         }
     }
 
-    /// The checksum that a client told of its bytes, and how to answer once they are sealed.
+    /// The client's checksum of its bytes, and the reply after they are sealed.
     private record ExpectedUpload(int checksum, Function<SealOutcome, BodyWriter> answer) {
 
         /// For a request that fills an earlier reservation.
@@ -349,7 +350,7 @@ final class PutRequestHandler {
         }
     }
 
-    /// Seals bytes that lie in their room if they have the checksum that the client told, else drops them.
+    /// Seals the bytes of a reservation if they match the client's checksum, else drops them.
     ///
     /// @param sum of the bytes in the room
     private void seal(EndpointRequest request, UploadReservation reservation, ChunkedCrc sum, ExpectedUpload expected) {
@@ -367,7 +368,7 @@ final class PutRequestHandler {
         context.runOrReject(request, () -> request.reply(expected.answer.apply(reservation.seal(found))));
     }
 
-    /// The connection is over, perhaps in the middle of a payload.
+    /// Releases a reservation whose payload did not arrive whole.
     void onClosed() {
         if (filling != null) {
             filling.close();
@@ -375,12 +376,12 @@ final class PutRequestHandler {
         }
     }
 
-    /// Room that is kept for a client's bytes. The caller that takes it out of its session fills or closes it.
+    /// A reservation for a client's bytes. The caller that removes it from its session fills or closes it.
     sealed interface UploadReservation {
 
         List<MemorySegment> pieces();
 
-        /// Bytes that the checksum covers after those in the room.
+        /// Returns the bytes that the checksum covers after those of the block or object.
         byte[] trailer();
 
         SealOutcome seal(int checksum);

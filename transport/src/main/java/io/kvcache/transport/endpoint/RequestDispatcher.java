@@ -12,10 +12,10 @@ import io.kvcache.transport.wire.Status;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 
-/// Hands each request of one connection to the handler of its kind.
+/// Passes each request of one connection to the handler of its kind.
 ///
-/// A handler reads the whole body first: a malformed one ends the connection. A request that is sound and cannot be
-/// done is answered by an error, and the connection goes on.
+/// A handler reads the whole body first: a malformed one ends the connection. A valid request that fails gets an
+/// error reply, and the connection goes on.
 final class RequestDispatcher {
 
     /// Bytes each way in one PROBE: enough that moving them takes the time, and no worse for the server than reads.
@@ -125,7 +125,7 @@ final class RequestDispatcher {
         });
     }
 
-    /// The connection is over.
+    /// Releases everything, as the connection has ended.
     void onClosed() {
         leases.onClosed();
         puts.onClosed();

@@ -13,10 +13,9 @@ import java.util.Map;
 import java.util.WeakHashMap;
 import java.util.function.BooleanSupplier;
 
-/// The pins that one session's client asked for by hints. They end with the session, if not before by their
-/// time.
+/// Pins that one session's client requested by hints. They end with the session, or earlier at their time.
 ///
-/// Some may be over by their time: so a session that has many gives up the one that it asked for first.
+/// Some may have expired unnoticed, so a session with too many gives up the oldest.
 ///
 /// **Threads.** Any.
 final class SessionPins {
@@ -27,7 +26,7 @@ final class SessionPins {
     private final Map<BlockKey, Runnable> ends = new LinkedHashMap<>();
     private boolean closed;
 
-    /// A pin that the client wants, of a chain or of an object.
+    /// A requested pin, of a chain or of an object.
     ///
     /// @param key by which it is known
     /// @param pinAction asks the store for it, and answers whether it was taken
@@ -44,7 +43,7 @@ final class SessionPins {
         }
     }
 
-    /// Acts on a hint.
+    /// Applies a hint.
     ///
     /// @param forNanos 0 to end the pin
     /// @return whether it was taken, or ended
@@ -80,9 +79,8 @@ final class SessionPins {
         ends.clear();
     }
 
-    /// How many sessions want each pin that a hint asked for, of all endpoints that serve a store: it
-    /// ends with the last of them. A pin that the store's own process asked for is not known here, so
-    /// it ends then, too.
+    /// Counts the sessions that want each pin, over all endpoints that serve a store. A pin ends with the last of
+    /// them. Pins of the store's own process are not counted, so such a pin ends then too.
     ///
     /// **Threads.** Any.
     static final class PinRefCounts {
@@ -93,14 +91,14 @@ final class SessionPins {
 
         private PinRefCounts() {}
 
-        /// Those of a store, for as long as it is used.
+        /// Returns the counts of a store, for as long as it is used.
         static PinRefCounts of(KvCache store) {
             synchronized (BY_STORE) {
                 return BY_STORE.computeIfAbsent(store, _ -> new PinRefCounts());
             }
         }
 
-        /// Asks for a pin, or for it anew.
+        /// Requests a pin, or renews it.
         ///
         /// @param again whether the session has it already
         /// @return whether the store took it
@@ -112,7 +110,7 @@ final class SessionPins {
             return taken;
         }
 
-        /// A session wants a pin no more.
+        /// Removes a pin of a session.
         ///
         /// @param unpin ends it in the store
         synchronized void unpin(BlockKey key, Runnable unpin) {
@@ -123,7 +121,7 @@ final class SessionPins {
             try {
                 unpin.run();
             } catch (IllegalStateException closed) {
-                // The store has let go of all pins by itself.
+                // The store has ended all pins by itself.
             }
         }
     }

@@ -86,7 +86,7 @@ final class SnapshotCursors {
         inCreation--;
     }
 
-    /// The snapshot with this number, if the session still has it.
+    /// Returns the snapshot with this number, if the session still has it.
     synchronized @Nullable StoreSnapshot find(ClientSession session, long number) {
         SnapshotCursor found = cursors.get(session);
         if (found == null || found.number != number) {
@@ -110,7 +110,7 @@ final class SnapshotCursors {
                 .removeIf(each -> each.getKey().isClosed() || nowNanos - each.getValue().usedNanos > idleNanos);
     }
 
-    /// Lets go of all.
+    /// Releases all snapshots.
     synchronized void close() {
         cursors.clear();
     }
