@@ -173,12 +173,16 @@ final class RemoteSession {
                 unmapSharedMemory();
             }
         } catch (IOException notHere) {
-            LOG.log(System.Logger.Level.INFO, "blocks are sent, as one-sided reads are not available: " + notHere.getMessage());
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "blocks are sent, as one-sided reads are not available: " + notHere.getMessage());
         } catch (RpcException failed) {
             if (!failed.hasReply()) {
                 throw failed;
             }
-            LOG.log(System.Logger.Level.INFO, "blocks are sent, as one-sided reads are not available: " + failed.getMessage());
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "blocks are sent, as one-sided reads are not available: " + failed.getMessage());
         }
     }
 

@@ -55,9 +55,13 @@ final class StagingClient {
             }
             return opened;
         } catch (IOException notHere) {
-            LOG.log(System.Logger.Level.INFO, "puts send their bytes, as staging memory is not available: " + notHere.getMessage());
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "puts send their bytes, as staging memory is not available: " + notHere.getMessage());
         } catch (RpcException refused) {
-            LOG.log(System.Logger.Level.INFO, "puts send their bytes, as staging memory is not available: " + refused.getMessage());
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "puts send their bytes, as staging memory is not available: " + refused.getMessage());
         }
         return null;
     }

@@ -96,7 +96,10 @@ public final class EndpointConnections {
             try {
                 closeStalled();
             } catch (RuntimeException | Error bug) {
-                LOG.log(System.Logger.Level.ERROR, "the check of connections failed because of a bug, and goes on", bug);
+                LOG.log(
+                        System.Logger.Level.ERROR,
+                        "the check of connections failed because of a bug, and goes on",
+                        bug);
             }
         }
     }

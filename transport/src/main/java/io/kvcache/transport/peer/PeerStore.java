@@ -269,8 +269,8 @@ final class PeerStore implements AutoCloseable {
     private static void throwIfUnreached(List<String> unreached) {
         if (!unreached.isEmpty()) {
             String names = unreached.stream().distinct().collect(Collectors.joining(", "));
-            throw new UncheckedIOException(
-                    new IOException("dropped here, but these peers were not reached and may keep the blocks: " + names));
+            throw new UncheckedIOException(new IOException(
+                    "dropped here, but these peers were not reached and may keep the blocks: " + names));
         }
     }
 
