@@ -46,7 +46,7 @@ final class MaintenanceScheduler implements AutoCloseable {
         try {
             executor.schedule(() -> scheduleNext(millis, task), pause.get(), TimeUnit.MILLISECONDS);
         } catch (RejectedExecutionException closed) {
-            LOG.log(Level.TRACE, "that was the last turn", closed);
+            LOG.log(Level.TRACE, "the scheduler is closed; the task does not run again", closed);
         }
     }
 
@@ -64,7 +64,7 @@ final class MaintenanceScheduler implements AutoCloseable {
         executor.shutdown();
         try {
             if (!executor.awaitTermination(MAX_TASK_SECONDS, TimeUnit.SECONDS)) {
-                LOG.log(Level.ERROR, "housekeeping has not ended in {0} s", MAX_TASK_SECONDS);
+                LOG.log(Level.ERROR, "housekeeping did not end within {0} s", MAX_TASK_SECONDS);
             }
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
@@ -104,9 +104,9 @@ final class MaintenanceScheduler implements AutoCloseable {
             lastStamps = now;
             try {
                 reloadAction.run();
-                LOG.log(Level.INFO, description + " read again");
+                LOG.log(Level.INFO, description + " reloaded");
             } catch (IOException unusable) {
-                LOG.log(Level.WARNING, description + " changed and stay as they were: " + unusable.getMessage());
+                LOG.log(Level.WARNING, description + " changed but cannot be used, so the server keeps the previous ones: " + unusable.getMessage());
             }
         }
 

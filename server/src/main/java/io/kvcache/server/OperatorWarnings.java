@@ -41,16 +41,16 @@ record OperatorWarnings(
         String most = Integer.toString(connectionRegistry.limits().connections());
         String stall = connectionRegistry.limits().stallTimeout().toSeconds() + "s";
         watchClosed(report, CloseReason.TOO_MANY, "were rejected: limits.connections is " + most);
-        watchClosed(report, CloseReason.SLOW_READER, "were cut: replies were not read; limits.stall is " + stall);
+        watchClosed(report, CloseReason.SLOW_READER, "were closed: the client did not read replies; limits.stall is " + stall);
         watchClosed(
                 report,
                 CloseReason.STALLED_REQUEST,
-                "were cut: a request came slower than 64 KiB/s for limits.stall, which is " + stall);
+                "were closed: a request arrived slower than 64 KiB/s for limits.stall, which is " + stall);
         watchClosed(report, CloseReason.FOREIGN_NETWORK, "were rejected: they came from outside the listener's cidrs");
         watchClosed(report, CloseReason.TLS_FAILED, "ended in the TLS handshake");
-        watchClosed(report, CloseReason.UNKNOWN_PROTOCOL, "were closed: they spoke nothing that the listener speaks");
-        watchClosed(report, CloseReason.PROTOCOL_ERROR, "were closed: what they sent is not in their protocol");
-        watchClosed(report, CloseReason.BUG, "were closed by a bug of this server; the log has the stacks");
+        watchClosed(report, CloseReason.UNKNOWN_PROTOCOL, "were closed: the listener does not speak their protocol");
+        watchClosed(report, CloseReason.PROTOCOL_ERROR, "were closed: protocol error of the client");
+        watchClosed(report, CloseReason.BUG, "were closed by a bug of this server; the log has the stack traces");
     }
 
     private void watchClosed(ProblemDigest report, CloseReason reason, String what) {
@@ -68,7 +68,7 @@ record OperatorWarnings(
                     "reads failed at " + name,
                     () -> disks.get().get(number).tier().readErrors());
             report.watch(
-                    "reads came with wrong bytes from " + name + " and found nothing",
+                    "reads with a wrong checksum from " + name,
                     () -> disks.get().get(number).tier().checksumErrors());
             report.watch(
                     "writes failed at " + name,
@@ -79,25 +79,25 @@ record OperatorWarnings(
     private void watchTenant(ProblemDigest report, String tenant, Keyspace keyspace) {
         String of = " of tenant " + tenant + " ";
         report.watch(
-                "values" + of + "found no room: all is in use, or its quota, its share or limits.in_flight is full",
+                "values" + of + "found no room: all memory is in use, or the quota, share or limits.in_flight is full",
                 () -> keyspace.stats().writes().refused());
         report.watch(
-                "reads" + of + "found nothing, as clients read too slowly what fills its part of limits.sending",
+                "reads" + of + "missed: slow clients fill the tenant's part of limits.sending",
                 () -> keyspace.stats().reads().busy());
         report.watch(
-                "reads" + of + "missed: timeout, as what is on disk did not come in disk_read_timeout, or found no"
+                "reads" + of + "missed: the disk read took longer than disk_read_timeout, or found no"
                         + " room in memory",
                 () -> keyspace.stats().reads().late());
         report.watch(
-                "values" + of + "were gone that EXISTS had just promised: the memory is too small for the load",
+                "values" + of + "were evicted although EXISTS had promised them: the memory is too small for the load",
                 () -> keyspace.stats().promises().broken());
         report.watch(
                 "values" + of
-                        + "were said not to be here, as clients had asked for promise.percent of the memory without"
-                        + " fetching it, and the store evicted: more memory or a higher promise.percent keeps more",
+                        + "were reported missing: clients hold promises for promise.percent of the memory without"
+                        + " fetching the values, and the store evicts: add memory or raise promise.percent",
                 () -> keyspace.stats().promises().declined());
         report.watch(
-                "blocks" + of + "were rejected: its quota is full of what is in use",
+                "blocks" + of + "were rejected: the quota is full of blocks in use",
                 () -> blocks.stats().getOrDefault(tenant, EMPTY_STATS).refused());
     }
 

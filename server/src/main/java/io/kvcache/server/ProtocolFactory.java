@@ -250,8 +250,8 @@ final class ProtocolFactory {
                     ? ProblemDetails.withType(
                                     HttpResponseStatus.NOT_FOUND,
                                     "no-pages",
-                                    path + " is for operators, and this listener does not serve that; add pages to "
-                                            + listen.path() + ".protocols, or ask a listener that has pages among them")
+                                    path + " is for operators, and this listener does not serve it; add pages to "
+                                            + listen.path() + ".protocols, or use a listener that has pages")
                             .toHandler()
                     : null;
         }
@@ -279,9 +279,9 @@ final class ProtocolFactory {
             StringBuilder text = new StringBuilder(
                     isReady() ? "ready\n" : connectionRegistry.isDraining() ? "draining\n" : "leaving\n");
             if (cache.isRecovering()) {
-                text.append("recovering: not all that the disks hold is known yet, ")
+                text.append("recovering: the contents of the disks are not all known yet, ")
                         .append(cache.offloadStats().restored())
-                        .append(" blocks and values so far; what is not known is a miss\n");
+                        .append(" blocks and values so far; the rest are misses until then\n");
             }
             for (TierTransferStats disk : cache.diskStats()) {
                 if (disk.state() != TierState.SERVING) {

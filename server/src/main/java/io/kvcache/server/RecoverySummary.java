@@ -29,9 +29,9 @@ final class RecoverySummary {
                 stats.disks().stream().mapToLong(DiskTierStats.LiveUsage::bytes).sum();
         return String.format(
                 Locale.ROOT,
-                "The disks have told what they held: %,d blocks and values found again %.1f s after the store was open; %,d bytes are on"
-                        + " disk now. Left out: %,d that newer ones or deletions came after, %,d without the blocks"
-                        + " before them, %,d for which the memory has no record",
+                "Recovery from disk finished: %,d blocks and values found, %.1f s after the store opened; %,d bytes are on"
+                        + " disk now. Left out: %,d replaced or deleted later, %,d without their parent blocks,"
+                        + " %,d for want of records in memory",
                 stats.restored(),
                 nanos / (double) TimeUnit.SECONDS.toNanos(1),
                 bytes,

@@ -37,13 +37,13 @@ final class StoreFactory {
         try {
             TieredKvCache cache =
                     builder(config).clock(clock).shareMemory(shared).build();
-            LOG.log(Level.INFO, "Clients on this host may read in place: {0}", shared);
+            LOG.log(Level.INFO, "Clients on this host may read the store in shared memory: {0}", shared);
             return cache;
         } catch (IllegalStateException refused) {
             if (config.transport().isSharedMemoryExplicit()) {
                 throw refused;
             }
-            LOG.log(Level.INFO, "Clients on this host do not read in place: {0}", refused.getMessage());
+            LOG.log(Level.INFO, "Clients on this host cannot read the store in shared memory: {0}", refused.getMessage());
             return builder(config).clock(clock).build();
         }
     }
@@ -59,7 +59,7 @@ final class StoreFactory {
             builder.shareMemory(folder, Set.copyOf(domain.tenants()));
             LOG.log(
                     Level.INFO,
-                    "Tenants {0} on this host may read in place what is theirs: {1}",
+                    "Tenants {0} on this host may read their store in shared memory: {1}",
                     String.join(", ", domain.tenants()),
                     folder);
         }

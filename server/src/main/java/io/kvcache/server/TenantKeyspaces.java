@@ -211,10 +211,10 @@ final class TenantKeyspaces {
             } else {
                 LOG.log(
                         Level.WARNING,
-                        "Blocks of {0} of tenant {1} have no part of the tenant''s share of memory: {2}",
+                        "Blocks of {0} of tenant {1} do not count in the tenant''s share of memory: {2}",
                         namespace.model(),
                         namespace.tenant(),
-                        fits ? "some are there already" : "there are too many tenants and sizes of blocks");
+                        fits ? "the store has such blocks already" : "there are too many tenants and sizes of blocks");
             }
         }
     }

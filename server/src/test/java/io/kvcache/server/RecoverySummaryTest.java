@@ -59,10 +59,10 @@ final class RecoverySummaryTest {
         }
         List<String> said = new ArrayList<>(lines.all);
         assertThat(said).hasSize(2);
-        assertThat(said.get(0)).startsWith("The disks have told what they held: 0 blocks and values found again ");
+        assertThat(said.get(0)).startsWith("Recovery from disk finished: 0 blocks and values found, ");
         assertThat(said.get(1))
-                .startsWith("The disks have told what they held: 120 blocks and values found again ")
-                .contains(" bytes are on disk now. Left out: 0 that newer ones or deletions came after, 0 without");
+                .startsWith("Recovery from disk finished: 120 blocks and values found, ")
+                .contains(" bytes are on disk now. Left out: 0 replaced or deleted later, 0 without");
     }
 
     private void waitForLines(int count) {

@@ -68,7 +68,7 @@ final class DemoCommand implements Callable<Integer> {
             description = "Capacity of the run with real bytes. Default: ${DEFAULT-VALUE}.")
     private int blocks;
 
-    @Option(names = "--json", description = "One JSON object instead of a page.")
+    @Option(names = "--json", description = "Print one JSON object instead of text.")
     private boolean json;
 
     @Option(names = "--gpu", description = "Show a store with the first GPU below it instead, if there is one.")

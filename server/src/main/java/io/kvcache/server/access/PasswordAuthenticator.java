@@ -221,7 +221,7 @@ public final class PasswordAuthenticator implements AutoCloseable {
         try {
             loginAttempt.then.accept(authResult);
         } catch (RuntimeException bug) { // what waits behind it goes on
-            LOG.log(System.Logger.Level.WARNING, "a log-in could not be answered", bug);
+            LOG.log(System.Logger.Level.WARNING, "a log-in failed by a bug", bug);
         }
     }
 

@@ -151,7 +151,7 @@ public final class BlockEndpoint implements HttpEndpoint {
         if (dropped > 0) {
             out.sendJson(HttpResponseStatus.OK, Map.of("deleted", dropped));
         } else {
-            out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such block"));
+            out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such block"));
         }
     }
 
@@ -327,7 +327,7 @@ public final class BlockEndpoint implements HttpEndpoint {
                 return ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE);
             }
             tenantCounters.recordMiss(wanted);
-            return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such block");
+            return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such block");
         }
 
         private void recordSent(BlockTable table, long bytes) {

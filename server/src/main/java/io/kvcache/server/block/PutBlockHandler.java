@@ -97,19 +97,19 @@ final class PutBlockHandler implements HttpRequestHandler {
                 ProblemDetails.withType(
                                 HttpResponseStatus.CONFLICT,
                                 "foreign-key",
-                                "another namespace has something under this block's key, so it cannot be put under it")
+                                "another namespace has this block's key already, so the block cannot be stored")
                         .toHandler();
             case NO_PARENT ->
                 ProblemDetails.withType(
                                 HttpResponseStatus.CONFLICT,
                                 "unknown-parent",
-                                "the block before is not here; it is put first, and named by "
+                                "the parent block is not stored; put it first, and name it by "
                                         + BlockEndpoint.PARENT_HEADER)
                         .toHandler();
             case NO_ROOM ->
                 new ProblemDetails(
                                 HttpResponseStatus.INSUFFICIENT_STORAGE,
-                                "all that could be evicted is in use; try again")
+                                "no room: everything that could be evicted is in use; try again")
                         .toHandler();
         };
     }
@@ -119,8 +119,8 @@ final class PutBlockHandler implements HttpRequestHandler {
         return ProblemDetails.withType(
                         HttpResponseStatus.INSUFFICIENT_STORAGE,
                         "quota",
-                        "the quota of tenant " + namespace.tenant() + " is used up, and what counts for it is being"
-                                + " written, or is what this block is put below")
+                        "the quota of tenant " + namespace.tenant() + " is used up, and its blocks are being"
+                                + " written, or are this block's ancestors")
                 .toHandler();
     }
 

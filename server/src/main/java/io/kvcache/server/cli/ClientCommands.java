@@ -28,7 +28,7 @@ final class ClientCommands {
                 .toList();
     }
 
-    @Command(name = "ping", description = "Ask a server whether it answers.", mixinStandardHelpOptions = true)
+    @Command(name = "ping", description = "Check that a server answers.", mixinStandardHelpOptions = true)
     static int ping(@Mixin ConnectionOptions server) throws IOException {
         try (RespClient client = server.respClient()) {
             return server.print(true, client.call("PING").asText());
@@ -70,7 +70,7 @@ final class ClientCommands {
         try (RespClient client = server.respClient()) {
             RespReply reply = client.call("GET", key);
             if (!reply.isPresent()) {
-                return server.print(false, "kvcache get: there is no " + key);
+                return server.print(false, "kvcache get: no such key: " + key);
             }
             if (file.equals(STANDARD_STREAM)) {
                 PrintStream out = System.out;
@@ -87,11 +87,11 @@ final class ClientCommands {
     static int del(@Mixin ConnectionOptions server, @Parameters(paramLabel = "KEY") String key) throws IOException {
         try (RespClient client = server.respClient()) {
             boolean was = client.call("DEL", key).asLong() > 0;
-            return server.print(was, was ? "deleted" : "kvcache del: there is no " + key);
+            return server.print(was, was ? "deleted" : "kvcache del: no such key: " + key);
         }
     }
 
-    @Command(name = "stat", description = "What a server says of itself.", mixinStandardHelpOptions = true)
+    @Command(name = "stat", description = "Show a server's state and statistics.", mixinStandardHelpOptions = true)
     static int stat(@Mixin ConnectionOptions server) throws IOException {
         try (RespClient client = server.respClient()) {
             return server.print(

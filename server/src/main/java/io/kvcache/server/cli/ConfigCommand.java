@@ -36,13 +36,13 @@ final class ConfigCommand implements Runnable {
     @Override
     public void run() {
         throw new ParameterException(
-                spec.commandLine(), "kvcache config: what? There are check, settings and hash-password");
+                spec.commandLine(), "kvcache config takes a subcommand: check, settings or hash-password");
     }
 
     /// `kvcache config settings`: the reference of all settings.
     @Command(
             name = "settings",
-            description = "List every setting with what it takes, its default and its meaning, as Markdown.",
+            description = "List every setting with its format, default and meaning, as Markdown.",
             mixinStandardHelpOptions = true)
     static final class ListSettings implements Callable<Integer> {
 
@@ -60,7 +60,7 @@ final class ConfigCommand implements Runnable {
     /// `kvcache config check`: says what is wrong, all of it, or that nothing is.
     @Command(
             name = "check",
-            description = "Read file, environment and options as serve would, and say what is wrong.",
+            description = "Read file, environment and options as serve would, and print all problems.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class Check implements Callable<Integer> {
@@ -74,7 +74,7 @@ final class ConfigCommand implements Runnable {
         @Option(
                 names = "--no-files",
                 description =
-                        "Do not look into files of passwords, secrets, salts and certificates, nor at folders of disks"
+                        "Do not read files of passwords, secrets, salts and certificates, nor look at directories of disks"
                                 + " and shared memory.")
         private boolean noFiles;
 

@@ -23,10 +23,10 @@ final class ConnectionOptions {
     /// The variable that may hold the password, as any user of the machine can read arguments.
     private static final String PASSWORD_VARIABLE = "KVCACHE_PASSWORD";
 
-    @Option(names = "--host", paramLabel = "HOST", description = "Where the server is. Default: ${DEFAULT-VALUE}.")
+    @Option(names = "--host", paramLabel = "HOST", description = "The server's host. Default: ${DEFAULT-VALUE}.")
     private String host = "127.0.0.1";
 
-    @Option(names = "--port", paramLabel = "PORT", description = "Its port. Default: ${DEFAULT-VALUE}.")
+    @Option(names = "--port", paramLabel = "PORT", description = "The server's port. Default: ${DEFAULT-VALUE}.")
     private int port = 7379;
 
     @Option(
@@ -47,7 +47,7 @@ final class ConnectionOptions {
     @Option(
             names = "--ca",
             paramLabel = "FILE",
-            description = "PEM with the certificates to believe; implies --tls. Default: the JDK's.")
+            description = "PEM with the certificates to trust; implies --tls. Default: the JDK's.")
     private @Nullable Path authorities;
 
     @Spec(Spec.Target.MIXEE)

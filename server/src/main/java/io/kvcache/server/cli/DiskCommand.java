@@ -22,7 +22,7 @@ final class DiskCommand implements Runnable {
 
     @Override
     public void run() {
-        throw new ParameterException(spec.commandLine(), "kvcache disk: list or reopen?");
+        throw new ParameterException(spec.commandLine(), "kvcache disk takes a subcommand: list or reopen");
     }
 
     @Command(name = "list", description = "Show the disks of a server.", mixinStandardHelpOptions = true)
@@ -39,11 +39,11 @@ final class DiskCommand implements Runnable {
 
     @Command(
             name = "reopen",
-            description = "Open a disk again that was taken out, or that cannot be written any more.",
+            description = "Reopen a disk that was taken out, or that has become read-only.",
             mixinStandardHelpOptions = true)
     int reopen(
             @Mixin ConnectionOptions server,
-            @Parameters(paramLabel = "DISK", description = "Its number or its directory.") String disk)
+            @Parameters(paramLabel = "DISK", description = "The disk's number or directory.") String disk)
             throws IOException {
         try (HttpApiClient client = server.httpClient()) {
             String name = URLEncoder.encode(disk, StandardCharsets.UTF_8).replace("+", "%20");

@@ -26,7 +26,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// `kvcache doctor`: what this machine, or this container, has of what KVCache uses.
 @Command(
         name = "doctor",
-        description = "Say what this machine has of what KVCache uses, and what to do.",
+        description = "Check this machine for what KVCache uses, and print a fix for every problem.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class DoctorCommand implements Callable<Integer> {
@@ -41,17 +41,17 @@ final class DoctorCommand implements Callable<Integer> {
             paramLabel = "DIR",
             arity = "0..1",
             description =
-                    "Where a disk tier would be: writes and reads 256 MiB there, within seconds, and removes them.")
+                    "Directory for a disk tier: writes and reads 256 MiB there, within seconds, and removes them.")
     private @Nullable Path disk;
 
-    @Option(names = "--json", description = "One JSON object: facts, and below \"advice\" what to do about some.")
+    @Option(names = "--json", description = "Print one JSON object: the checks, and fixes below \"advice\".")
     private boolean json;
 
     @Override
     public Integer call() {
         if (disk != null && !Files.isDirectory(disk)) {
             throw new ParameterException(
-                    spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be a directory that is there");
+                    spec.commandLine(), "kvcache doctor: DIR is '" + disk + "', must be an existing directory");
         }
         List<CheckResult> facts = new ArrayList<>(SystemCheck.run(disk));
         List<String> gpus =

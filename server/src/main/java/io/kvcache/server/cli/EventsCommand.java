@@ -33,19 +33,19 @@ final class EventsCommand implements Callable<Integer> {
     @Mixin
     private ConnectionOptions server = new ConnectionOptions();
 
-    @Option(names = "--after", paramLabel = "ID", description = "Go on after an event that was printed before.")
+    @Option(names = "--after", paramLabel = "ID", description = "Continue after the event with this id.")
     private @Nullable String after;
 
-    @Option(names = "--from-oldest", description = "Begin with the oldest event that the server has.")
+    @Option(names = "--from-oldest", description = "Begin with the oldest event that the server still has.")
     private boolean fromOldest;
 
-    @Option(names = "--namespace", paramLabel = "NAME", description = "Only this one's. Default: all.")
+    @Option(names = "--namespace", paramLabel = "NAME", description = "Print only this namespace's events. Default: all.")
     private @Nullable String namespace;
 
-    @Option(names = "--count", paramLabel = "N", description = "Stop after so many. Default: never.")
+    @Option(names = "--count", paramLabel = "N", description = "Stop after this many events. Default: never.")
     private long count = Long.MAX_VALUE;
 
-    @Option(names = "--snapshot", description = "Begin with all that is stored now.")
+    @Option(names = "--snapshot", description = "Begin with everything stored now.")
     private boolean snapshot;
 
     @Option(
@@ -62,7 +62,7 @@ final class EventsCommand implements Callable<Integer> {
             paramLabel = "ENDPOINT",
             arity = "0..1",
             fallbackValue = "tcp://127.0.0.1:5558",
-            description = "With --zmq: ask there for what came before, and for what was missed."
+            description = "With --zmq: endpoint to ask for earlier and missed events."
                     + " Default: ${FALLBACK-VALUE}.")
     private @Nullable String replay;
 

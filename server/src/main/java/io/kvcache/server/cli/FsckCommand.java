@@ -40,10 +40,10 @@ final class FsckCommand implements Callable<Integer> {
     @Option(
             names = "--repair",
             description =
-                    "Drop what is bad, so that it is not found again; and write damaged trailers and superblocks anew.")
+                    "Drop bad blocks and objects, and rewrite damaged trailers and superblocks.")
     private boolean repair;
 
-    @Option(names = "--json", description = "One JSON object instead of a page.")
+    @Option(names = "--json", description = "Print one JSON object instead of text.")
     private boolean json;
 
     @Override
@@ -85,7 +85,7 @@ final class FsckCommand implements Callable<Integer> {
     /// `kvcache inspect`: what is in a disk tier, without reading its blocks.
     @Command(
             name = "inspect",
-            description = "Say what is in a disk tier that no process has open: format, regions, namespaces, age.",
+            description = "Show the contents of a disk tier that no process has open: format, regions, namespaces, age.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class InspectCommand implements Callable<Integer> {
@@ -96,7 +96,7 @@ final class FsckCommand implements Callable<Integer> {
         @Parameters(paramLabel = "DIR", description = "The directory of the tier.")
         private Path folder = Path.of("");
 
-        @Option(names = "--json", description = "One JSON object instead of a page.")
+        @Option(names = "--json", description = "Print one JSON object instead of text.")
         private boolean json;
 
         @Override

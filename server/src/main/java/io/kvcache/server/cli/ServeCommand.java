@@ -172,12 +172,12 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
             if (delay.isPositive()) {
                 logDuringShutdown(
                         Level.INFO,
-                        "KVCache stops: not ready from now on, and serving for " + delay.toSeconds()
+                        "KVCache stops: reports not ready, and serves for " + delay.toSeconds()
                                 + " s more (shutdown.delay)");
                 server.announceShutdown(delay);
             }
             logDuringShutdown(
-                    Level.INFO, "KVCache stops: answering what has begun, for " + drain.toSeconds() + " s at most");
+                    Level.INFO, "KVCache stops: finishes requests that have begun, for " + drain.toSeconds() + " s at most");
             ShutdownResult shutdownResult = server.stop(drain.minus(drain.dividedBy(CLOSE_TIME_FRACTION)));
             if (!shutdownResult.requestsCompleted()) {
                 logDuringShutdown(Level.WARNING, "KVCache: " + DRAIN_TIMEOUT_MESSAGE);

@@ -30,7 +30,7 @@ final class ServeOptions {
     @Option(
             names = "--transport",
             paramLabel = "HOST:PORT",
-            description = "transport.listen: where RemoteKvCache of other JVMs connects, for example 127.0.0.1:7420."
+            description = "transport.listen: address for RemoteKvCache of other JVMs, for example 127.0.0.1:7420."
                     + " Default: auto, there if it is free and all clients are of this machine and see the same; off"
                     + " for nowhere.")
     private @Nullable String transport;
@@ -38,7 +38,7 @@ final class ServeOptions {
     @Option(
             names = "--aeron",
             paramLabel = "ADDRESS",
-            description = "transport.aeron: where they connect over Aeron, aeron:ipc or"
+            description = "transport.aeron: their address over Aeron, aeron:ipc or"
                     + " aeron:udp?endpoint=HOST:PORT. Default: nowhere.")
     private @Nullable String aeron;
 
@@ -58,7 +58,7 @@ final class ServeOptions {
     @Option(
             names = "--trace-out",
             paramLabel = "FILE",
-            description = "trace.out: where it is written what clients use, as salted hashes. Default: nowhere.")
+            description = "trace.out: file for a trace of all accesses, with keys as salted hashes. Default: none.")
     private @Nullable String traceOut;
 
     @Option(

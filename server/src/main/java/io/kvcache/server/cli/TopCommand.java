@@ -15,7 +15,7 @@ import picocli.CommandLine.Spec;
 import tools.jackson.databind.JsonNode;
 
 /// `kvcache top`: a server's statistics each second, or once.
-@Command(name = "top", description = "Watch what a server does.", mixinStandardHelpOptions = true)
+@Command(name = "top", description = "Watch a server's statistics.", mixinStandardHelpOptions = true)
 final class TopCommand implements Callable<Integer> {
 
     private static final long SECOND_MILLIS = 1000;
@@ -29,7 +29,7 @@ final class TopCommand implements Callable<Integer> {
     @Mixin
     private ConnectionOptions server = new ConnectionOptions();
 
-    @Option(names = "--once", description = "Print it once and stop.")
+    @Option(names = "--once", description = "Print them once and exit.")
     private boolean once;
 
     @Override

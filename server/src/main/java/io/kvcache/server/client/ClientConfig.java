@@ -30,7 +30,7 @@ public record ClientConfig(
             }
         }
         return "no TLS with " + hostAndPort() + ": " + failed.getMessage()
-                + "; the port may speak plain text: try without --tls and --ca";
+                + "; the port may not use TLS: try without --tls and --ca";
     }
 
     /// Returns the message for a server that closed the connection, or timed out, before its first reply.

@@ -68,7 +68,7 @@ public final class HttpApiClient implements AutoCloseable {
         try (InputStream body = send(request)) {
             return JsonMapper.shared().readTree(body);
         } catch (JacksonException other) {
-            throw new IOException("the server at " + hostAndPort() + " answers by something else than JSON", other);
+            throw new IOException("the server at " + hostAndPort() + " did not reply with JSON", other);
         }
     }
 
@@ -99,11 +99,11 @@ public final class HttpApiClient implements AutoCloseable {
             throw new IOException("no server at " + hostAndPort() + ": " + reason(none), none);
         } catch (HttpTimeoutException silent) {
             throw new IOException(
-                    clientConfig.describeNoReply("no answer over HTTP within " + RESPONSE_TIMEOUT.toSeconds() + " s"),
+                    clientConfig.describeNoReply("no HTTP reply within " + RESPONSE_TIMEOUT.toSeconds() + " s"),
                     silent);
         } catch (IOException ended) {
             throw new IOException(
-                    clientConfig.describeNoReply("the connection ended without an answer over HTTP"), ended);
+                    clientConfig.describeNoReply("the connection ended without an HTTP reply"), ended);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
             throw new IOException("stopped", stopped);

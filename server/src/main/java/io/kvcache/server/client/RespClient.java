@@ -107,7 +107,7 @@ public final class RespClient implements AutoCloseable {
             throw replyReceived
                     ? ended
                     : new IOException(
-                            clientConfig.describeNoReply("the connection ended without an answer over RESP"), ended);
+                            clientConfig.describeNoReply("the connection ended without a RESP reply"), ended);
         }
     }
 
@@ -143,7 +143,7 @@ public final class RespClient implements AutoCloseable {
         }
         byte[] value = in.readNBytes(bytes);
         if (value.length < bytes || in.readNBytes(END.length).length < END.length) {
-            throw new EOFException("the server closed the connection within an answer");
+            throw new EOFException("the server closed the connection within a reply");
         }
         return new RespReply(true, value);
     }

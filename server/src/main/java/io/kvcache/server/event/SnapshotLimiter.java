@@ -41,11 +41,11 @@ public final class SnapshotLimiter {
     public @Nullable String tryAcquire() {
         long now = entries.getAsLong();
         if (now > maxEntries) {
-            return "a snapshot would have " + now + " entries; with this heap it may have " + maxEntries;
+            return "a snapshot would take " + now + " entries; with this heap it may take " + maxEntries;
         }
         return permits.tryAcquire()
                 ? null
-                : MAX_CONCURRENT + " snapshots are being sent, as many as may be; try again later";
+                : MAX_CONCURRENT + " snapshots are being sent, the most at one time; try again later";
     }
 
     /// It is not held any longer.

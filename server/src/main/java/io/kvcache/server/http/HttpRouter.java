@@ -77,7 +77,7 @@ final class HttpRouter {
     HttpRequestHandler route(HttpRequest request, AuthResult who) {
         if (who.outcome() == AuthResult.Outcome.THROTTLED) {
             return problemHandler(
-                    HttpResponseStatus.TOO_MANY_REQUESTS, "there were too many failed attempts; try again later");
+                    HttpResponseStatus.TOO_MANY_REQUESTS, "too many failed attempts; try again later");
         }
         if (who.tenant() == null) {
             return problemHandler(
@@ -169,7 +169,7 @@ final class HttpRouter {
                     if (keyspace.delete(key)) {
                         out.sendEmpty(HttpResponseStatus.NO_CONTENT);
                     } else {
-                        out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such object"));
+                        out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object"));
                     }
                 };
             case "PUT" -> putHandler(request, key, keyspace);
@@ -283,7 +283,7 @@ final class HttpRouter {
         }
 
         private static ProblemDetails notFound() {
-            return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such object");
+            return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object");
         }
     }
 
@@ -311,7 +311,7 @@ final class HttpRouter {
                 case WRITING -> {
                     if (put.remainingBytes() > 0) {
                         out.sendProblem(new ProblemDetails(
-                                HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
+                                HttpResponseStatus.BAD_REQUEST, "the body is shorter than its Content-Length"));
                         return;
                     }
                     put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
@@ -319,7 +319,7 @@ final class HttpRouter {
                 }
                 case REJECTED ->
                     out.sendProblem(new ProblemDetails(
-                            HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
+                            HttpResponseStatus.INSUFFICIENT_STORAGE, "no room: everything that could be evicted is in use; try again"));
             }
         }
 

@@ -55,7 +55,7 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
         return withType(
                 status,
                 "late",
-                "it is on disk, and did not come in the time that it may take, or found no room in memory; try again");
+                "it is on disk, and the read timed out or found no room in memory; try again");
     }
 
     /// After how many seconds the same request may be answered otherwise; 0 for never. What reaches a limit of

@@ -156,7 +156,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
                                 keyspace.keyspaceLimits().outgoing());
                     case TIMED_OUT -> ProblemDetails.timedOut(HttpResponseStatus.GATEWAY_TIMEOUT);
                     case HIT, MISS, ON_DISK ->
-                        new ProblemDetails(HttpResponseStatus.GATEWAY_TIMEOUT, "there is no such value");
+                        new ProblemDetails(HttpResponseStatus.GATEWAY_TIMEOUT, "no such value");
                 });
     }
 
@@ -170,7 +170,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
         String id = leases.grant(value, forNanos);
         if (id == null) {
             out.sendProblem(new ProblemDetails(
-                    HttpResponseStatus.SERVICE_UNAVAILABLE, "as much is leased as may be; release some, or wait"));
+                    HttpResponseStatus.SERVICE_UNAVAILABLE, "leases are at lease.percent of the memory; release some, or wait"));
         } else {
             out.sendJson(HttpResponseStatus.OK, Map.of("id", id, "offsets", offsets));
         }
@@ -181,7 +181,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
             out.sendEmpty(HttpResponseStatus.OK);
         } else {
             out.sendProblem(
-                    new ProblemDetails(HttpResponseStatus.NOT_FOUND, "there is no such lease; it may have expired"));
+                    new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such lease; it may have expired"));
         }
     }
 
@@ -285,7 +285,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
                 case WRITING -> {
                     if (put.remainingBytes() > 0) {
                         out.sendProblem(new ProblemDetails(
-                                HttpResponseStatus.BAD_REQUEST, "the body is shorter than was said"));
+                                HttpResponseStatus.BAD_REQUEST, "the body is shorter than its Content-Length"));
                     } else if (put.commit(0, TensorMetadata.NONE, Condition.IF_ABSENT)) {
                         out.sendEmpty(HttpResponseStatus.OK);
                     } else {
@@ -294,7 +294,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
                 }
                 case REJECTED ->
                     out.sendProblem(new ProblemDetails(
-                            HttpResponseStatus.INSUFFICIENT_STORAGE, "all that could be evicted is in use; try again"));
+                            HttpResponseStatus.INSUFFICIENT_STORAGE, "no room: everything that could be evicted is in use; try again"));
             }
         }
 

@@ -36,10 +36,10 @@ public final class ProcessMetrics implements MeterBinder {
         meters.with("version", version).gauge("kv.version", "Always 1; the version is in its label.", () -> 1);
         for (GarbageCollectorMXBean collector : ManagementFactory.getGarbageCollectorMXBeans()) {
             Meters ofCollector = meters.with("gc", collector.getName());
-            ofCollector.count("jvm.gc.collections", "Collections of the heap.", collector::getCollectionCount);
+            ofCollector.count("jvm.gc.collections", "Garbage collections.", collector::getCollectionCount);
             ofCollector.count(
                     "jvm.gc.seconds",
-                    "Seconds that collections of the heap took.",
+                    "Seconds spent in garbage collections.",
                     () -> collector.getCollectionTime() / MILLIS);
         }
         if (ManagementFactory.getOperatingSystemMXBean() instanceof OperatingSystemMXBean system) {
@@ -51,17 +51,17 @@ public final class ProcessMetrics implements MeterBinder {
         meters.count(
                 "process.cpu",
                 "seconds",
-                "Seconds of processor time that the process took.",
+                "Seconds of processor time used by the process.",
                 () -> system.getProcessCpuTime() / NANOS);
         meters.gauge(
                 "process.cpu.usage",
-                "Share of the processors that the process uses, 0 to 1.",
+                "Processor load of the process, 0 to 1.",
                 () -> Math.max(0, system.getProcessCpuLoad()));
         meters.gauge(
                 "system.cpu.usage",
-                "Share of the processors that is in use, 0 to 1.",
+                "Processor load of the machine, 0 to 1.",
                 () -> Math.max(0, system.getCpuLoad()));
-        meters.gauge("system.cpus", "Processors that the process may use.", system::getAvailableProcessors);
-        meters.gauge("system.load.average.1m", "Load of the machine.", system::getSystemLoadAverage);
+        meters.gauge("system.cpus", "Processors available to the process.", system::getAvailableProcessors);
+        meters.gauge("system.load.average.1m", "Load average of the machine over one minute.", system::getSystemLoadAverage);
     }
 }

@@ -55,7 +55,7 @@ public record ServerMetrics(
     @Override
     public void bindTo(MeterRegistry registry) {
         Meters meters = Meters.of(registry);
-        meters.gauge("kv.connections.open", "Connections that are open.", connectionRegistry::openCount);
+        meters.gauge("kv.connections.open", "Open connections.", connectionRegistry::openCount);
         for (CloseReason reason : CloseReason.values()) {
             meters.with("reason", reason.name().toLowerCase(Locale.ROOT))
                     .count(
@@ -66,7 +66,7 @@ public record ServerMetrics(
         requests.forEach((protocol, counts) -> {
             Meters ofProtocol = meters.with("protocol", protocol);
             ofProtocol.count("kv.requests", "Requests by protocol.", counts.all::getAsLong);
-            ofProtocol.count("kv.refusals", "Requests that were answered by an error.", counts.refused::getAsLong);
+            ofProtocol.count("kv.refusals", "Requests answered with an error.", counts.refused::getAsLong);
             ofProtocol.count(
                     "kv.dropped",
                     "Values dropped for want of room without an error to the client, as its protocol has none.",
@@ -91,12 +91,12 @@ public record ServerMetrics(
     private static void bindTenant(Meters meters, Keyspace keyspace) {
         meters.gauge(
                 "kv.keys",
-                "Keys of a tenant that are known.",
+                "Keys of a tenant in memory or on disk.",
                 () -> keyspace.stats().keys());
         meters.gauge(
                 "kv.promises.held",
                 BYTES,
-                "Bytes protected from eviction because EXISTS said that they are there.",
+                "Bytes protected from eviction because EXISTS reported them as present.",
                 () -> keyspace.stats().promises().heldBytes());
         meters.gauge(
                 "kv.used",
@@ -106,7 +106,7 @@ public record ServerMetrics(
         meters.gauge(
                 "kv.quota",
                 BYTES,
-                "Bytes that a tenant may have; 0 for no limit.",
+                "Quota of a tenant in bytes; 0 for no limit.",
                 () -> keyspace.stats().usage().quotaBytes());
         bindByteBudget(meters.with("direction", "in"), keyspace.keyspaceLimits().incoming());
         bindByteBudget(
@@ -114,12 +114,12 @@ public record ServerMetrics(
         meters.count(
                 "kv.sent",
                 BYTES,
-                "Bytes of values that were found.",
+                "Bytes of values read by clients.",
                 () -> keyspace.stats().traffic().sentBytes());
         meters.count(
                 "kv.received",
                 BYTES,
-                "Bytes of values that were stored.",
+                "Bytes of values stored by clients.",
                 () -> keyspace.stats().traffic().receivedBytes());
         meters.count(
                 "kv.reads.from.disk",
@@ -167,7 +167,7 @@ public record ServerMetrics(
                 keyspace,
                 "kv.promises",
                 "kind",
-                "EXISTS of what is here, by kind; broken: gone when read; kept: it was read; declined: answered with no.");
+                "EXISTS of stored values, by outcome; broken: gone when read; kept: read; declined: answered with no.");
         promises.add("given", stats -> stats.promises().given());
         promises.add("bare", stats -> stats.promises().bare());
         promises.add("broken", stats -> stats.promises().broken());
@@ -176,9 +176,9 @@ public record ServerMetrics(
     }
 
     private static void bindByteBudget(Meters meters, ByteBudget flight) {
-        meters.gauge("kv.flight", BYTES, "Bytes of values that are on their way now, in or out.", flight::usedBytes);
+        meters.gauge("kv.flight", BYTES, "Bytes of values in transit now, in or out.", flight::usedBytes);
         meters.gauge(
-                "kv.flight.most", BYTES, "Bytes of values that may be on their way, in or out.", flight::limitBytes);
+                "kv.flight.most", BYTES, "Limit on bytes of values in transit, in or out.", flight::limitBytes);
     }
 
     /// One counter of a tenant, by a tag.
@@ -193,8 +193,8 @@ public record ServerMetrics(
     public static MeterBinder ofLeases(Leases leases) {
         return registry -> {
             Meters meters = Meters.of(registry);
-            meters.gauge("kv.leases", "Leases of processes that read in place.", leases::count);
-            meters.gauge("kv.leases.held", BYTES, "Bytes that are leased.", leases::heldBytes);
+            meters.gauge("kv.leases", "Leases of processes that read values in shared memory.", leases::count);
+            meters.gauge("kv.leases.held", BYTES, "Leased bytes.", leases::heldBytes);
             meters.count(
                     "kv.leases.expired", "Leases that were not released before their timeout.", leases::expiredCount);
         };
@@ -231,7 +231,7 @@ public record ServerMetrics(
                     .count("kv.events.asked", asked, () -> read(publisher, ZmqPublisher::snapshotCount));
             meters.count(
                     "kv.events.overrun",
-                    "Times that events came faster than they could be published.",
+                    "Times that events arrived faster than they could be published.",
                     () -> read(publisher, ZmqPublisher::overrunCount));
         };
     }
@@ -251,13 +251,13 @@ public record ServerMetrics(
                     () -> read(trace, stats -> stats.capturing() ? 1 : 0));
             meters.count(
                     "kv.trace.uses",
-                    "Uses that were written to the trace.",
+                    "Accesses written to the trace.",
                     () -> read(trace, TraceCapture.Stats::uses));
             meters.count(
                     "kv.trace.written", BYTES, "Bytes of the trace.", () -> read(trace, TraceCapture.Stats::bytes));
             meters.count(
                     "kv.trace.dropped",
-                    "Uses that came faster than the trace could be written.",
+                    "Accesses left out of the trace, as they came faster than it could be written.",
                     () -> read(trace, TraceCapture.Stats::dropped));
         };
     }
@@ -317,8 +317,8 @@ public record ServerMetrics(
     public static MeterBinder ofEndpoint(Supplier<EndpointStats> stats) {
         return registry -> {
             EndpointMeters meters = new EndpointMeters(Meters.of(registry), stats);
-            meters.gauge("connections", "Connections of other JVMs that are open.", EndpointStats::connections);
-            meters.gauge("sessions", "Sessions of other JVMs that are open.", EndpointStats::sessions);
+            meters.gauge("connections", "Open connections of other JVMs.", EndpointStats::connections);
+            meters.gauge("sessions", "Open sessions of other JVMs.", EndpointStats::sessions);
             meters.gauge(
                     "waiting", "Requests of other JVMs that wait for room, a disk or a flush.", EndpointStats::waiting);
             String held = "Leases and reservations that other JVMs hold of the store.";
@@ -338,8 +338,8 @@ public record ServerMetrics(
             meters.with("kind", "reservation")
                     .count("expired", expired, all -> all.reservations().expired());
             meters.count("requests", "Requests of other JVMs.", EndpointStats::requests);
-            meters.count("refusals", "Requests of other JVMs that were answered by an error.", EndpointStats::refusals);
-            meters.count("corrupt", "Payloads that came without their checksum.", EndpointStats::corrupt);
+            meters.count("refusals", "Requests of other JVMs answered with an error.", EndpointStats::refusals);
+            meters.count("corrupt", "Payloads of other JVMs without a matching checksum.", EndpointStats::corrupt);
             String refused = "Other JVMs rejected in the handshake, by reason.";
             meters.with("reason", "wrong").count("handshakes.refused", refused, EndpointStats::wrongProofs);
             meters.with("reason", "unseen").count("handshakes.refused", refused, EndpointStats::unseenProofs);

@@ -62,7 +62,7 @@ public final class NettyTransport {
     private static NettyTransport withoutEpoll(int loops) {
         LOG.log(
                 Level.WARNING,
-                "No epoll for sockets, nio takes its place and carries less: {0}; its library is unpacked in {1}",
+                "epoll is unavailable, so sockets use the slower nio: {0}; Netty unpacks its library in {1}",
                 Epoll.unavailabilityCause(),
                 System.getProperty("java.io.tmpdir"));
         return nio(loops);

@@ -292,7 +292,7 @@ public final class RemoteEndpoint implements AutoCloseable {
             }
             SharedMemory shared = cache.sharedMemory();
             if (shared == null) {
-                LOG.log(Level.INFO, "Clients do not read over UCX: there was no room to share memory");
+                LOG.log(Level.INFO, "Clients cannot read over UCX: the store is not in shared memory");
                 return null;
             }
             try {
@@ -302,10 +302,10 @@ public final class RemoteEndpoint implements AutoCloseable {
                         Level.INFO,
                         "Clients may read over UCX ({0}, {1})",
                         config.ucx().text(),
-                        local ? "loopback alone" : "without authentication");
+                        local ? "loopback only" : "without authentication");
                 return offered;
             } catch (IOException missing) {
-                LOG.log(Level.INFO, "Clients do not read over UCX: {0}", missing.getMessage());
+                LOG.log(Level.INFO, "Clients cannot read over UCX: {0}", missing.getMessage());
                 return null;
             }
         }

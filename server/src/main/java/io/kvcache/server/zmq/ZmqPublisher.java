@@ -125,7 +125,7 @@ public final class ZmqPublisher implements AutoCloseable {
             }
             publishUntil(Long.MAX_VALUE);
         } catch (RuntimeException bug) {
-            LOG.log(Level.ERROR, "events are not published any more", bug);
+            LOG.log(Level.ERROR, "publishing events failed and has stopped", bug);
         } finally {
             sockets.close();
         }
@@ -160,7 +160,7 @@ public final class ZmqPublisher implements AutoCloseable {
     private StoreSnapshot makeSnapshot() {
         String refusal = snapshotLimiter.tryAcquire();
         if (refusal != null) {
-            LOG.log(Level.WARNING, "followers are told of nothing that is stored: {0}", refusal);
+            LOG.log(Level.WARNING, "followers get an empty snapshot: {0}", refusal);
             return new StoreSnapshot(events.nextSequence(), List.of(), Map.of());
         }
         try {

@@ -53,8 +53,8 @@ final class ClientCommandsTest {
             assertThat(Files.readAllBytes(copy)).isEqualTo(value);
             assertThat(run(0, "stat", port)).contains("kvcache_version:", "values_stored:1");
             assertThat(run(0, "del", port, "some key")).isEqualTo("deleted\n");
-            assertThat(run(1, "get", port, "some key")).isEqualTo("kvcache get: there is no some key\n");
-            assertThat(run(1, "del", port, "some key")).isEqualTo("kvcache del: there is no some key\n");
+            assertThat(run(1, "get", port, "some key")).isEqualTo("kvcache get: no such key: some key\n");
+            assertThat(run(1, "del", port, "some key")).isEqualTo("kvcache del: no such key: some key\n");
         }
     }
 

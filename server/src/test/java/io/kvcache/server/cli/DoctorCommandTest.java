@@ -56,6 +56,6 @@ final class DoctorCommandTest {
                 CliRunner.run("doctor", folder.resolve("missing").toString());
 
         assertThat(cliResult.exitCode()).isEqualTo(2);
-        assertThat(cliResult.err()).contains(folder.resolve("missing").toString(), "a directory that is there");
+        assertThat(cliResult.err()).contains(folder.resolve("missing").toString(), "an existing directory");
     }
 }

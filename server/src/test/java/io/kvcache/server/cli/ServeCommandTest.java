@@ -52,7 +52,7 @@ final class ServeCommandTest {
                     .satisfiesExactly(
                             line -> assertThat(line).contains("what clients use is written to " + trace),
                             line -> assertThat(line).contains("level=info", " serves at 127.0.0.1:" + server.port()),
-                            line -> assertThat(line).contains("level=info", "KVCache stops: answering what has begun"),
+                            line -> assertThat(line).contains("level=info", "KVCache stops: finishes requests that have begun"),
                             line -> assertThat(line).contains("level=info", "KVCache stopped"));
             assertThat(trace).isNotEmptyFile();
         }
@@ -95,8 +95,8 @@ final class ServeCommandTest {
             assertThat(messages)
                     .anyMatch(line -> line.startsWith("memory: heap "))
                     .containsSubsequence(
-                            "KVCache stops: not ready from now on, and serving for 1 s more (shutdown.delay)",
-                            "KVCache stops: answering what has begun, for 25 s at most",
+                            "KVCache stops: reports not ready, and serves for 1 s more (shutdown.delay)",
+                            "KVCache stops: finishes requests that have begun, for 25 s at most",
                             "KVCache stopped");
         } finally {
             server.destroyForcibly();

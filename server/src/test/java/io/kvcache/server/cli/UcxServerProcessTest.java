@@ -80,7 +80,7 @@ final class UcxServerProcessTest {
                 assertThat(verified(cache, chain)).isEqualTo(BLOCKS);
                 assertThat(cache.remoteStats().fetched()).isEqualTo(BLOCKS);
                 assertThat(listening(server.pid()))
-                        .as("on loopback alone")
+                        .as("on loopback only")
                         .isNotEmpty()
                         .allMatch(UcxServerProcessTest::loopback);
                 server.kill();
@@ -90,7 +90,7 @@ final class UcxServerProcessTest {
                 }
             }
         }
-        assertThat(errors).content().contains("Clients may read over UCX (" + transports + ", loopback alone)");
+        assertThat(errors).content().contains("Clients may read over UCX (" + transports + ", loopback only)");
     }
 
     private static void put(KvCache cache, BlockChain chain) {

@@ -35,7 +35,7 @@ final class SnapshotLimiterTest {
     void givenMoreThanTheHeapCanHold_whenASnapshotIsWanted_thenItIsRefused() {
         entries.set(1001);
         assertThat(snapshotLimiter.tryAcquire())
-                .isEqualTo("a snapshot would have 1001 entries; with this heap it may have 1000");
+                .isEqualTo("a snapshot would take 1001 entries; with this heap it may take 1000");
         entries.set(1000);
         assertThat(snapshotLimiter.tryAcquire()).isNull();
     }

@@ -76,7 +76,7 @@ final class LeaseWaitTest {
         try (EmbeddedConnection embeddedConnection = connect()) {
             assertThat(embeddedConnection.ask(lease("timeout_ms=1000&ttl_s=30.0")))
                     .startsWith("HTTP/1.1 504 ")
-                    .contains("there is no such value")
+                    .contains("no such value")
                     .doesNotContainIgnoringCase("retry-after");
         }
     }

@@ -65,7 +65,7 @@ final class EnginesCommand implements Runnable {
                         + " Default: the one in de.kherud:llama, where that is on the class path.")
         private @Nullable Path library;
 
-        @Option(names = "--json", description = "One JSON object instead of a page.")
+        @Option(names = "--json", description = "Print one JSON object instead of text.")
         private boolean json;
 
         @Override
