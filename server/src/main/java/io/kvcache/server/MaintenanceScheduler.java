@@ -106,7 +106,10 @@ final class MaintenanceScheduler implements AutoCloseable {
                 reloadAction.run();
                 LOG.log(Level.INFO, description + " reloaded");
             } catch (IOException unusable) {
-                LOG.log(Level.WARNING, description + " changed but cannot be used, so the server keeps the previous ones: " + unusable.getMessage());
+                LOG.log(
+                        Level.WARNING,
+                        description + " changed but cannot be used, so the server keeps the previous ones: "
+                                + unusable.getMessage());
             }
         }
 

@@ -41,7 +41,10 @@ record OperatorWarnings(
         String most = Integer.toString(connectionRegistry.limits().connections());
         String stall = connectionRegistry.limits().stallTimeout().toSeconds() + "s";
         watchClosed(report, CloseReason.TOO_MANY, "were rejected: limits.connections is " + most);
-        watchClosed(report, CloseReason.SLOW_READER, "were closed: the client did not read replies; limits.stall is " + stall);
+        watchClosed(
+                report,
+                CloseReason.SLOW_READER,
+                "were closed: the client did not read replies; limits.stall is " + stall);
         watchClosed(
                 report,
                 CloseReason.STALLED_REQUEST,

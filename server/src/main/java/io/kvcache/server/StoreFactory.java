@@ -43,7 +43,10 @@ final class StoreFactory {
             if (config.transport().isSharedMemoryExplicit()) {
                 throw refused;
             }
-            LOG.log(Level.INFO, "Clients on this host cannot read the store in shared memory: {0}", refused.getMessage());
+            LOG.log(
+                    Level.INFO,
+                    "Clients on this host cannot read the store in shared memory: {0}",
+                    refused.getMessage());
             return builder(config).clock(clock).build();
         }
     }

@@ -28,9 +28,7 @@ final class ProblemDigestTest {
         assertThat(report.newProblems()).isEmpty();
         now.set(disk(2, 38, 0));
         assertThat(report.newProblems())
-                .containsExactly(
-                        "1 reads failed at disk /mnt/kv",
-                        "38 reads with a wrong checksum from disk /mnt/kv");
+                .containsExactly("1 reads failed at disk /mnt/kv", "38 reads with a wrong checksum from disk /mnt/kv");
         now.set(disk(0, 0, 3)); // opened again, where the counts begin anew
         assertThat(report.newProblems()).containsExactly("3 writes failed at disk /mnt/kv");
     }

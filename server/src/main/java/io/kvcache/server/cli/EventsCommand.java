@@ -39,7 +39,10 @@ final class EventsCommand implements Callable<Integer> {
     @Option(names = "--from-oldest", description = "Begin with the oldest event that the server still has.")
     private boolean fromOldest;
 
-    @Option(names = "--namespace", paramLabel = "NAME", description = "Print only this namespace's events. Default: all.")
+    @Option(
+            names = "--namespace",
+            paramLabel = "NAME",
+            description = "Print only this namespace's events. Default: all.")
     private @Nullable String namespace;
 
     @Option(names = "--count", paramLabel = "N", description = "Stop after this many events. Default: never.")
@@ -62,8 +65,7 @@ final class EventsCommand implements Callable<Integer> {
             paramLabel = "ENDPOINT",
             arity = "0..1",
             fallbackValue = "tcp://127.0.0.1:5558",
-            description = "With --zmq: endpoint to ask for earlier and missed events."
-                    + " Default: ${FALLBACK-VALUE}.")
+            description = "With --zmq: endpoint to ask for earlier and missed events." + " Default: ${FALLBACK-VALUE}.")
     private @Nullable String replay;
 
     @Override

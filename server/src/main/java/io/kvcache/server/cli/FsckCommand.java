@@ -39,8 +39,7 @@ final class FsckCommand implements Callable<Integer> {
 
     @Option(
             names = "--repair",
-            description =
-                    "Drop bad blocks and objects, and rewrite damaged trailers and superblocks.")
+            description = "Drop bad blocks and objects, and rewrite damaged trailers and superblocks.")
     private boolean repair;
 
     @Option(names = "--json", description = "Print one JSON object instead of text.")
@@ -85,7 +84,8 @@ final class FsckCommand implements Callable<Integer> {
     /// `kvcache inspect`: what is in a disk tier, without reading its blocks.
     @Command(
             name = "inspect",
-            description = "Show the contents of a disk tier that no process has open: format, regions, namespaces, age.",
+            description =
+                    "Show the contents of a disk tier that no process has open: format, regions, namespaces, age.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class InspectCommand implements Callable<Integer> {

@@ -177,7 +177,8 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                 server.announceShutdown(delay);
             }
             logDuringShutdown(
-                    Level.INFO, "KVCache stops: finishes requests that have begun, for " + drain.toSeconds() + " s at most");
+                    Level.INFO,
+                    "KVCache stops: finishes requests that have begun, for " + drain.toSeconds() + " s at most");
             ShutdownResult shutdownResult = server.stop(drain.minus(drain.dividedBy(CLOSE_TIME_FRACTION)));
             if (!shutdownResult.requestsCompleted()) {
                 logDuringShutdown(Level.WARNING, "KVCache: " + DRAIN_TIMEOUT_MESSAGE);

@@ -102,8 +102,7 @@ public final class HttpApiClient implements AutoCloseable {
                     clientConfig.describeNoReply("no HTTP reply within " + RESPONSE_TIMEOUT.toSeconds() + " s"),
                     silent);
         } catch (IOException ended) {
-            throw new IOException(
-                    clientConfig.describeNoReply("the connection ended without an HTTP reply"), ended);
+            throw new IOException(clientConfig.describeNoReply("the connection ended without an HTTP reply"), ended);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
             throw new IOException("stopped", stopped);

@@ -106,8 +106,7 @@ public final class RespClient implements AutoCloseable {
         } catch (EOFException | SocketException | SocketTimeoutException ended) {
             throw replyReceived
                     ? ended
-                    : new IOException(
-                            clientConfig.describeNoReply("the connection ended without a RESP reply"), ended);
+                    : new IOException(clientConfig.describeNoReply("the connection ended without a RESP reply"), ended);
         }
     }
 

@@ -76,8 +76,7 @@ final class HttpRouter {
     /// @param sender the log-in of the client
     HttpRequestHandler route(HttpRequest request, AuthResult who) {
         if (who.outcome() == AuthResult.Outcome.THROTTLED) {
-            return problemHandler(
-                    HttpResponseStatus.TOO_MANY_REQUESTS, "too many failed attempts; try again later");
+            return problemHandler(HttpResponseStatus.TOO_MANY_REQUESTS, "too many failed attempts; try again later");
         }
         if (who.tenant() == null) {
             return problemHandler(
@@ -319,7 +318,8 @@ final class HttpRouter {
                 }
                 case REJECTED ->
                     out.sendProblem(new ProblemDetails(
-                            HttpResponseStatus.INSUFFICIENT_STORAGE, "no room: everything that could be evicted is in use; try again"));
+                            HttpResponseStatus.INSUFFICIENT_STORAGE,
+                            "no room: everything that could be evicted is in use; try again"));
             }
         }
 

@@ -52,10 +52,7 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
 
     /// Returns the error for a value on disk that did not arrive in time.
     public static ProblemDetails timedOut(HttpResponseStatus status) {
-        return withType(
-                status,
-                "late",
-                "it is on disk, and the read timed out or found no room in memory; try again");
+        return withType(status, "late", "it is on disk, and the read timed out or found no room in memory; try again");
     }
 
     /// After how many seconds the same request may be answered otherwise; 0 for never. What reaches a limit of

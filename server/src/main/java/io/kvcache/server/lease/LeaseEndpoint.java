@@ -155,8 +155,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
                         ProblemDetails.sendLimitReached(
                                 keyspace.keyspaceLimits().outgoing());
                     case TIMED_OUT -> ProblemDetails.timedOut(HttpResponseStatus.GATEWAY_TIMEOUT);
-                    case HIT, MISS, ON_DISK ->
-                        new ProblemDetails(HttpResponseStatus.GATEWAY_TIMEOUT, "no such value");
+                    case HIT, MISS, ON_DISK -> new ProblemDetails(HttpResponseStatus.GATEWAY_TIMEOUT, "no such value");
                 });
     }
 
@@ -170,7 +169,8 @@ public final class LeaseEndpoint implements HttpEndpoint {
         String id = leases.grant(value, forNanos);
         if (id == null) {
             out.sendProblem(new ProblemDetails(
-                    HttpResponseStatus.SERVICE_UNAVAILABLE, "leases are at lease.percent of the memory; release some, or wait"));
+                    HttpResponseStatus.SERVICE_UNAVAILABLE,
+                    "leases are at lease.percent of the memory; release some, or wait"));
         } else {
             out.sendJson(HttpResponseStatus.OK, Map.of("id", id, "offsets", offsets));
         }
@@ -180,8 +180,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
         if (leases.release(id)) {
             out.sendEmpty(HttpResponseStatus.OK);
         } else {
-            out.sendProblem(
-                    new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such lease; it may have expired"));
+            out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such lease; it may have expired"));
         }
     }
 
@@ -294,7 +293,8 @@ public final class LeaseEndpoint implements HttpEndpoint {
                 }
                 case REJECTED ->
                     out.sendProblem(new ProblemDetails(
-                            HttpResponseStatus.INSUFFICIENT_STORAGE, "no room: everything that could be evicted is in use; try again"));
+                            HttpResponseStatus.INSUFFICIENT_STORAGE,
+                            "no room: everything that could be evicted is in use; try again"));
             }
         }
 

@@ -58,10 +58,9 @@ public final class ProcessMetrics implements MeterBinder {
                 "Processor load of the process, 0 to 1.",
                 () -> Math.max(0, system.getProcessCpuLoad()));
         meters.gauge(
-                "system.cpu.usage",
-                "Processor load of the machine, 0 to 1.",
-                () -> Math.max(0, system.getCpuLoad()));
+                "system.cpu.usage", "Processor load of the machine, 0 to 1.", () -> Math.max(0, system.getCpuLoad()));
         meters.gauge("system.cpus", "Processors available to the process.", system::getAvailableProcessors);
-        meters.gauge("system.load.average.1m", "Load average of the machine over one minute.", system::getSystemLoadAverage);
+        meters.gauge(
+                "system.load.average.1m", "Load average of the machine over one minute.", system::getSystemLoadAverage);
     }
 }

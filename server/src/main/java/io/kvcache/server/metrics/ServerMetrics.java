@@ -177,8 +177,7 @@ public record ServerMetrics(
 
     private static void bindByteBudget(Meters meters, ByteBudget flight) {
         meters.gauge("kv.flight", BYTES, "Bytes of values in transit now, in or out.", flight::usedBytes);
-        meters.gauge(
-                "kv.flight.most", BYTES, "Limit on bytes of values in transit, in or out.", flight::limitBytes);
+        meters.gauge("kv.flight.most", BYTES, "Limit on bytes of values in transit, in or out.", flight::limitBytes);
     }
 
     /// One counter of a tenant, by a tag.
@@ -250,9 +249,7 @@ public record ServerMetrics(
                     "1 while the trace is written, 0 when its file is full or cannot be written.",
                     () -> read(trace, stats -> stats.capturing() ? 1 : 0));
             meters.count(
-                    "kv.trace.uses",
-                    "Accesses written to the trace.",
-                    () -> read(trace, TraceCapture.Stats::uses));
+                    "kv.trace.uses", "Accesses written to the trace.", () -> read(trace, TraceCapture.Stats::uses));
             meters.count(
                     "kv.trace.written", BYTES, "Bytes of the trace.", () -> read(trace, TraceCapture.Stats::bytes));
             meters.count(

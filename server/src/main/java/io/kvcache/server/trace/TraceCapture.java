@@ -197,10 +197,14 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
             write(lines.footer(room ? "closed" : "full", queue.dropped()));
             out.flush();
             if (!room) {
-                LOG.log(Level.WARNING, file + " has " + written + " of " + limit + " bytes (trace limit); tracing stops");
+                LOG.log(
+                        Level.WARNING,
+                        file + " has " + written + " of " + limit + " bytes (trace limit); tracing stops");
             }
         } catch (IOException failed) {
-            LOG.log(Level.WARNING, file + " cannot be written any more; tracing stops at " + written + " bytes: " + failed);
+            LOG.log(
+                    Level.WARNING,
+                    file + " cannot be written any more; tracing stops at " + written + " bytes: " + failed);
         } finally {
             capturing = false;
         }

@@ -112,8 +112,7 @@ final class ClientAccessTest {
             String port = "--port=" + server.address().getPort();
             for (String command : List.of("ping", "stat")) {
                 assertThat(run(1, command, port, "--tls"))
-                        .contains(
-                                "no TLS with 127.0.0.1:", "the port may not use TLS: try without --tls and --ca");
+                        .contains("no TLS with 127.0.0.1:", "the port may not use TLS: try without --tls and --ca");
             }
             assertThat(run(1, "top", "--once", port, "--tls")).contains("try without --tls and --ca");
         }

@@ -52,7 +52,8 @@ final class ServeCommandTest {
                     .satisfiesExactly(
                             line -> assertThat(line).contains("what clients use is written to " + trace),
                             line -> assertThat(line).contains("level=info", " serves at 127.0.0.1:" + server.port()),
-                            line -> assertThat(line).contains("level=info", "KVCache stops: finishes requests that have begun"),
+                            line -> assertThat(line)
+                                    .contains("level=info", "KVCache stops: finishes requests that have begun"),
                             line -> assertThat(line).contains("level=info", "KVCache stopped"));
             assertThat(trace).isNotEmptyFile();
         }
