@@ -10,35 +10,39 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Properties;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import tools.jackson.databind.json.JsonMapper;
 
 /// One HTML file of headings, charts and tables.
 ///
-/// The charting library, the styles and the data are inside of it, and its policy of content forbids the
-/// browser to fetch anything. Without scripts the charts are not shown, and the tables are.
+/// It contains the charting library, the styles and the data, and its content security policy forbids the browser to
+/// fetch anything. Without scripts a reader sees the tables, but no charts.
 public final class HtmlReport {
 
-    private static final String CONTENT_SECURITY_POLICY =
-            "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'";
+    private static final Pattern PLACEHOLDER = Pattern.compile("\\$\\{([a-z]+)}");
     private static final String RESOURCE_FOLDER = "io/kvcache/bench/report/";
 
     private final String title;
+    private final String subtitle;
     private final HtmlWriter body = new HtmlWriter();
     private final List<Chart> figures = new ArrayList<>();
 
-    /// @param subtitle where the numbers come from
+    /// @param subtitle the source of the numbers
     public HtmlReport(String title, String subtitle) {
         this.title = title;
-        body.raw("<header>").element("h1", title).element("p", subtitle).raw("</header>\n<main>\n");
+        this.subtitle = subtitle;
     }
 
-    /// What follows belongs together.
+    /// Begins a section.
     public void addSection(String heading, String text) {
         body.element("h2", heading).element("p", text);
     }
 
-    /// Charts side by side where there is room.
+    /// Adds charts, side by side where there is room.
     public void addCharts(List<Chart> charts) {
         body.raw("<div class=charts>\n");
         for (Chart each : charts) {
@@ -48,45 +52,40 @@ public final class HtmlReport {
         body.raw("</div>\n");
     }
 
-    /// A table.
+    /// Adds a table.
     public void addTable(HtmlTable table) {
         body.table(table);
     }
 
-    /// A table that is folded away.
+    /// Adds a table that is folded away.
     public void addFoldedTable(String summary, HtmlTable table) {
         body.raw("<details>").element("summary", summary).table(table).raw("</details>\n");
     }
 
-    /// Writes the file, in place of one that is there.
+    /// Writes or replaces the file.
     public void write(Path file) throws IOException {
         Files.writeString(file, toHtml(), StandardCharsets.UTF_8);
     }
 
-    /// The document.
+    /// Returns the document: the template `report.html` with its placeholders filled.
     public String toHtml() throws IOException {
         ChartLibrary library = ChartLibrary.load();
-        return new HtmlWriter()
-                .raw("<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n")
-                .raw("<meta name=viewport content=\"width=device-width, initial-scale=1\">\n")
-                .raw("<meta name=color-scheme content=\"light dark\">\n")
-                .raw("<meta http-equiv=Content-Security-Policy content=\"" + CONTENT_SECURITY_POLICY + "\">\n")
-                .element("title", title)
-                .raw("<style>\n" + ChartLibrary.readResource(RESOURCE_FOLDER + "report.css")
-                        + "</style>\n</head>\n<body>\n")
-                .raw(body.toString())
-                .raw("</main>\n<footer><details>")
-                .element("summary", "Charts by Chart.js " + library.version() + ", MIT licence")
-                .element("pre", library.licence().strip())
-                .raw("</details></footer>\n")
-                .raw("<script type=application/json id=figures>" + json() + "</script>\n")
-                .raw("<script>\n" + library.script() + "\n</script>\n")
-                .raw("<script>\n" + ChartLibrary.readResource(RESOURCE_FOLDER + "report.js")
-                        + "</script>\n</body>\n</html>\n")
-                .toString();
+        Map<String, String> values = Map.of(
+                "title", HtmlWriter.escape(title),
+                "subtitle", HtmlWriter.escape(subtitle),
+                "styles", ChartLibrary.readResource(RESOURCE_FOLDER + "report.css"),
+                "body", body.toString(),
+                "version", HtmlWriter.escape(library.version()),
+                "licence", HtmlWriter.escape(library.licence().strip()),
+                "figures", json(),
+                "library", library.script(),
+                "script", ChartLibrary.readResource(RESOURCE_FOLDER + "report.js"));
+        return PLACEHOLDER
+                .matcher(ChartLibrary.readResource(RESOURCE_FOLDER + "report.html"))
+                .replaceAll(found -> Matcher.quoteReplacement(Objects.requireNonNull(values.get(found.group(1)))));
     }
 
-    /// Nothing in it can end the element that it stands in.
+    /// Returns the charts as JSON that cannot end the script element around it.
     private String json() {
         return JsonMapper.builder()
                 .build()
@@ -96,16 +95,15 @@ public final class HtmlReport {
                 .replace("\u2029", "\\u2029");
     }
 
-    /// A share of one in percent, for tables.
+    /// Returns a share of one in percent, for tables.
     static String percent(double share) {
         return String.format(Locale.ROOT, "%.2f %%", 100 * share);
     }
 
-    /// Chart.js, from the jar that the build took it from: `org.webjars.npm:chart.js`, which is the package of
-    /// that name and version of the npm registry.
+    /// Chart.js from the jar `org.webjars.npm:chart.js`, which contains the npm package of that name and version.
     ///
-    /// @param version as the jar says it
-    /// @param script to be put into a page
+    /// @param version of the jar
+    /// @param script for a page
     /// @param licence its text
     record ChartLibrary(String version, String script, String licence) {
 
@@ -125,7 +123,7 @@ public final class HtmlReport {
                     readResource(RESOURCE_PATH + version + "/LICENSE.md"));
         }
 
-        /// A file of the class path.
+        /// Reads a file of the class path.
         static String readResource(String resource) throws IOException {
             try (InputStream from = ChartLibrary.class.getClassLoader().getResourceAsStream(resource)) {
                 if (from == null) {
@@ -136,15 +134,15 @@ public final class HtmlReport {
         }
     }
 
-    /// HTML, piece by piece. Every text that comes in is escaped here and nowhere else.
+    /// Writes the elements of the body. All text of the page is escaped here.
     private static final class HtmlWriter {
 
-        /// Colour behind a cell never hides its text.
+        /// The most colour behind a cell that leaves its text readable.
         private static final double MAX_HEAT_PERCENT = 42;
 
         private final StringBuilder html = new StringBuilder(1 << 16);
 
-        /// A text that means itself, between tags and inside of quoted attributes.
+        /// Escapes a text for use between tags and inside quoted attributes.
         static String escape(String text) {
             StringBuilder escaped = new StringBuilder(text.length() + 16);
             text.codePoints().forEach(point -> {
@@ -160,13 +158,13 @@ public final class HtmlReport {
             return escaped.toString();
         }
 
-        /// Something that is HTML already.
+        /// Appends HTML as it is.
         HtmlWriter raw(String text) {
             html.append(text);
             return this;
         }
 
-        /// An element that holds a text only.
+        /// Appends an element that contains text only.
         HtmlWriter element(String name, String text) {
             html.append('<').append(name).append('>').append(escape(text));
             html.append("</").append(name).append(">\n");
@@ -226,27 +224,27 @@ public final class HtmlReport {
         }
     }
 
-    /// A table, which is there without scripts too.
+    /// A table, which a reader without scripts sees too.
     ///
-    /// @param caption what it shows
+    /// @param caption the line above it
     /// @param heads of the columns
     /// @param rows as long as the heads
     public record HtmlTable(String caption, List<String> heads, List<List<Cell>> rows) {
 
-        /// One place of a table.
+        /// One cell of a table.
         ///
-        /// @param text as it is shown, not yet escaped
-        /// @param number whether it stands to the right
-        /// @param heat how strongly it is coloured, 0 to 1
-        /// @param best whether it is the best of its column
+        /// @param text not yet escaped
+        /// @param number true to align it to the right
+        /// @param heat strength of its colour, 0 to 1
+        /// @param best true for the best of its column
         public record Cell(String text, boolean number, double heat, boolean best) {
 
-            /// Words.
+            /// Returns a cell of words.
             public static Cell text(String text) {
                 return new Cell(text, false, 0, false);
             }
 
-            /// A number, as it is shown.
+            /// Returns a cell of a formatted number.
             public static Cell number(String text) {
                 return new Cell(text, true, 0, false);
             }
