@@ -57,17 +57,17 @@ final class BuildComparisonCommand implements Callable<Integer> {
             names = "--suite",
             paramLabel = "NAME",
             split = ",",
-            description = "Only these suites: core, server; both when not given.")
+            description = "Only these suites: core, server. Default: both.")
     private List<String> suites = List.of("core", "server");
 
     @Option(
             names = "--pairs",
             paramLabel = "N",
             defaultValue = "9",
-            description = "Runs of each build for a cell; ${DEFAULT-VALUE} when not given.")
+            description = "Runs of each build for a cell. Default: ${DEFAULT-VALUE}.")
     private int pairs;
 
-    @Option(names = "--cells", paramLabel = "REGEX", description = "Only cells in whose name this is found.")
+    @Option(names = "--cells", paramLabel = "REGEX", description = "Only cells whose names match this.")
     private String cells = "";
 
     @Option(
@@ -75,7 +75,7 @@ final class BuildComparisonCommand implements Callable<Integer> {
             paramLabel = "TIME",
             converter = DurationConverter.class,
             defaultValue = "600ms",
-            description = "Of a load in server; ${DEFAULT-VALUE} when not given.")
+            description = "Duration of each load of the server suite. Default: ${DEFAULT-VALUE}.")
     private Duration time = Duration.ZERO;
 
     @Option(names = "--json", description = "One JSON object a cell instead of a table.")

@@ -26,14 +26,14 @@ final class CaptureLabCommand implements Callable<Integer> {
     @Mixin
     private final CommandIo io = new CommandIo();
 
-    @Parameters(paramLabel = "FILE", description = "What --trace-out named.")
+    @Parameters(paramLabel = "FILE", description = "The file that serve --trace-out wrote.")
     private Path file = Path.of("");
 
     @Option(
             names = "--host-bytes",
             paramLabel = "SIZE",
             split = ",",
-            description = "Host memory, 32 MiB and up; it is really taken. Default: as much as the server had.")
+            description = "Host memory, at least 32 MiB; the replay allocates it. Default: as much as the server had.")
     private List<String> sizes = new ArrayList<>();
 
     @Option(

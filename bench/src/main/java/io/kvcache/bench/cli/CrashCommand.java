@@ -25,8 +25,8 @@ import picocli.CommandLine.Option;
 /// `kvcache crash`: kills processes that write to a disk tier, and looks at what the next opening finds.
 @Command(
         name = "crash",
-        description = "Kill -9 a process that writes to a disk tier, again and again: is what was flushed there, and"
-                + " every byte right?",
+        description = "Kill -9 a process that writes to a disk tier, again and again, and check that all flushed blocks"
+                + " are there and every byte is right.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class CrashCommand implements Callable<Integer> {
@@ -41,13 +41,13 @@ final class CrashCommand implements Callable<Integer> {
             description = "Processes to kill. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
-    @Option(names = "--seed", paramLabel = "S", defaultValue = "1", description = "What they do, and when they end.")
+    @Option(names = "--seed", paramLabel = "S", defaultValue = "1", description = "Seed of their work and of their end.")
     private long seed;
 
     @Option(
             names = "--dir",
             paramLabel = "DIR",
-            description = "Where the tier is made; 256 MiB. Default: a temporary directory.")
+            description = "Directory for the tier of 256 MiB. Default: a temporary directory.")
     private @Nullable Path directory;
 
     @Option(
@@ -64,7 +64,7 @@ final class CrashCommand implements Callable<Integer> {
             throw io.usageError("--rounds is '" + rounds + "', must be: at least 1");
         }
         if (directory != null && !Files.isDirectory(directory)) {
-            throw io.usageError("--dir is '" + directory + "', must be: a directory that is there");
+            throw io.usageError("--dir is '" + directory + "', must be: an existing directory");
         }
         Path folder = directory == null ? Files.createTempDirectory("kvcache-crash-") : directory;
         try {

@@ -54,14 +54,14 @@ final class CurveLabCommand implements Callable<Integer> {
             names = "--sample",
             paramLabel = "PERCENT",
             defaultValue = "100",
-            description = "Look at so many of the blocks only, and say how far off that may be. Default: all.")
+            description = "Sample this share of the blocks, and print the error bound. Default: all.")
     private double sample;
 
     @Option(
             names = "--seed",
             paramLabel = "N",
             defaultValue = "1",
-            description = "Which blocks are sampled. Default: ${DEFAULT-VALUE}.")
+            description = "Seed that selects the sampled blocks. Default: ${DEFAULT-VALUE}.")
     private long seed;
 
     @Option(names = "--json", description = "One JSON object a line instead of a table.")

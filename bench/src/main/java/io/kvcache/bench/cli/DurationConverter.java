@@ -13,7 +13,7 @@ final class DurationConverter implements ITypeConverter<Duration> {
         long millis = Units.millis(text).orElse(0);
         if (millis < 1) {
             throw new TypeConversionException(
-                    "'" + text + "' is no time; it takes " + Units.TIME_FORMATS + ", above 0, as in 10m");
+                    "'" + text + "' is not a time; it takes " + Units.TIME_FORMATS + ", above 0, as in 10m");
         }
         return Duration.ofMillis(millis);
     }

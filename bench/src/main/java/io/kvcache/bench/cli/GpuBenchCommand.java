@@ -55,7 +55,7 @@ final class GpuBenchCommand implements Callable<Integer> {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
+    @Option(names = "--quick", description = "Run one short round: it shows failures, not speed.")
     private boolean quick;
 
     @Option(

@@ -57,7 +57,7 @@ final class LabCommand implements Callable<Integer> {
             names = "--look-ahead",
             paramLabel = "N",
             split = ",",
-            description = "Also importance that is told of the next N requests, as a server knows those that wait.")
+            description = "Also importance that knows the next N requests, as a server knows its waiting ones.")
     private List<Integer> lookAheads = new ArrayList<>();
 
     @Option(names = "--sensitivity", description = "Also importance with each of its constants halved and doubled.")

@@ -178,7 +178,7 @@ final class PlanningOptions {
                 names = "--model",
                 paramLabel = "NAME",
                 defaultValue = "llama-3-8b",
-                description = "Whose prefill and KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
+                description = "Model of the prefill and the KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
                         + " Default: ${DEFAULT-VALUE}.")
         private String name = "";
 
@@ -246,14 +246,14 @@ final class PlanningOptions {
                 names = "--gpu",
                 paramLabel = "NAME",
                 defaultValue = "h100",
-                description = "What prefills: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
+                description = "GPU that prefills: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
         private String gpu = "";
 
         @Option(
                 names = "--gpus",
                 paramLabel = "N",
                 defaultValue = "4",
-                description = "How many of them together, at half their peak. Default: ${DEFAULT-VALUE}.")
+                description = "Number of these GPUs, at half their peak. Default: ${DEFAULT-VALUE}.")
         private int gpus;
 
         /// @throws IllegalArgumentException that says what may be
@@ -284,7 +284,7 @@ final class PlanningOptions {
                 paramLabel = "NAME",
                 split = ",",
                 description =
-                        "Policies, separated by commas. Default: all that there are, unless --policy-class is given.")
+                        "Policies, separated by commas. Default: all, unless --policy-class is given.")
         private List<String> names = new ArrayList<>();
 
         @Option(

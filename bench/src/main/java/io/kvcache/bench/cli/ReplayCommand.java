@@ -54,7 +54,7 @@ final class ReplayCommand implements Callable<Integer> {
     @Option(
             names = "--model",
             paramLabel = "NAME",
-            description = "Whose KV the bytes are: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
+            description = "Model of the KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
                     + " Default for --capacity: llama-3-8b.")
     private String model = "";
 
@@ -76,7 +76,7 @@ final class ReplayCommand implements Callable<Integer> {
             names = "--malformed",
             paramLabel = "skip|refuse",
             defaultValue = "refuse",
-            description = "What to do about a line that is no request. Default: ${DEFAULT-VALUE}.")
+            description = "Reaction to a line that is not a request. Default: ${DEFAULT-VALUE}.")
     private String malformed = "";
 
     private static final ByteSizeText MIN_DEVICE_SIZE = new ByteSizeText(1 << 20);
@@ -92,22 +92,22 @@ final class ReplayCommand implements Callable<Integer> {
             names = "--disk",
             paramLabel = "DIR:SIZE",
             description = "Drive the real store with host memory of --blocks and a disk tier below it, in a directory"
-                    + " that is empty or not there: of SIZE bytes, or with 20000blocks alive at most."
+                    + " that is empty or does not exist: of SIZE bytes, or with 20000blocks alive at most."
                     + " Default --bytes then: 64KiB.")
     private String disk = "";
 
     @Option(
             names = "--device",
             paramLabel = "SIZE",
-            description = "With --disk: a device in front of the disk, which an engine asks first. Host memory plays"
-                    + " it; 1MiB and up. Default: none.")
+            description = "With --disk: a device tier that an engine reads before the disk, simulated in host memory;"
+                    + " at least 1MiB. Default: none.")
     private String device = "";
 
     @Option(
             names = "--admission",
             paramLabel = "RULE",
             defaultValue = "always,second-hit",
-            description = "Which blocks are written to the disk; one replay each. Default: ${DEFAULT-VALUE}.")
+            description = "Rules for the blocks to write to the disk; one replay each. Default: ${DEFAULT-VALUE}.")
     private String admission = "";
 
     @Option(names = "--json", description = "One JSON object a line instead of a table.")

@@ -35,7 +35,7 @@ final class ServerBenchCommand implements Callable<Integer> {
             names = "--soak",
             paramLabel = "TIME",
             converter = DurationConverter.class,
-            description = "Only watch the server's memory for so long, as in 10m, while values come and go.")
+            description = "Instead, watch the server's memory for this time, as in 10m, while values come and go.")
     private @Nullable Duration soak;
 
     @Mixin

@@ -18,8 +18,8 @@ import picocli.CommandLine.Option;
                 "Run the store over disks that fail and crash, in virtual time, and check every byte and promise.",
         footer = {
             "",
-            "Seeds do not depend on each other: one repeats alone, by --seed S --seeds 1 and the same --ticks.",
-            "Exit code: 0 all seeds are clean, 1 one is not, and the command that repeats it is printed."
+            "Seeds do not depend on each other. Repeat one alone with --seed S --seeds 1 and the same --ticks.",
+            "Exit code: 0 if all seeds are clean; 1 if one is not, and the command that repeats it is printed."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false)
@@ -40,7 +40,7 @@ final class SimCommand implements Callable<Integer> {
     @Option(
             names = "--seed",
             paramLabel = "S",
-            description = "The first. Default: another each time, which is printed.")
+            description = "First seed. Default: another each time, which is printed.")
     private @Nullable Long first;
 
     @Option(
@@ -53,10 +53,10 @@ final class SimCommand implements Callable<Integer> {
     @Option(
             names = "--threads",
             paramLabel = "N",
-            description = "Seeds at a time, each with its own store. Default: the processors. Changes no outcome.")
+            description = "Seeds to run at once, each with its own store. Default: the processors. The outcomes are the same.")
     private int threads = Runtime.getRuntime().availableProcessors();
 
-    @Option(names = "--all", description = "Go on after a seed that failed, and name every one that does.")
+    @Option(names = "--all", description = "Continue after a seed that failed, and name every one that does.")
     private boolean all;
 
     @Override

@@ -20,7 +20,7 @@ import picocli.CommandLine.Option;
 /// `kvcache size`: how much memory a hit ratio takes, under LRU and under importance, tier by tier.
 @Command(
         name = "size",
-        description = "How much memory a hit ratio takes on a trace, by tier; exits with 1 when no memory would do.",
+        description = "Compute the memory that a hit ratio takes on a trace, by tier. Exits with 1 if no memory is enough.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class SizeCommand implements Callable<Integer> {
@@ -38,21 +38,21 @@ final class SizeCommand implements Callable<Integer> {
             names = "--target-hit",
             paramLabel = "RATIO",
             required = true,
-            description = "Block hit ratio that is wanted, above 0 to 1.")
+            description = "Wanted block hit ratio, above 0 to 1.")
     private double target;
 
     @Option(
             names = "--gpu",
             paramLabel = "NAME",
             defaultValue = "h100",
-            description = "What serves the model: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
+            description = "GPU that serves the model: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
     private String gpu = "";
 
     @Option(
             names = "--gpus",
             paramLabel = "N",
             defaultValue = "1",
-            description = "How many of them together; their memory less the weights is the first tier."
+            description = "Number of these GPUs; their memory less the weights is the first tier."
                     + " Default: ${DEFAULT-VALUE}.")
     private int gpus;
 
@@ -60,7 +60,7 @@ final class SizeCommand implements Callable<Integer> {
             names = "--host",
             paramLabel = "SIZE",
             defaultValue = "1TiB",
-            description = "Host memory that may be taken, the second tier, or 0; what is left goes to disk."
+            description = "Host memory for the second tier, or 0; the rest goes to disk."
                     + " Default: ${DEFAULT-VALUE}.")
     private String host = "";
 
@@ -68,8 +68,7 @@ final class SizeCommand implements Callable<Integer> {
             names = "--instances",
             paramLabel = "N",
             defaultValue = "1",
-            description = "Also so many instances, 1 to 64, each with an LRU cache of its own, beside one that they"
-                    + " share.")
+            description = "Also this many instances, 1 to 64, each with an LRU cache of its own, beside one shared cache.")
     private int instances;
 
     @Option(
@@ -77,14 +76,14 @@ final class SizeCommand implements Callable<Integer> {
             paramLabel = "RULE",
             split = ",",
             defaultValue = "random,session,prefix",
-            description = "How requests come to the instances: random, session, prefix. Default: all three.")
+            description = "Routing of requests to the instances: random, session, prefix. Default: all three.")
     private List<String> routes = List.of();
 
     @Option(
             names = "--seed",
             paramLabel = "N",
             defaultValue = "1",
-            description = "Of what is random about the routes. Default: ${DEFAULT-VALUE}.")
+            description = "Seed of the random routes. Default: ${DEFAULT-VALUE}.")
     private long seed;
 
     @Option(names = "--json", description = "One JSON object instead of text.")

@@ -20,7 +20,7 @@ public final class SuiteOptions {
     @Spec(Spec.Target.MIXEE)
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(names = "--quick", description = "One short round: shows what is broken, not what is slow.")
+    @Option(names = "--quick", description = "Run one short round: it shows failures, not speed.")
     private boolean quick;
 
     @Option(names = "--json", description = "One JSON object a line instead of a table.")

@@ -57,7 +57,7 @@ final class TierLabCommand implements Callable<Integer> {
             names = "--first",
             paramLabel = "N",
             defaultValue = "2147483647",
-            description = "Only so many of the trace's requests. Default: all.")
+            description = "Replay only this many of the trace's requests. Default: all.")
     private int first;
 
     @Option(
@@ -79,7 +79,7 @@ final class TierLabCommand implements Callable<Integer> {
 
     @Option(
             names = "--modelled",
-            description = "The store's own policies in that model too, beside what the store does.")
+            description = "Also run the store's own policies in that model, beside the store itself.")
     private boolean modelled;
 
     @Option(
@@ -87,13 +87,13 @@ final class TierLabCommand implements Callable<Integer> {
             paramLabel = "NAME",
             split = ",",
             defaultValue = "always,second-hit,value",
-            description = "What the store writes to disk: always, second-hit, value. Default: ${DEFAULT-VALUE}.")
+            description = "Rules of admission to the disk: always, second-hit, value. Default: ${DEFAULT-VALUE}.")
     private List<String> admissions = new ArrayList<>();
 
     @Option(
             names = "--folder",
             paramLabel = "DIR",
-            description = "Where the disk's file goes; must be empty. Default: one for temporary files.")
+            description = "Empty directory for the disk's file. Default: a temporary directory.")
     private @Nullable Path folder;
 
     @Option(

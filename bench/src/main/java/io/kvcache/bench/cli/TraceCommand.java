@@ -40,7 +40,7 @@ final class TraceCommand implements Runnable {
     @Command(
             name = "import",
             description =
-                    "Make a trace of logs with one request by OpenAI's protocol a line: chats, prompts or token ids."
+                    "Make a trace of logs with one OpenAI request a line: chats, prompts or token ids."
                             + " Tokens are counted by a model's own tokenizer; only salted hashes of them are written, and the salt"
                             + " is not kept. Nothing is fetched.",
             mixinStandardHelpOptions = true,
@@ -63,8 +63,8 @@ final class TraceCommand implements Runnable {
                 names = "--tokenizer",
                 paramLabel = "DIR",
                 required = true,
-                description = "A model's folder; its tokenizer.json and config.json are read, and the template in"
-                        + " tokenizer_config.json if there is one. No weights are needed.")
+                description = "A model's folder. Reads its tokenizer.json and config.json, and the template in"
+                        + " tokenizer_config.json if it has one. Needs no weights.")
         private Path tokenizer = Path.of("");
 
         @Option(names = "--out", paramLabel = "FILE", required = true, description = "The trace; it is replaced.")
@@ -82,7 +82,7 @@ final class TraceCommand implements Runnable {
                 names = "--malformed",
                 paramLabel = "skip|refuse",
                 defaultValue = "skip",
-                description = "What to do about a line that cannot be used; each is named with its reason."
+                description = "Reaction to a line that cannot be used; each is reported with its reason."
                         + " Default: ${DEFAULT-VALUE}.")
         private String malformed = "";
 

@@ -58,14 +58,14 @@ final class TransportBenchCommand implements Callable<Integer> {
             names = "--part",
             split = ",",
             description =
-                    "What to measure: TCP, REDIS, AERON, UDP, UCX, SHARED, STAGED, MATCH, HEAP; all when not said.")
+                    "Parts: TCP, REDIS, AERON, UDP, UCX, SHARED, STAGED, MATCH, HEAP. Default: all.")
     private List<Comparison> parts = List.of(Comparison.values());
 
     @Option(
             names = "--term",
             paramLabel = "BYTES",
             defaultValue = "1048576",
-            description = "Of a term of Aeron; ${DEFAULT-VALUE} when not said.")
+            description = "Length of Aeron's terms. Default: ${DEFAULT-VALUE}.")
     private int termBytes;
 
     @Mixin

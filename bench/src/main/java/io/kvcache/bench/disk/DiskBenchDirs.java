@@ -52,7 +52,7 @@ public record DiskBenchDirs(Map<StorageMedium, Path> folders, List<String> remar
         Map<StorageMedium, Path> folders = new EnumMap<>(Map.of(StorageMedium.DISK, disk));
         if (!Files.isDirectory(memory) || !TestFile.isInMemory(memory) || !TestFile.hasRoom(memory, MEMORY_BYTES)) {
             return new DiskBenchDirs(
-                    folders, List.of(memory + " is no tmpfs with 5 GiB free: what needs one is left out"));
+                    folders, List.of(memory + " is not a tmpfs with 5 GiB free: skips the runs that need one"));
         }
         folders.put(StorageMedium.MEMORY, memory);
         return new DiskBenchDirs(

@@ -125,7 +125,7 @@ public record LoggedRequest(
                 turns.add(new LoggedMessage(Role.USER, input.stringValue()));
                 return new LoggedPrompt.Chat(turns);
             }
-            throw new IllegalArgumentException("is no request: it has none of messages, prompt and input");
+            throw new IllegalArgumentException("is not a request: it has none of messages, prompt and input");
         }
 
         private static LoggedPrompt completion(JsonNode prompt) {

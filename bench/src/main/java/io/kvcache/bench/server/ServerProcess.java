@@ -91,7 +91,7 @@ public final class ServerProcess implements AutoCloseable {
     /// @throws IOException when it is not installed
     public static ServerProcess startRedis(long hostBytes) throws IOException, InterruptedException {
         if (!isRedisInstalled()) {
-            throw new IOException("there is no " + REDIS + " to compare with; apt-get install redis-server");
+            throw new IOException(REDIS + " is not installed; apt-get install redis-server");
         }
         int port = freePort();
         ServerProcess started = start(

@@ -146,7 +146,7 @@ final class SimStore {
             long control = records.control(record);
             require(
                     ControlWord.state(control) != ControlWord.SEALED || ControlWord.pins(control) == 0,
-                    () -> "record " + record + " has " + ControlWord.pins(control) + " pins that nobody holds");
+                    () -> "record " + record + " has " + ControlWord.pins(control) + " pins without a holder");
         }
     }
 

@@ -108,7 +108,7 @@ public final class CaptureReplay {
         try {
             return JsonMapper.builder().build().readTree(line);
         } catch (JacksonException broken) {
-            throw new IOException(file + ":" + number + " is no JSON: " + broken.getOriginalMessage(), broken);
+            throw new IOException(file + ":" + number + " is not JSON: " + broken.getOriginalMessage(), broken);
         }
     }
 

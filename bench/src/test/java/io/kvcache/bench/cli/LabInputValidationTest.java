@@ -62,7 +62,7 @@ final class LabInputValidationTest {
         CommandRunner.CommandResult commandResult =
                 CommandRunner.run("crash", "--rounds", "1", "--dir", missing.toString());
         assertThat(commandResult.exitCode()).isEqualTo(2);
-        assertThat(commandResult.err()).contains("--dir is '" + missing + "', must be: a directory that is there");
+        assertThat(commandResult.err()).contains("--dir is '" + missing + "', must be: an existing directory");
         assertThat(missing.getParent()).doesNotExist();
     }
 }

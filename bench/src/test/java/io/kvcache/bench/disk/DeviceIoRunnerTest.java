@@ -82,7 +82,7 @@ final class DeviceIoRunnerTest {
                 .withMessageContaining(missing + " is not a directory");
         DiskBenchDirs places = DiskBenchDirs.find(folder, missing);
         assertThat(places.folders().keySet()).isEqualTo(Set.of(StorageMedium.DISK));
-        assertThat(places.remarks()).singleElement().asString().contains(missing + " is no tmpfs");
+        assertThat(places.remarks()).singleElement().asString().contains(missing + " is not a tmpfs");
         assertThat(places.retainOnly(Set.of(StorageMedium.MEMORY)).folders()).isEmpty();
     }
 

@@ -106,10 +106,10 @@ record CompletionRequest(
         } catch (JacksonException malformed) {
             String reason = String.valueOf(malformed.getOriginalMessage());
             throw BadRequestException.invalidBody(
-                    "the body is no JSON: " + reason.replaceFirst(" \\(start marker at \\[.*\\]\\)$", ""));
+                    "the body is not JSON: " + reason.replaceFirst(" \\(start marker at \\[.*\\]\\)$", ""));
         }
         if (!root.isObject()) {
-            throw BadRequestException.invalidBody("the body is no JSON object");
+            throw BadRequestException.invalidBody("the body is not a JSON object");
         }
         checkModel(root, model);
         float temperature = temperature(root);
@@ -152,7 +152,7 @@ record CompletionRequest(
     private static List<ChatMessage> messages(JsonNode root) throws BadRequestException {
         JsonNode given = root.path("messages");
         if (!given.isArray() || given.isEmpty()) {
-            throw BadRequestException.invalidValue("messages", "messages is no array of at least one message");
+            throw BadRequestException.invalidValue("messages", "messages is not an array of at least one message");
         }
         List<ChatMessage> messages = new ArrayList<>();
         for (JsonNode each : given) {
@@ -197,7 +197,7 @@ record CompletionRequest(
         JsonNode given = root.path("prompt");
         JsonNode text = given.isArray() && given.size() == 1 ? given.get(0) : given;
         if (!text.isString()) {
-            throw BadRequestException.invalidValue("prompt", "prompt is no text");
+            throw BadRequestException.invalidValue("prompt", "prompt is not a string");
         }
         return text.stringValue();
     }
@@ -330,7 +330,7 @@ record CompletionRequest(
                 400,
                 "unknown_parameter",
                 name,
-                "there is no parameter '%s'; allowed: %s".formatted(shorten(name), String.join(", ", taken)));
+                "parameter '%s' is unknown; allowed: %s".formatted(shorten(name), String.join(", ", taken)));
     }
 
     private static String describe(JsonNode value) {

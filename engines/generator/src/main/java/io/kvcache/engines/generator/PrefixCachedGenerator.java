@@ -101,7 +101,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         for (int token : prompt) {
             if (token < 0 || token >= model.vocabulary()) {
                 throw new IllegalArgumentException(
-                        "token %d is none of this model's, which are 0 to %d".formatted(token, model.vocabulary() - 1));
+                        "token is %d, must be: 0 to %d".formatted(token, model.vocabulary() - 1));
             }
         }
     }

@@ -45,7 +45,7 @@ public final class TextEncoder {
         } catch (ReflectiveOperationException | RuntimeException failed) {
             Throwable cause = failed.getCause() == null ? failed : failed.getCause();
             throw new IOException(
-                    folder.resolve("tokenizer.json") + " is no tokenizer of " + type + ": " + cause, failed);
+                    folder.resolve("tokenizer.json") + " is not a tokenizer of " + type + ": " + cause, failed);
         }
     }
 

@@ -40,7 +40,7 @@ final class LlamaContext implements AutoCloseable {
         if (context.equals(MemorySegment.NULL)) {
             arena.close();
             throw new IllegalStateException(
-                    "llama.cpp makes no context of " + contextTokens + " tokens: perhaps there is no memory for it");
+                    "llama.cpp cannot make a context of " + contextTokens + " tokens: memory may be short");
         }
         tokens = arena.allocate(JAVA_INT, batch);
     }
@@ -54,7 +54,7 @@ final class LlamaContext implements AutoCloseable {
     void decode(int[] sequence, int from, int to) {
         for (int i = from; i < to; i++) {
             if (sequence[i] < 0 || sequence[i] >= vocabulary) {
-                throw new IllegalArgumentException("token %d, at %d, is none of this model's, which are 0 to %d"
+                throw new IllegalArgumentException("token %d, at %d, is not a token of this model: 0 to %d"
                         .formatted(sequence[i], i, vocabulary - 1));
             }
         }
