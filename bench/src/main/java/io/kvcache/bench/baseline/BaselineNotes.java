@@ -2,7 +2,7 @@ package io.kvcache.bench.baseline;
 
 import io.kvcache.core.policy.PolicyState;
 
-/// What the instances of one baseline policy over one store note of each record, and of keys that have left.
+/// Notes of each record, and of evicted keys, that all instances of one baseline policy over one store share.
 ///
 /// Arrays appear when a policy first asks for them.
 ///
@@ -59,7 +59,7 @@ final class BaselineNotes {
         return flags;
     }
 
-    /// What is remembered of evicted keys.
+    /// Returns the counts of evicted keys.
     GhostCounts ghosts() {
         if (!hasGhosts) {
             ghosts = new GhostCounts(ghostCapacity);

@@ -55,7 +55,7 @@ final class DynamicAgingPolicy implements EvictionPolicy {
     /// {@inheritDoc}
     ///
     /// It stands where its first use will put it, which is not counted yet: no other has no uses.
-    /// What is remembered of it is left alone until then.
+    /// Its notes stay as they are until then.
     @Override
     public void onPrefetched(int record) {
         uses[record] = 0;

@@ -175,7 +175,7 @@ public final class S3Fifo implements EvictionPolicy {
         return small.size() > 0 && (smallIsLarge || main.size() == 0) ? small : main.size() > 0 ? main : small;
     }
 
-    /// Whether the record at the eviction end is spared this time.
+    /// Returns whether the record at the eviction end is spared this time.
     private boolean isSpared(int record) {
         int uses = flags[record] & USES;
         return isMain(record) ? uses > 0 : uses > 1;

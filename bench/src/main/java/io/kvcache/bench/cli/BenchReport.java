@@ -137,7 +137,7 @@ record BenchReport(BenchmarkSuite suite, List<BenchResult> answers) {
         return answers.stream().allMatch(BenchResult::isWithinThreshold);
     }
 
-    /// What the figures are, as the ratio is not always the quotient of the two beside it, and how bytes travelled.
+    /// Explains the figures, as the ratio is not always the quotient of the two beside it, and how bytes travelled.
     private String legend() {
         IntSummaryStatistics rounds =
                 answers.stream().mapToInt(BenchResult::runs).summaryStatistics();

@@ -8,7 +8,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.json.JsonMapper;
 
-/// What a command prints and how it rejects a value: a picocli mixin without options.
+/// Prints the output of a command and rejects values: a picocli mixin without options.
 @Command // picocli takes a class without options for a mixin only with this annotation
 final class CommandIo {
 

@@ -207,7 +207,7 @@ final class DemoReport {
         }
     }
 
-    /// What the demo found.
+    /// The results of the demo.
     ///
     /// @param traceTitle where the requests come from, for people
     /// @param blockBytes real bytes of a block in the store
@@ -240,7 +240,7 @@ final class DemoReport {
         /// One capacity.
         record Row(int blocks, HitTotals lru, HitTotals best, HitTotals belady) {}
 
-        /// Whether no byte was wrong and no promise was broken.
+        /// Returns whether no byte was wrong and no promise was broken.
         boolean passed() {
             return real.check().passed() && survival.passed();
         }

@@ -190,7 +190,7 @@ final class DiskReplayRunner {
                 + remarks(line.writesSaved, line.notArrived);
     }
 
-    /// What a number means that looks like a mistake.
+    /// Explains numbers that look like mistakes.
     static String remarks(double writesSaved, long notArrived) {
         String remarks = "";
         if (writesSaved < 0) {
@@ -206,7 +206,7 @@ final class DiskReplayRunner {
         return remarks;
     }
 
-    /// What the second rule saves of the first one's writes, and the hits that it costs.
+    /// Prints the writes that the second rule saves over the first, and the hits that it costs.
     private void compare(List<JsonLine> lines) {
         if (lines.size() < 2 || output.json()) {
             return;

@@ -142,7 +142,7 @@ final class GpuBenchCommand implements Callable<Integer> {
         GpuReportWriter.print(spec.commandLine().getErr(), "kvcache bench: " + what);
     }
 
-    /// What `bench gpu` prints: a row for each way, beside what a bare copy made in the same rounds.
+    /// The output of `bench gpu`: a row for each way, beside a bare copy in the same rounds.
     ///
     /// @param scale how much was moved, and how often
     private record GpuComparisonReport(GpuReportWriter pages, DeviceInfo info, boolean gpu, GpuComparison scale) {
@@ -205,8 +205,8 @@ final class GpuBenchCommand implements Callable<Integer> {
         }
     }
 
-    /// What `bench gpu --sizes` prints: a column for each size of pieces, a row for each direction and
-    /// way, once it is whole.
+    /// The output of `bench gpu --sizes`: a column for each size of pieces, a row for each direction and way, once
+    /// it is whole.
     private static final class GpuCopySizeReport {
 
         private final GpuReportWriter pages;
@@ -272,8 +272,8 @@ final class GpuBenchCommand implements Callable<Integer> {
         }
     }
 
-    /// Where figures of a GPU go, each as soon as it is there, so that a run that is cut off loses
-    /// none: to a table for people, to lines of JSON, or to both by one measurement.
+    /// Writes the figures of a GPU to a table, to lines of JSON, or to both. It writes each at once, so that a run
+    /// that is cut off loses none.
     private static final class GpuReportWriter implements AutoCloseable {
 
         private static final JsonMapper JSON = JsonMapper.builder().build();
@@ -303,7 +303,7 @@ final class GpuBenchCommand implements Callable<Integer> {
             lines.forEach(to -> print(to, JSON.writeValueAsString(value)));
         }
 
-        /// Whether the file has not all lines: its disk is full, for one.
+        /// Returns whether the file lacks lines, for example because its disk is full.
         boolean hasWriteErrors() {
             return opened != null && opened.checkError();
         }

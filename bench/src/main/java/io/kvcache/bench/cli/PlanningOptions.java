@@ -32,7 +32,7 @@ import picocli.CommandLine.Option;
 /// Options that several planning commands take, each a picocli mixin, and what turns texts into values.
 final class PlanningOptions {
 
-    /// What to know of times to the first token where a trace has none of its own.
+    /// Warning about times to the first token for a trace without timestamps.
     static final String NO_TIMESTAMPS_NOTE = "the trace does not say when requests came, so all come at once: times to"
             + " the first token are of one queue.";
 
@@ -88,7 +88,7 @@ final class PlanningOptions {
         };
     }
 
-    /// Of `--share`, in percent.
+    /// Parses `--share`, in percent.
     static double parseShare(double percent) {
         if (!(percent > 0 && percent <= 100)) {
             throw invalidOption("--share", String.valueOf(percent), "above 0 to 100");
@@ -102,7 +102,7 @@ final class PlanningOptions {
         }
     }
 
-    /// Of a trace that is known: some of its requests have to count.
+    /// Checks the warm-up against a trace: at least one of its requests must count.
     static void checkWarmup(int requests, Trace trace) {
         int all = trace.requests().size();
         if (requests >= all) {
@@ -111,7 +111,7 @@ final class PlanningOptions {
         }
     }
 
-    /// What an option's text may be when it is something else.
+    /// Returns the error of an option with a wrong value, which lists the allowed ones.
     static IllegalArgumentException invalidOption(String option, String value, String allowed) {
         return new IllegalArgumentException(option + " is '" + value + "', must be: " + allowed);
     }
@@ -128,7 +128,7 @@ final class PlanningOptions {
                         + " Default: ${DEFAULT-VALUE}.")
         private String name = "";
 
-        /// What is named.
+        /// Returns the named source.
         ///
         /// @throws IllegalArgumentException that says what may be
         TraceSource traceSource() {
@@ -163,7 +163,7 @@ final class PlanningOptions {
             return names;
         }
 
-        /// What is named; [PlanningOptions.TraceOption#loadTrace] reads one.
+        /// Returns the named sources. [PlanningOptions.TraceOption#loadTrace] reads one.
         ///
         /// @throws IllegalArgumentException that says what may be
         List<TraceSource> traceSources() {
@@ -276,7 +276,7 @@ final class PlanningOptions {
         }
     }
 
-    /// Which policies a trace is replayed against.
+    /// The policies that replay a trace.
     static final class PolicyOptions {
 
         @Option(

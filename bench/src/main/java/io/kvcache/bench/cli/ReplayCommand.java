@@ -149,7 +149,7 @@ final class ReplayCommand implements Callable<Integer> {
                         .run(forest, warmup);
     }
 
-    /// Whether the store itself is driven.
+    /// Returns whether the store itself is driven.
     private boolean real() {
         return !bytes.isEmpty() || !disk.isEmpty();
     }
@@ -185,7 +185,7 @@ final class ReplayCommand implements Callable<Integer> {
         report.finish();
     }
 
-    /// Of a file, the tokens of a block are known only when it has been read.
+    /// The tokens of a block of a file are known only after it has been read.
     private ReplayCapacities capacities(TraceSource source, Optional<ModelPreset> size) {
         ReplayCapacities asked = ReplayCapacities.parse(blocks, capacities, size);
         if (!(source instanceof TraceSource.File)) {

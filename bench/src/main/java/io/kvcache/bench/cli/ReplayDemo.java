@@ -31,7 +31,7 @@ final class ReplayDemo {
     private final Consumer<String> progress;
     private final PrefixForest forest;
 
-    /// What to run.
+    /// The settings of a run.
     ///
     /// @param capacities rows of the table, in blocks
     /// @param realBlocks capacity of the run with real bytes

@@ -19,7 +19,7 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
-/// What `replay` was asked for.
+/// The options of `replay`.
 record ReplayOptions(
         TraceSource trace,
         List<SimulatedCache> replays,

@@ -139,7 +139,7 @@ final class SizeCommand implements Callable<Integer> {
                 .orElseThrow(() -> PlanningOptions.invalidOption("--route", name, RoutingPolicy.names()));
     }
 
-    /// What `kvcache size` found, for people.
+    /// The results of `kvcache size` as text.
     @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
     private static final class SizingTextReport {
 

@@ -21,7 +21,7 @@ final class StoreReplayRunner {
     private final int blockBytes;
     private final Output output;
 
-    /// Where the results go.
+    /// The destination of the results.
     record Output(CommandIo io, boolean json, ProgressLine progress) {
 
         /// Prints a result for programs or for people.

@@ -155,7 +155,7 @@ final class TierLabCommand implements Callable<Integer> {
         return wrong.get() == 0 ? 0 : 1;
     }
 
-    /// What makes the rows other than they look.
+    /// Prints the circumstances that make rows misleading.
     private void notes(TierComparison laboratory) {
         PrintWriter errors = io.err();
         int blocks = laboratory.hostBlocks(host / 100);

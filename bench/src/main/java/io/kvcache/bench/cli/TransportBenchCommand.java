@@ -39,7 +39,7 @@ import picocli.CommandLine.Option;
         sortOptions = false)
 final class TransportBenchCommand implements Callable<Integer> {
 
-    /// What is measured.
+    /// One comparison.
     private enum Comparison {
         TCP,
         REDIS,
@@ -196,7 +196,7 @@ final class TransportBenchCommand implements Callable<Integer> {
         table.printShared(cells);
     }
 
-    /// What the comparisons of transports found, in lines.
+    /// Prints the results of the transport comparisons.
     private record TransportTextReport(PrintWriter out) {
 
         private static final String HEAD =
@@ -265,7 +265,7 @@ final class TransportBenchCommand implements Callable<Integer> {
             }
         }
 
-        /// What is left on the heaps.
+        /// Prints the heap bytes that transfers allocate.
         void printHeap(List<HeapResult> cells) {
             say("");
             say("heap of 64 KiB blocks  |  B/request  B/further block | server's: B/request  B/further block");

@@ -10,7 +10,8 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/// What it costs a replay that its process is killed, without a flush, and another goes on with the same disk.
+/// The hits that a replay loses when its process is killed without a flush, and another continues with the same
+/// disk.
 ///
 /// @param killedAfter the last request that the process had served
 /// @param uninterrupted hits of the requests after that, in a process that had served all before
@@ -28,7 +29,7 @@ public record CrashCost(int killedAfter, TierReplayResult uninterrupted, TierRep
         return whole == 0 ? 1 : interrupted.totals().blockHitRatio() / whole;
     }
 
-    /// Whether enough of the hits are left, and every byte was right.
+    /// Returns whether enough of the hits are left, and every byte was right.
     public boolean passed() {
         return keptShare() >= MIN_KEPT_SHARE
                 && interrupted.check().passed()

@@ -17,7 +17,7 @@ import java.util.Map;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 
-/// What is left of a replay that was killed after it had flushed.
+/// The blocks that survive a replay that was killed after a flush.
 ///
 /// @param reopenSeconds until the store knew again all that the disk holds
 /// @param promisedBlocks that were flushed
@@ -47,7 +47,7 @@ public record CrashReplay(
     private static final int HOST_BLOCKS = 2_000;
     private static final int DISK_BLOCKS = 20_000;
 
-    /// Whether nothing is wrong and nothing is missing.
+    /// Returns whether all promised blocks are present and right.
     public boolean passed() {
         return wrongBlocks == 0 && presentBlocks == promisedBlocks;
     }
@@ -77,7 +77,7 @@ public record CrashReplay(
         return reopen(script, forest, processOutput);
     }
 
-    /// What the process said.
+    /// The lines that the process printed.
     private static final class ProcessOutput {
         private final Map<Integer, Integer> promises = new HashMap<>();
         private int request;

@@ -113,7 +113,7 @@ public final class CrashTestRunner {
         said[line.startsWith("begin") ? 0 : 1] = number;
     }
 
-    /// What a round showed: a process was killed, and its directory opened again.
+    /// The result of a round: a process was killed, and its directory opened again.
     ///
     /// @param roomy whether the tier is large enough for everything
     /// @param begun the last step that the process began
@@ -193,7 +193,7 @@ public final class CrashTestRunner {
             }
         }
 
-        /// Whether all that was flushed has to be there.
+        /// Returns whether all flushed blocks and objects must be there.
         boolean isRoomy() {
             return bytes >= ROOMY_BYTES;
         }

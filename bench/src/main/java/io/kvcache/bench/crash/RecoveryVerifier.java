@@ -14,11 +14,11 @@ import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
-/// What a killed process may have left, and what is found of it.
+/// Verifies what a killed process left on disk.
 ///
-/// What was put before its last flush and not touched later has to be there, if the disk is large enough for
-/// everything; what was dropped before that may not be. What was touched later may be there as it was then or as
-/// it became. Whatever is there has the bytes that were put.
+/// If the disk is large enough, all entries put before the last flush and not touched later must be there. Entries
+/// dropped before it must not be there. Entries touched later may be in the old or the new state. Every entry that
+/// is there must have the bytes that were put.
 public final class RecoveryVerifier {
 
     private static final Duration TIMEOUT = Duration.ofSeconds(60);
@@ -39,7 +39,7 @@ public final class RecoveryVerifier {
         this.flushed = flushed;
     }
 
-    /// What was found.
+    /// The counts of a verification.
     ///
     /// @param promised blocks and objects that were flushed and not touched later
     /// @param missing of these, not there

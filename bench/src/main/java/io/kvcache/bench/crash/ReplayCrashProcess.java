@@ -32,7 +32,7 @@ public final class ReplayCrashProcess {
         chains = new TraceChains(forest, script.blockBytes);
     }
 
-    /// What is replayed.
+    /// The replay to run.
     ///
     /// @param trace as [TraceSource#parse] takes it
     /// @param flushAfter the request after which all is flushed, or -1

@@ -155,7 +155,7 @@ public final class StepCrashProcess {
         }
     }
 
-    /// What the chains and objects of a seed are called, and their bytes.
+    /// The names and the bytes of a seed's chains and objects.
     record TestContent(long seed) {
 
         /// Blocks of 16 KiB.

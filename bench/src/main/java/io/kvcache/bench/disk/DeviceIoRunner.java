@@ -253,8 +253,7 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
         }
     }
 
-    /// What the threads that move bytes have cost so far, user and system time, as the scheduler counts
-    /// it.
+    /// The CPU time of the I/O threads so far, user and system, as the scheduler counts it.
     ///
     /// These are the one that runs a [DeviceIoRunner.DeviceLoadGenerator], the threads of a device
     /// without io_uring, and the kernel's workers for io_uring, which are threads of the process too. fio
@@ -263,9 +262,8 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
     /// @param nanos by thread
     record ThreadCpuTimes(Map<String, Long> nanos) {
 
-        /// Of the thread that runs a load, as the kernel knows it: at most 15 letters. The threads of a
-        /// store's disks have a number behind, and do not count: stores wait for their next trial
-        /// meanwhile.
+        /// Name of the thread that runs a load, as the kernel knows it: at most 15 letters. The threads of a
+        /// store's disks append a number and do not count: stores wait for their next trial meanwhile.
         static final String LOAD_THREAD = "kvcache-disk";
 
         private static final String DEVICE_WORKER = "kvcache-io-";
@@ -312,7 +310,7 @@ record DeviceIoRunner(MemorySegment pool, boolean buffers) {
             }
         }
 
-        /// What was added since then; threads that have ended are left out.
+        /// Returns the time added since then, without threads that have ended.
         double secondsSince(ThreadCpuTimes then) {
             long sum = 0;
             for (Map.Entry<String, Long> thread : nanos.entrySet()) {

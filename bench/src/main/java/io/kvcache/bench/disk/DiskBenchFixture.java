@@ -161,7 +161,7 @@ public final class DiskBenchFixture implements AutoCloseable {
         /// Free bytes that the benchmark leaves to other processes.
         private static final long MIN_FREE_BYTES = 1L << 30;
 
-        /// Whether the folder has room for a file and some more.
+        /// Returns whether the folder has room for a file and some more.
         static boolean hasRoom(Path folder, long bytes) throws IOException {
             return Files.getFileStore(folder).getUsableSpace() >= bytes + MIN_FREE_BYTES;
         }

@@ -57,7 +57,7 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
         FIO_PSYNC
     }
 
-    /// Which pieces of a file are touched, in which order.
+    /// The pieces of a file that a run touches, and their order.
     public enum AccessPattern {
         /// Blocks that an onboard reads: any, with the same seed each time.
         RANDOM_READ,
@@ -110,7 +110,7 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
         }
     }
 
-    /// What is to be moved, for us and for fio alike.
+    /// The bytes to move, for our device and for fio alike.
     ///
     /// @param fileBytes a multiple of `pieceBytes`
     /// @param totalBytes moved in all, a multiple of `pieceBytes` for each request in the queue

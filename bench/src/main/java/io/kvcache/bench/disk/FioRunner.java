@@ -19,7 +19,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// as fast again. And it does not scribble into what it is about to write.
 public final class FioRunner {
 
-    /// What to do when there is none.
+    /// Advice when fio is not installed.
     static final String INSTALL_HINT = "install fio (Debian: apt-get install fio)";
 
     private static final int HUGE_PAGE_BYTES = 2 << 20;
@@ -100,7 +100,7 @@ public final class FioRunner {
         return FioReport.parse(output(command)).toTransferResult();
     }
 
-    /// What it prints; its complaints go where ours do.
+    /// Returns the standard output; standard error goes to ours.
     private static String output(List<String> command) throws IOException {
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT);
         builder.environment().put("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
@@ -122,7 +122,7 @@ public final class FioRunner {
         }
     }
 
-    /// What fio says of a job, or of a group of them, in its JSON of version 3.
+    /// The result that fio reports for a job or a group of jobs, in its JSON of version 3.
     ///
     /// @param bytes read and written
     /// @param runMillis from the first request to the last completion; of a group, the longest

@@ -1,4 +1,4 @@
-/// What the disk suite runs: the same traffic through a block device of ours and through fio, in turns.
+/// The disk suite: the same traffic through our block device and through fio, in turns.
 ///
 /// A [io.kvcache.bench.disk.DiskRun] names one run; [io.kvcache.bench.disk.DiskBenchFixture] has the files and carries
 /// it out as [io.kvcache.bench.disk.TransferResult]. It does not know of suites and questions.

@@ -14,7 +14,7 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String reason) {
     /// Device name of the stand-in for NVIDIA's driver that the tests build.
     private static final String STAND_IN = "CPU stand-in";
 
-    /// What runs.
+    /// The kind of device.
     public enum Kind {
         /// A device of NVIDIA's.
         GPU,
@@ -48,7 +48,7 @@ public record BenchDevice(DeviceDriver driver, Kind kind, String reason) {
         }
     }
 
-    /// Whether it is a GPU.
+    /// Returns whether it is a GPU.
     public boolean isGpu() {
         return kind == Kind.GPU;
     }

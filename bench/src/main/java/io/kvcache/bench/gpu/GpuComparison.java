@@ -64,8 +64,7 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         return (double) moved / (System.nanoTime() - since);
     }
 
-    /// What was measured of one way to move bytes: medians over the rounds, and of the ratio the median of
-    /// each round's.
+    /// The result of one way to move bytes: medians over the rounds. The ratio is the median of the rounds' ratios.
     ///
     /// @param name of the way
     /// @param gigabytes a second, 10^9 bytes
@@ -80,7 +79,7 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
             double minRatio,
             boolean registered) {
 
-        /// Whether it is as fast as is asked for.
+        /// Returns whether it reaches the required speed.
         public boolean meetsMinRatio() {
             return ratio >= minRatio;
         }

@@ -32,7 +32,7 @@ public final class GpuDemo {
 
     private GpuDemo() {}
 
-    /// What came of it.
+    /// The result of the demo.
     ///
     /// @param device what it is called
     /// @param noGpu why there is none; empty when there is one
@@ -42,7 +42,7 @@ public final class GpuDemo {
     /// @param back blocks that came back with all their bytes
     public record Result(String device, String noGpu, int put, int onDevice, int back) {
 
-        /// Whether all did.
+        /// Returns whether all blocks came back.
         public boolean passed() {
             return back == put;
         }

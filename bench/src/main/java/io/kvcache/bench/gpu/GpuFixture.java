@@ -72,7 +72,7 @@ final class GpuFixture implements AutoCloseable {
         }
     }
 
-    /// Whether host memory is registered with the device.
+    /// Returns whether host memory is registered with the device.
     boolean isPinned() {
         return fixed == 2;
     }

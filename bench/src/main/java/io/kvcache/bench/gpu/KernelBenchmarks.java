@@ -54,7 +54,7 @@ final class KernelBenchmarks implements AutoCloseable {
         other = stage.second;
     }
 
-    /// Of this device, or none where it runs no code.
+    /// Loads the benchmarks of this device; null where it runs no code.
     ///
     /// @param said told why there are none
     /// @throws DeviceException when the device is of no use
@@ -177,7 +177,7 @@ final class KernelBenchmarks implements AutoCloseable {
         return Math.toIntExact(values.bytes() / pieceBytes);
     }
 
-    /// Where the pieces of a span lie, in an order that has nothing to do with it.
+    /// Returns the places of the pieces of a span, in random order.
     private DeviceSpan places(DeviceSpan of, int pieceBytes, int seed) {
         List<Integer> order =
                 new ArrayList<>(IntStream.range(0, count(pieceBytes)).boxed().toList());

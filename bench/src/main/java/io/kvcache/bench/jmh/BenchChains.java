@@ -42,7 +42,7 @@ public final class BenchChains {
         return chains;
     }
 
-    /// What [#forEachBlockInterleaved] hands out.
+    /// Receives the blocks of [#forEachBlockInterleaved].
     interface BlockVisitor {
         void take(BlockChain chain, int index);
     }

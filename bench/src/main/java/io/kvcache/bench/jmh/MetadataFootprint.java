@@ -8,7 +8,7 @@ import io.kvcache.core.tree.RecordLayout;
 /// Budget: 128. `./kvcache bench core --filter bytes`
 public final class MetadataFootprint {
 
-    /// What the layout itself asks for, index not included.
+    /// The bytes of the layout itself, without the index.
     public static final int LINES_BYTES = RecordLayout.HOT_BYTES + RecordLayout.COLD_BYTES;
 
     private MetadataFootprint() {}

@@ -41,7 +41,7 @@ public class PutBenchmark {
         MemorySegment.copy(state.source(), 0, state.place(), 0, BenchBlocks.BLOCK_BYTES);
     }
 
-    /// What blocks are copied from.
+    /// The source of the blocks to copy.
     @State(Scope.Thread)
     public static class SourceBlocks {
 

@@ -19,7 +19,7 @@ public class ResidentCache {
     /// So many that their buckets are in no cache.
     private static final int ABSENT = 1 << 16;
 
-    /// What a slot takes, the least there is.
+    /// Size of a slot: the smallest allowed.
     static final int SLOT_BYTES = 4096;
 
     final BlockChain[] residentChains = BenchChains.of(1, CHAINS);

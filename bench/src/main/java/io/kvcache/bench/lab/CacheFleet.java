@@ -21,13 +21,13 @@ final class CacheFleet {
         accesses = curves.stream().mapToLong(LruCurve::accesses).sum();
     }
 
-    /// Of all full blocks looked up, those found, when each instance has room for so many.
+    /// Returns the share of full blocks found, when each instance has room for this many.
     double hitRatio(int blocksEach) {
         long hits = curves.stream().mapToLong(curve -> curve.hits(blocksEach)).sum();
         return accesses == 0 ? 0 : (double) hits / accesses;
     }
 
-    /// What is found with memory for everything.
+    /// Returns the hit ratio with memory for everything.
     double ceiling() {
         return hitRatio(Integer.MAX_VALUE);
     }

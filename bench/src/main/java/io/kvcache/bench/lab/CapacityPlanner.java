@@ -27,7 +27,7 @@ public final class CapacityPlanner {
     private final PrefixForest forest;
     private final LruCurve curve;
 
-    /// What serves the requests.
+    /// The engine that serves the requests.
     ///
     /// @param gpus that serve together, 1 and up
     /// @param hostBytes host memory that may be taken, 0 and up
@@ -201,7 +201,7 @@ public final class CapacityPlanner {
             fleets = List.copyOf(fleets);
         }
 
-        /// Whether there is a capacity that reaches the target.
+        /// Returns whether there is a capacity that reaches the target.
         public boolean reachable() {
             return targetHitRatio <= ceiling;
         }

@@ -7,7 +7,7 @@ import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// What an engine computes and moves with.
+/// The computing power and the bandwidths of an engine.
 ///
 /// @param prefill of the whole engine
 /// @param bytesPerToken of KV, in all layers
@@ -46,8 +46,7 @@ public record EngineHardware(
                 NVME_LATENCY);
     }
 
-    /// What well-known GPUs have and do, by their makers' data sheets; the way to host memory as it is
-    /// measured.
+    /// Well-known GPUs, by their makers' data sheets. The bandwidth to host memory is measured.
     public enum GpuPreset {
         /// 80 GB, PCIe 4.
         A100(80e9, 312e12, 25e9),
@@ -56,7 +55,7 @@ public record EngineHardware(
         /// 141 GB, PCIe 5.
         H200(141e9, 989e12, 55e9);
 
-        /// What engines take of a device's memory unless told otherwise, as vLLM does.
+        /// The share of a device's memory that engines use by default, as vLLM does.
         private static final double USABLE_SHARE = 0.9;
 
         private final double memoryBytes;

@@ -36,7 +36,7 @@ public final class EngineSimulator {
     /// @param inputTokens of the prompt, above 0
     public record Prompt(double arrivalSeconds, long inputTokens) {}
 
-    /// What it found.
+    /// The tokens found in the cache.
     ///
     /// @param hostTokens in host memory, from the first on
     /// @param diskTokens behind these, on disk
@@ -46,7 +46,7 @@ public final class EngineSimulator {
         }
     }
 
-    /// What became of all.
+    /// The totals of all requests.
     ///
     /// @param prefillSecondsSaved that computing what was found would have taken
     /// @param loadSeconds that moving it took, on the disk and to the devices
@@ -86,7 +86,7 @@ public final class EngineSimulator {
         firstTokens[requests++] = engineFree - prompt.arrivalSeconds;
     }
 
-    /// What became of those served so far.
+    /// Returns the totals of the requests served so far.
     public Summary summary() {
         double[] sorted = Arrays.copyOf(firstTokens, requests);
         Arrays.sort(sorted);
@@ -136,7 +136,7 @@ public final class EngineSimulator {
                     new EngineSimulator.CachedTokens(host, all - host));
         }
 
-        /// What became of all.
+        /// Returns the totals of all requests.
         EngineSimulator.Summary summary() {
             return engine.summary();
         }

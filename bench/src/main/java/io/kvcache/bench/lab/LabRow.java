@@ -47,7 +47,7 @@ public record LabRow(
     /// The heads of a table of rows in [#csv].
     public static final String CSV_HEAD = CsvFormat.head(LabRow.class);
 
-    /// What an engine made of it.
+    /// The effect on an engine.
     ///
     /// @param occupancy share of the capacity
     record EngineStats(EngineSimulator.Summary engine, double occupancy, long blocksPut) {}

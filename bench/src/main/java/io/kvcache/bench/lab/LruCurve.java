@@ -64,7 +64,7 @@ public final class LruCurve {
         return accesses == 0 ? 0 : (double) hits(blocks) / accesses;
     }
 
-    /// What no cache can exceed: every block is found that was used before.
+    /// Returns the upper bound of every cache: a hit for each block that was used before.
     public double ceiling() {
         return hitRatio(hitsAt.length - 1);
     }

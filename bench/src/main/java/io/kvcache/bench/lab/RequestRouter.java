@@ -36,7 +36,7 @@ public final class RequestRouter {
         sent = new long[instances];
     }
 
-    /// What each instance gets to see; may be called once.
+    /// Returns the trace of each instance. Call it once.
     List<Trace> split(RoutingPolicy routingPolicy, long seed) {
         int[] places = switch (routingPolicy) {
             case RANDOM ->
@@ -97,7 +97,7 @@ public final class RequestRouter {
         return sent[chosen] <= MAX_IMBALANCE * sent[least] + longest ? chosen : least;
     }
 
-    /// Of those in the mask, the one that was sent the fewest tokens.
+    /// Returns the instance in the mask that was sent the fewest tokens.
     private int leastSent(long mask) {
         int least = -1;
         for (int i = 0; i < instances; i++) {
@@ -136,12 +136,11 @@ public final class RequestRouter {
         }
     }
 
-    /// Which session each request of a trace is part of.
+    /// Finds the session of each request of a trace.
     ///
-    /// Where the trace says it, as it says. Else a request goes on with a session when the full blocks that
-    /// it has in common with earlier requests end where a prompt of that session ended, with a block that was
-    /// new then: it is that prompt and something more. All others begin a session, those with a shared system
-    /// prompt too.
+    /// A trace that names sessions decides. Otherwise a request continues a session if it is a prompt of that
+    /// session and something more: the full blocks that it shares with earlier requests end where that prompt
+    /// ended, with a block that was new then. All others begin a session, those with a shared system prompt too.
     static final class SessionInference {
 
         private static final long NONE = TraceRequest.NO_SESSION;

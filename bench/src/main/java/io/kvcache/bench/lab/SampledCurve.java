@@ -35,7 +35,7 @@ public final class SampledCurve {
     private int uses;
     private int sampledBlocks;
 
-    /// What is estimated for one capacity; the bounds hold in all but a few of a thousand cases.
+    /// The estimate for one capacity. The bounds hold in all but a few of a thousand cases.
     public record Estimate(double hitRatio, double low, double high) {}
 
     /// @param warmup leading requests that do not count
@@ -129,7 +129,7 @@ public final class SampledCurve {
             return accesses == 0 ? 0 : hits / accesses;
         }
 
-        /// Of the ratio, when each block was taken with this probability.
+        /// Returns the deviation of the ratio if each block was sampled with this probability.
         double deviation(double rate) {
             double squares = hitsSquared - 2 * ratio() * product + ratio() * ratio() * accessesSquared;
             return accesses == 0 ? 1 : Math.sqrt((1 - rate) * Math.max(0, squares)) / accesses;

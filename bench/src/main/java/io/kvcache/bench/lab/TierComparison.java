@@ -70,7 +70,7 @@ public final class TierComparison {
         return capacity(new TierShares(share, share)).hostBlocks;
     }
 
-    /// Whether the trace says when requests came.
+    /// Returns whether the trace says when requests came.
     public boolean hasTimestamps() {
         return trace.hasTimestamps();
     }

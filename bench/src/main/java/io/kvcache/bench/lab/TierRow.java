@@ -64,7 +64,7 @@ public record TierRow(
     /// The heads of a table of rows in [#csv].
     public static final String CSV_HEAD = CsvFormat.head(TierRow.class);
 
-    /// What ran.
+    /// The policies and capacities of a run.
     ///
     /// @param distinctBlocks of the trace
     record Setting(
@@ -76,10 +76,10 @@ public record TierRow(
             int diskBlocks,
             int distinctBlocks) {}
 
-    /// What was found, and how full the tiers were.
+    /// The hits, and the fill level of the tiers.
     record Found(HitTotals totals, long hostHits, double gapClosed, double hostOccupancy, double diskOccupancy) {}
 
-    /// What the disk got.
+    /// The writes to the disk.
     ///
     /// @param bytes of the model's KV, all in
     /// @param blocks once or more
@@ -118,7 +118,7 @@ public record TierRow(
                 check.seconds);
     }
 
-    /// Whether it was right, and how long it took.
+    /// The check of the bytes, and the duration.
     record Check(long wrongBlocks, double seconds) {}
 
     /// A line of comma-separated values.

@@ -33,7 +33,7 @@ final class TwoTierCacheModel {
         this.diskBlocks = diskBlocks;
     }
 
-    /// What both tiers showed.
+    /// The result of both tiers.
     ///
     /// @param put blocks that no tier had
     /// @param written blocks that the disk did not hold when they were used

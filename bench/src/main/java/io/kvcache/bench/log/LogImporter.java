@@ -62,7 +62,7 @@ public final class LogImporter {
         this.report = report;
     }
 
-    /// What came of all lines.
+    /// The result of an import.
     ///
     /// @param skipped lines that were left out
     /// @param ofLogged tokens counted here over those that the log's `usage` tells, where it does; else NaN

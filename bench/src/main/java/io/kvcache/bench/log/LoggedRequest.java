@@ -224,7 +224,7 @@ public record LoggedRequest(
         }
     }
 
-    /// What a logged request had the model read.
+    /// The prompt of a logged request.
     public sealed interface LoggedPrompt {
 
         /// A text as it is.

@@ -2,7 +2,7 @@ package io.kvcache.bench.replay;
 
 import io.kvcache.bench.trace.TraceRequest;
 
-/// Which of a request's blocks count.
+/// Selects the blocks of a request that count.
 public enum BlockCountingRule {
     /// Every id is a block, the partial last one included, so that results compare with other studies.
     REFERENCE("reference") {

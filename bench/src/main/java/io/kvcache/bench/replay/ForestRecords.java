@@ -36,7 +36,7 @@ final class ForestRecords implements RecordView {
         return blocks;
     }
 
-    /// What [#noveltyClass] is to say of a node.
+    /// Sets the novelty class that [#noveltyClass] returns for a node.
     void cohort(int node, int cohort) {
         cohorts[node] = (byte) cohort;
     }

@@ -63,7 +63,7 @@ public final class HitCounter {
     /// Hears of each request of a replay, those too that do not count.
     public interface ReplayListener {
 
-        /// What hears of nothing.
+        /// A listener that ignores all events.
         ReplayListener NONE = new ReplayListener() {};
 
         /// A request has looked its blocks up.
@@ -83,7 +83,7 @@ public final class HitCounter {
         default void onEvicted(int node) {}
     }
 
-    /// What a replay counted.
+    /// The counts of a replay.
     ///
     /// @param blockAccesses blocks looked up
     /// @param blockHits of those, found, counted from the start of each prompt to the first absent block

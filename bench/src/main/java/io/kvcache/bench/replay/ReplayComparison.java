@@ -20,7 +20,7 @@ public final class ReplayComparison {
         this.warmup = warmup;
     }
 
-    /// What LRU gets and what is possible at one capacity.
+    /// The hits of LRU and the best possible at one capacity.
     public record Bounds(HitTotals lru, HitTotals belady, HitTotals beladyBypass) {}
 
     /// One cache at one capacity.

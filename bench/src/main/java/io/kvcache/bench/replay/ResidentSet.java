@@ -1,6 +1,6 @@
 package io.kvcache.bench.replay;
 
-/// Which nodes of a forest are resident, for caches that may keep a block without the one before it.
+/// The resident nodes of a forest, for caches that may keep a block without its parent.
 final class ResidentSet {
 
     private final PrefixForest forest;

@@ -23,13 +23,13 @@ final class ScoredReplay {
     private final int[] lastUse;
     private final PriorityQueue<Candidate> candidates = new PriorityQueue<>(LOWEST_FIRST);
 
-    /// What a policy makes of it.
+    /// A policy that scores blocks.
     interface ScoringPolicy {
 
-        /// Whether only blocks without resident children may go.
+        /// Returns whether only blocks without resident children may be evicted.
         boolean leavesOnly();
 
-        /// Whether a block counts as found that has a missing one before it.
+        /// Returns whether a block counts as found that has a missing one before it.
         default boolean findsBehindGaps() {
             return false;
         }
@@ -48,7 +48,7 @@ final class ScoredReplay {
         /// @param lastUse for each node the request that used it last
         default void prepare(int[] nodes, int count, int request, int[] lastUse) {}
 
-        /// What a block is worth to a request that needs room.
+        /// Returns the score of a block when a request needs room.
         double score(int node, int request);
 
         /// A block had to go.

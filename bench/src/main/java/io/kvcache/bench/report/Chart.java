@@ -36,13 +36,13 @@ public record Chart(
     public record Axis(
             String title, boolean percent, @Nullable Double least) {}
 
-    /// What a series is to the reader, from which its colour and weight follow.
+    /// The role of a series, which selects its colour and weight.
     public enum SeriesRole {
-        /// What others are measured by.
+        /// The reference for the others.
         BASELINE,
-        /// What nothing exceeds.
+        /// The upper bound.
         BOUND,
-        /// What is being shown.
+        /// The subject of the chart.
         SUBJECT,
         OTHER
     }

@@ -58,7 +58,7 @@ public final class LabHtmlReport {
         return htmlReport;
     }
 
-    /// What there is of one trace.
+    /// The section of one trace.
     private static final class Section {
 
         private final List<LabRow> rows;
@@ -178,7 +178,7 @@ public final class LabHtmlReport {
             return pivot("Share of the gap from LRU to Belady closed, in percent", "%.0f", LabRow::gapClosed, false);
         }
 
-        /// What was found; the colour goes from a column's least to its most.
+        /// Block hit ratios. The colour goes from the least to the most of a column.
         HtmlTable hitTable() {
             return pivot("Block hit ratio, in percent", "%.2f", LabRow::blockHitRatio, true);
         }
@@ -247,7 +247,7 @@ public final class LabHtmlReport {
                 return new Cell(text.equals("-0") ? "0" : text, true, Math.clamp(heat, 0, 1), own == best());
             }
 
-            /// Of what does not know the future.
+            /// Returns the best of the policies that do not know the future.
             private double best() {
                 return values(rows.stream()
                                 .filter(row -> !row.policy().startsWith("belady"))

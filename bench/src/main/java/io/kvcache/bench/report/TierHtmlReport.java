@@ -183,7 +183,7 @@ public final class TierHtmlReport {
         return new Cell(text, true, 0, best);
     }
 
-    /// What knows the future is not compared with what does not.
+    /// Returns whether a row knows the future; such rows are not compared with the others.
     private static boolean isBound(TierRow row) {
         return row.policy().startsWith("belady");
     }

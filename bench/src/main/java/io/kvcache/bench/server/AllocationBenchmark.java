@@ -91,7 +91,7 @@ final class AllocationBenchmark implements ServerBenchmark {
             this.threadAllocations = threadAllocations;
         }
 
-        /// What is asked of the other JVM's management bean of threads.
+        /// The part of the other JVM's thread bean that is read.
         public interface ThreadAllocations {
 
             long getTotalThreadAllocatedBytes();

@@ -15,7 +15,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 
-/// What 99 of 100 requests take at most while every SET has to evict, beside redis-server.
+/// The 99th percentile of latency while every SET must evict, beside redis-server.
 ///
 /// Two connections SET keys at random out of four times as many as fit. One more connection GETs a few keys, which
 /// stay resident since it uses them again and again.
@@ -26,7 +26,7 @@ final class EvictionPressureBenchmark implements ServerBenchmark {
     private static final int OVERFULL = 4;
     private static final int HOT_KEYS = 8;
 
-    /// What the few keys may take of the memory, so that writers always find most of it.
+    /// Memory of the few hot keys: small, so that writers always find most of it.
     private static final long HOT_BYTES = HOST_BYTES / 8;
 
     /// From there on there are too few requests in a round's time for one of a hundred.
@@ -85,7 +85,7 @@ final class EvictionPressureBenchmark implements ServerBenchmark {
                 new Threshold.NoThreshold()));
     }
 
-    /// What came of a time of eviction.
+    /// The latencies under eviction.
     private record PressureResult(LoadResult sets, LoadResult gets) {
 
         static PressureResult apply(int port, int bytes, Duration time) throws IOException, InterruptedException {

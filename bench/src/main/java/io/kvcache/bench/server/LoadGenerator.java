@@ -59,7 +59,7 @@ record LoadGenerator(BenchClient.ClientFactory opening, int keys, int connection
         return latency;
     }
 
-    /// What came of a load.
+    /// The result of a load.
     ///
     /// @param count requests
     /// @param perSecond requests of all connections together

@@ -35,12 +35,12 @@ final class PairedSamples {
         return new BenchResult(benchmarkSpec, value, reference, Median.of(ratios), values.size(), "");
     }
 
-    /// Of several ratios, as ratios are averaged.
+    /// Returns the geometric mean, as ratios are averaged.
     static double geometricMean(List<Double> ratios) {
         return Math.exp(ratios.stream().mapToDouble(Math::log).average().orElse(0));
     }
 
-    /// What a number answers.
+    /// The question that a number answers.
     ///
     /// @param name short, for a table and for records
     /// @param text in words

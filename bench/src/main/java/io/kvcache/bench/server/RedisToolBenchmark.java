@@ -79,7 +79,7 @@ final class RedisToolBenchmark implements ServerBenchmark {
         /// Bytes of values that one run moves: a second or less.
         private static final long RUN_BYTES = 1L << 30;
 
-        /// Of the largest values, which take more bytes then.
+        /// The least number of requests. For the largest values they move more than [#RUN_BYTES].
         private static final long MIN_REQUESTS = 32;
         private static final Duration TIMEOUT = Duration.ofSeconds(60);
 

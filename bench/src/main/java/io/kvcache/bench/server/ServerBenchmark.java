@@ -12,7 +12,7 @@ public interface ServerBenchmark {
     /// As on the command line.
     String name();
 
-    /// What it answers, in one line.
+    /// Returns its subject, in one line.
     String title();
 
     /// The parts that take minutes.

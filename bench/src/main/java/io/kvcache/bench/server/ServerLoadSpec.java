@@ -3,7 +3,7 @@ package io.kvcache.bench.server;
 import java.io.IOException;
 import java.util.Locale;
 
-/// What clients do.
+/// The requests of the clients.
 ///
 /// @param write SET, else GET
 /// @param bytes of a value

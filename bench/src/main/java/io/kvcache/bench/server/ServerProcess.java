@@ -80,7 +80,7 @@ public final class ServerProcess implements AutoCloseable {
         return command;
     }
 
-    /// Whether Debian's Redis is installed.
+    /// Returns whether Debian's Redis is installed.
     public static boolean isRedisInstalled() {
         return Files.isExecutable(REDIS);
     }
@@ -145,12 +145,12 @@ public final class ServerProcess implements AutoCloseable {
         return name;
     }
 
-    /// Where it listens, on this host.
+    /// Returns the port, on this host.
     public int port() {
         return port;
     }
 
-    /// Of its process.
+    /// Returns the number of its process.
     public long processId() {
         return process.handle().pid();
     }

@@ -125,7 +125,7 @@ record SoakBenchmark(Duration time) implements ServerBenchmark {
         private static final int MIN_LOG2 = 10;
         private static final int MAX_LOG2 = 25;
 
-        /// Of the mean of such sizes, 2.1 MiB, three times as many as fit.
+        /// Returns three times as many keys as fit at the mean size of 2.1 MiB.
         private static int keys(long hostBytes) {
             return (int) (3 * hostBytes / (2200L << 10));
         }

@@ -23,7 +23,7 @@ import java.util.Set;
 import java.util.function.Predicate;
 import java.util.stream.IntStream;
 
-/// What has to be there after a crash, by what was flushed and by the store's own events.
+/// The entries that must be there after a crash, by the flushes and by the store's own events.
 ///
 /// A flush that ends with true promises each key that was known when it began, unless the store said
 /// meanwhile that it left the disks or left host memory unwritten; all of these have to lie on disk at
@@ -32,7 +32,7 @@ import java.util.stream.IntStream;
 /// unless it or a block above it was dropped or evicted from disk while the disks were still telling what
 /// they have, a region was reclaimed meanwhile, or there were more keys than records.
 ///
-/// What was dropped is [DroppedBlocks].
+/// [DroppedBlocks] has the dropped ones.
 final class DurabilityOracle {
 
     private static final int EVENTS = 1 << 16;

@@ -4,7 +4,7 @@ import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultRates.Fault;
 import java.util.SplittableRandom;
 
-/// What the disks of a run do wrong.
+/// The faults of the disks of a run.
 enum FaultProfile {
     /// Nothing; they lose what was not synced at a crash.
     CALM,
@@ -18,10 +18,10 @@ enum FaultProfile {
     private static final double MAX_PROBABILITY = 0.02;
     private static final int MAX_LATENCY_MILLIS = 6;
 
-    /// Of what ends the writing or all of a disk; it should live for a while.
+    /// Faults that end the writing or the disk are this many times rarer, so that a disk lives for a while.
     private static final int RARE_DIVISOR = 20;
 
-    /// Whether what was promised is there after a crash.
+    /// Returns whether promised entries are there after a crash.
     boolean isDurable() {
         return this == CALM || this == HONEST;
     }

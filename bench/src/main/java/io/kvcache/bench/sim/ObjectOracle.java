@@ -150,7 +150,7 @@ final class ObjectOracle {
         }
     }
 
-    /// What was not flushed may be lost or come back.
+    /// Values that were not flushed may be lost or come back.
     ///
     /// @param promised whether the disks keep what they say they have
     void onRestart(boolean promised) {

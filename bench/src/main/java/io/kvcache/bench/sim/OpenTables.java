@@ -15,7 +15,7 @@ final class OpenTables {
 
     private static final int MAX_TABLES = 12;
 
-    /// What of a block is looked at while its table is open; all of it when it closes.
+    /// Bytes of a block that are checked while its table is open. Closing checks all.
     private static final int PROBE_BYTES = 512;
 
     private final SimClock clock;

@@ -13,7 +13,7 @@ final class SimClock implements Clock {
 
     private static final long READ_COST_NANOS = 10_000;
 
-    /// Of one wait; a longer one makes longer steps.
+    /// Most steps of one wait. A longer wait makes longer steps.
     private static final int MAX_STEPS = 100;
 
     private final Runnable tickListener;

@@ -13,8 +13,8 @@ import io.kvcache.tiers.movement.WriteBudget;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/// What a seed decides of a run once and for all: a store of a few slabs and records, and small disks, so
-/// that everything that can run out does.
+/// The choices of a seed for a whole run: a store of a few slabs and records, and small disks, so that every limit
+/// is reached.
 ///
 /// @param disks one or two
 /// @param bytesPerSecond that each disk may be written
@@ -73,7 +73,7 @@ record SimConfig(
                 random.nextInt(4) == 0 ? 20 * MIB : WriteBudget.UNLIMITED);
     }
 
-    /// What is around a disk.
+    /// The environment of a disk.
     ///
     /// @param memory of logs
     /// @param random of the faults

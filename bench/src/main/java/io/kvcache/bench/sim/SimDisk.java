@@ -109,7 +109,7 @@ final class SimDisk implements TierOpener {
         return front != null;
     }
 
-    /// Whether what is in front, if anything, serves.
+    /// Returns whether the faster tier in front, if any, serves.
     boolean isFrontServing() {
         return front == null || front.isServing();
     }
@@ -180,7 +180,7 @@ final class SimDisk implements TierOpener {
             return opened;
         }
 
-        /// Whether it is there, and has all that it needs.
+        /// Returns whether it is there, and has all that it needs.
         boolean isServing() {
             return device.isOpen() && tier != null && tier.state() == TierState.SERVING;
         }

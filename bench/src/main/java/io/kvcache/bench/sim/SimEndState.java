@@ -11,7 +11,7 @@ import java.util.List;
 import java.util.StringJoiner;
 import java.util.TreeMap;
 
-/// What a run, or one life of its store, ends with.
+/// The end state of a run, or of one life of its store.
 final class SimEndState {
 
     private SimEndState() {}
@@ -107,7 +107,7 @@ final class SimEndState {
                 tier.blocksRecovered());
     }
 
-    /// What a life has seen.
+    /// Counts the events of a life.
     static void countCoverage(TieredKvCache cache, CoverageCounters rare) {
         DiskTierStats offload = cache.offloadStats();
         rare.countIf("write in vain", offload.notWritten() > 0);

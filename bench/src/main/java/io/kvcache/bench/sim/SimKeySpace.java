@@ -90,7 +90,7 @@ final class SimKeySpace {
         }
     }
 
-    /// Whether a block, or one above it, is such.
+    /// Returns whether a block, or one above it, is such.
     boolean anyInPath(BlockKey block, Predicate<BlockKey> such) {
         for (@Nullable BlockKey at = block; at != null; at = parents.get(at)) {
             if (such.test(at)) {

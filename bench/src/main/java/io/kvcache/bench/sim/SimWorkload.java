@@ -17,7 +17,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.SplittableRandom;
 
-/// What callers do to the store, at random: by its public face alone.
+/// Random calls to the store, through its public API only.
 final class SimWorkload {
 
     static final long MAX_PIN_NANOS = 2 * SimClock.SECOND;
@@ -49,8 +49,7 @@ final class SimWorkload {
         };
     }
 
-    /// What is missing of a prompt is put, as an engine does; the last block sometimes stays with its
-    /// writer.
+    /// Puts the missing blocks of a prompt, as an engine does. The last block sometimes stays with its writer.
     void putPrompt(LocalKvCache cache) {
         BlockChain chain = simKeySpace.randomChain();
         int from = random.nextInt(8) == 0 ? 0 : cache.match(chain).blocks();

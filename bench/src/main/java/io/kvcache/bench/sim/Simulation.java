@@ -39,7 +39,7 @@ public final class Simulation {
     /// One seed in so many puts objects again that are there, and flushes before it closes.
     private static final int SETTLED_MODULUS = 4;
 
-    /// What is under way once faults stop ends in so long.
+    /// Once faults stop, all pending work ends within this time.
     private static final long TIMEOUT_NANOS = 120 * SimClock.SECOND;
 
     /// How long a flush before closing is waited for.

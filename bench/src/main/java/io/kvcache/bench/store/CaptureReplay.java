@@ -28,9 +28,9 @@ import tools.jackson.databind.json.JsonMapper;
 /// Replays what `kvcache serve --trace-out` wrote over a store of host memory, which may be of another size and
 /// have another policy.
 ///
-/// What the server found and what was put into it is what its clients had use for: both are asked for here, in
-/// their order, and what is not found is put. So with the server's own size and policy, and what it began with,
-/// as much is found as there. Look-ups that ended without a value or a put are passed over.
+/// Clients had use for each value that the server found or that they put. The replay asks for all of these, in
+/// their order, and puts those that it misses. With the server's own size, policy and initial content, the hits are
+/// the same. It skips look-ups that ended without a value or a put.
 public final class CaptureReplay {
 
     private static final String HEADER_FIELD = "kvcache_trace";
@@ -48,7 +48,7 @@ public final class CaptureReplay {
         this.cache = cache;
     }
 
-    /// What was found.
+    /// The hits of a replay.
     ///
     /// @param uses blocks and objects that the server found or was given
     /// @param liveHits that the server found

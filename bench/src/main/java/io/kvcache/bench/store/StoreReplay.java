@@ -36,7 +36,7 @@ public final class StoreReplay {
     private long blocksServed;
     private long wrongBlocks;
 
-    /// What to run.
+    /// The settings of a replay.
     ///
     /// @param blocks capacity
     /// @param blockBytes real bytes of a block
@@ -145,7 +145,7 @@ public final class StoreReplay {
         }
     }
 
-    /// What a replay through the real store showed.
+    /// The result of a replay through the real store.
     ///
     /// @param totals hits, counted as in the metadata-only replay
     /// @param lookupNanos of each request's match, divided by the blocks of its chain
@@ -153,7 +153,7 @@ public final class StoreReplay {
     public record StoreReplayResult(
             HitTotals totals, BytesMoved bytes, Check check, Histogram lookupNanos, double seconds) {
 
-        /// What moved.
+        /// The bytes moved.
         ///
         /// @param copyNanos time spent copying served blocks out of the store
         public record BytesMoved(long served, long stored, long copyNanos) {
@@ -164,7 +164,7 @@ public final class StoreReplay {
             }
         }
 
-        /// Whether it was right.
+        /// The result of the checks.
         ///
         /// @param blocksServed blocks copied out and compared byte for byte
         /// @param wrongBlocks of those, different from what was put

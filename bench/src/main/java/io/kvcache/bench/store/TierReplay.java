@@ -51,7 +51,7 @@ public final class TierReplay {
     private long wrongBlocks;
     private long notArrived;
 
-    /// What to run.
+    /// The settings of a replay.
     ///
     /// @param hostBlocks capacity of host memory, rounded up to whole slabs
     /// @param blockBytes real bytes of a block
@@ -276,7 +276,7 @@ public final class TierReplay {
         }
     }
 
-    /// What a replay through host memory and a disk showed.
+    /// The result of a replay through host memory and a disk.
     ///
     /// @param totals hits of both tiers, counted as in the metadata-only replay
     /// @param hostHits of these, in host memory when the request came
@@ -285,7 +285,7 @@ public final class TierReplay {
     public record TierReplayResult(
             HitTotals totals, long hostHits, long deviceHits, DiskWrites written, Check check, double seconds) {
 
-        /// What went to the disk.
+        /// The writes to the disk.
         ///
         /// @param putBytes of blocks that were put because no tier had them; a write-through store writes
         ///     as much
@@ -311,7 +311,7 @@ public final class TierReplay {
             }
         }
 
-        /// Whether it was right.
+        /// The result of the checks.
         ///
         /// @param blocksServed blocks whose bytes were compared, each byte
         /// @param wrongBlocks of those, different from what was put

@@ -63,7 +63,7 @@ public final class TraceChains {
         BlockContent.of(chain.keyHi(index), chain.keyLo(index)).fill(slot);
     }
 
-    /// Whether the bytes are those of the block.
+    /// Returns whether the bytes are those of the block.
     public static boolean matches(BlockChain chain, int index, MemorySegment bytes) {
         return BlockContent.of(chain.keyHi(index), chain.keyLo(index)).mismatch(bytes) < 0;
     }

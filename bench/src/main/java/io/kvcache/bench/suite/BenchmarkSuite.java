@@ -32,12 +32,12 @@ public record BenchmarkSuite(String name, String title, List<BenchmarkSpec> spec
                         .toList());
     }
 
-    /// Whether it needs files to read and write.
+    /// Returns whether it needs files to read and write.
     public boolean needsFiles() {
         return !diskRuns().isEmpty();
     }
 
-    /// What its numbers come from, the reference before what is held against it.
+    /// Returns the JMH runs of its numbers, the reference before the measured one.
     Set<JmhRun> jmhRuns() {
         Set<JmhRun> forks = new LinkedHashSet<>();
         specs.stream()
@@ -68,7 +68,7 @@ public record BenchmarkSuite(String name, String title, List<BenchmarkSpec> spec
         return rounds;
     }
 
-    /// Where its trials run.
+    /// Returns the media that its trials run on.
     Set<StorageMedium> media() {
         return diskRuns().stream().map(DiskRun::place).collect(Collectors.toSet());
     }

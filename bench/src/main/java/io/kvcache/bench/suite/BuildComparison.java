@@ -22,7 +22,7 @@ import java.util.stream.Collectors;
 /// @param progress told what is about to run
 public record BuildComparison(RunnableBuild older, RunnableBuild newer, int count, Consumer<String> progress) {
 
-    /// What a suite came to.
+    /// The result of a suite.
     ///
     /// @param first every cell of the first run
     /// @param repeat the cells that were slower, measured again
@@ -42,7 +42,7 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
             return SpeedRatio.geometricMean(first);
         }
 
-        /// Whether the new build is not slower: no cell was slower twice, and the mean is near enough to
+        /// Returns whether the new build is not slower: no cell was slower twice, and the mean is near enough to
         /// 1.
         public boolean isNotSlower() {
             return slowerCells().isEmpty() && meanRatio() >= SpeedRatio.MIN_MEAN;
@@ -125,7 +125,7 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
                     medians[(int) ((1 - TAIL) * DRAWS) - 1]);
         }
 
-        /// Whether even the upper end of the interval is under [#MIN_MEDIAN].
+        /// Returns whether even the upper end of the interval is under [#MIN_MEDIAN].
         public boolean isSlower() {
             return high < MIN_MEDIAN;
         }

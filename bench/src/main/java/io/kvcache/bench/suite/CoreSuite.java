@@ -13,7 +13,7 @@ import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.List;
 import java.util.stream.Stream;
 
-/// What the embedded store costs: look-ups, hashing, copies and eviction, with a million records.
+/// The cost of the embedded store: look-ups, hashing, copies and eviction, with a million records.
 final class CoreSuite {
 
     private static final JmhRun MATCH = JmhRun.of("MatchBenchmark.whole");

@@ -23,7 +23,7 @@ import java.util.List;
 import java.util.function.ToDoubleFunction;
 import java.util.stream.Stream;
 
-/// What the block device makes of a disk, beside fio.
+/// The speed of the block device on a disk, beside fio.
 ///
 /// Bandwidth has its budget on a file in memory, where no disk swings: a real one may change threefold within
 /// a run. What has to hold on it is that its queue is kept full and what a byte costs; its bandwidth stands

@@ -22,8 +22,7 @@ public final class JmhRunner {
 
     private static final String ALLOCATION = "gc.alloc.rate.norm";
 
-    /// What the launcher gives the JVM, and a heap of one size. Without assertions, whatever this JVM
-    /// runs with.
+    /// The launcher's JVM flags, and a heap of one size. Assertions are off, whatever this JVM runs with.
     static final List<String> JVM_ARGUMENTS = List.of(
             "-Xms2g",
             "-Xmx2g",
@@ -92,7 +91,7 @@ public final class JmhRunner {
             this(benchmark, threads, Map.of());
         }
 
-        /// What runs, for people.
+        /// Returns the benchmark and its parameters as text.
         String describe() {
             return benchmark + (parameters.isEmpty() ? "" : " " + new TreeMap<>(parameters));
         }
@@ -103,7 +102,7 @@ public final class JmhRunner {
         }
     }
 
-    /// What one fork of a benchmark gave.
+    /// The result of one fork of a benchmark.
     ///
     /// @param nanos median time of an invocation, in one thread
     /// @param allocatedBytes heap bytes allocated in an invocation, on average

@@ -8,7 +8,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 
-/// Where and on what figures were taken, in the words that go beside them.
+/// The machine and the software of a measurement, as text beside its figures.
 ///
 /// @param hardware processor, cores and memory
 /// @param software kernel and JVM
@@ -60,7 +60,7 @@ public record MachineInfo(String hardware, String software, String load, String 
         }
     }
 
-    /// What a command prints, or nothing when it cannot be run.
+    /// Returns the output of a command, or an empty text if it cannot run.
     private static String output(String... command) {
         try {
             ProcessRunner.ProcessOutput output = ProcessRunner.run(TIMEOUT, List.of(command));

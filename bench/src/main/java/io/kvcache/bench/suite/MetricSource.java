@@ -9,10 +9,10 @@ import java.util.function.DoubleSupplier;
 import java.util.function.Function;
 import java.util.function.ToDoubleFunction;
 
-/// Where a number comes from.
+/// The source of a number.
 public sealed interface MetricSource {
 
-    /// What the number is of, for the table.
+    /// Returns the subject of the number, for the table.
     String name();
 
     /// A number out of a fork's sample, another one each round.

@@ -18,7 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 
-/// What the eviction policies cost with a million blocks, and what they find.
+/// The cost of the eviction policies with a million blocks, and their hits.
 ///
 /// Hits are counted by the benchmark and divided here; the trace is Mooncake's conversation when it is
 /// there, else a generated one.

@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.function.ToDoubleFunction;
 
-/// What a restart costs: a full disk tier of 1 TiB is opened, by the log alone, and by a store with its tree of
+/// The cost of a restart: opens a full disk tier of 1 TiB, by the log alone, and by a store with its tree of
 /// records.
 ///
 /// The tier is sparse: its trailers are real and its blocks are holes, so it takes 1.1 GB in the temporary

@@ -98,7 +98,7 @@ public final class SuiteRunner {
         public static final RunLength QUICK = new RunLength(1, 3, 200, DiskRunLength.QUICK);
     }
 
-    /// What the runs of a suite have given so far, and the answers that follow.
+    /// The samples of a suite so far, and their results.
     static final class BenchmarkSamples {
 
         private static final double[] NONE = {};
@@ -141,7 +141,7 @@ public final class SuiteRunner {
             return against == 0 ? 0 : value / against;
         }
 
-        /// What was counted is the same in every round.
+        /// A count is the same in every round.
         private static double of(double[] numbers, int round) {
             return numbers[numbers.length == 1 ? 0 : round];
         }

@@ -2,10 +2,10 @@ package io.kvcache.bench.suite;
 
 import java.util.Locale;
 
-/// What an answer has to keep to.
+/// A limit for a result.
 public sealed interface Threshold {
 
-    /// Whether an answer keeps to it.
+    /// Returns whether a result keeps the limit.
     ///
     /// @param ratio value by reference
     boolean isMet(double value, double ratio);

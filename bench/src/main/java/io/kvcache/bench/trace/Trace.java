@@ -52,7 +52,7 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                 requests.stream().mapToLong(TraceRequest::outputTokens).sum());
     }
 
-    /// What a reader of results has to know of prompts whose last, partial block has no id; empty when all have one.
+    /// Returns a remark on prompts whose last, partial block has no id; empty if all have one.
     public Optional<String> partialBlockRemark() {
         long tail = requests.stream()
                 .mapToLong(request -> request.inputTokens() - (long) request.hashIds().length * blockTokens)
@@ -69,7 +69,7 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                         totals().inputTokens()));
     }
 
-    /// Whether it says when requests came: not where several came at once and none later.
+    /// Returns whether the trace has arrival times. Several arrivals at one time and none later do not count.
     public boolean hasTimestamps() {
         return requests.size() == 1
                 || requests.getLast().timestampMillis() > requests.getFirst().timestampMillis();

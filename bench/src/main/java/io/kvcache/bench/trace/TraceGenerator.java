@@ -65,7 +65,7 @@ public final class TraceGenerator {
     /// The next request of a session: when, and how long its prompt is.
     private record Turn(Session session, long atMillis, int inputTokens) {}
 
-    /// What determines a block's content: whose it is, its place, and how many of its tokens are there.
+    /// Identifies the content of a block: its owner, its index and the number of its tokens.
     private record Block(boolean shared, int owner, int index, int tokens) {}
 
     private void startSession() {

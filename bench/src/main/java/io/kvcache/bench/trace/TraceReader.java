@@ -78,7 +78,7 @@ public final class TraceReader {
         }
     }
 
-    /// What came of the lines so far.
+    /// The lines read so far.
     private static final class Lines {
 
         final List<TraceRequest> requests = new ArrayList<>();
@@ -128,7 +128,7 @@ public final class TraceReader {
     /// @param reason what is wrong with it, for people
     public record MalformedLine(long number, String reason) {
 
-        /// What a reader does about such a line.
+        /// The reaction to such a line.
         public enum Handling {
             /// Leave it out, report it and go on.
             SKIP,

@@ -6,10 +6,10 @@ import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Set;
 
-/// Where a trace comes from, as `--trace` says it: a published one by name, a generated one, or a file.
+/// The source of a trace, as `--trace` names it: a published one by name, a generated one, or a file.
 public sealed interface TraceSource {
 
-    /// What `--trace` takes, for messages.
+    /// The forms that `--trace` takes, for messages.
     String FORMS =
             "a file, conversation, synthetic, generated:SEED, popular:SEED or hostile:SEED (SEED is 1 where none is given)";
 

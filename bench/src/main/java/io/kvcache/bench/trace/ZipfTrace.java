@@ -77,7 +77,7 @@ public final class ZipfTrace {
     /// Zipf's law.
     static final class ZipfSampler {
 
-        /// Of each thing and those before it.
+        /// Cumulative weights.
         private final double[] sums;
 
         /// @param things at least 1

@@ -16,7 +16,7 @@ import java.util.concurrent.TimeUnit;
 import org.agrona.concurrent.BackoffIdleStrategy;
 import org.agrona.concurrent.IdleStrategy;
 
-/// What both sides of bare Aeron agree on.
+/// The settings that both sides of bare Aeron share.
 final class BaselineAeron {
 
     private static final int FIRST_STREAM = 9000;

@@ -19,7 +19,7 @@ import java.util.zip.CRC32C;
 /// Moving bytes over a socket, and summing them as the remote cache does.
 final class BaselineTcp {
 
-    /// What a bare request and a bare reply consist of, before bytes.
+    /// Size of the head of a bare request or reply.
     static final int HEAD_BYTES = 16;
 
     private static final int CHUNK_BYTES = 256 << 10;

@@ -157,7 +157,7 @@ public final class HeapComparison {
         }
     }
 
-    /// What moving chains of blocks of 64 KiB leaves on the heap, in bytes.
+    /// The heap bytes that moving chains of blocks of 64 KiB allocates.
     ///
     /// @param what is done, over what
     /// @param request in this process, with one block

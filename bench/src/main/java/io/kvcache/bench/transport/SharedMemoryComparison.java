@@ -50,7 +50,7 @@ public final class SharedMemoryComparison {
         this.progress = progress;
     }
 
-    /// Whether this machine has a file system in memory.
+    /// Returns whether this machine has a file system in memory.
     public static boolean isSupported() {
         return Files.isDirectory(MEMORY);
     }
@@ -237,8 +237,8 @@ public final class SharedMemoryComparison {
         }
     }
 
-    /// Where one thread's copies go, in turn: more than the caches of a processor hold. Lent for one copy at a
-    /// time, so that threads that come and go do not each make one.
+    /// The targets of one thread's copies, in turn: more than the caches of a processor hold. A thread borrows it
+    /// for one copy at a time, so that short-lived threads do not each make one.
     private static final class CopyTargetRing {
 
         private static final long BUFFER_BYTES = 64L << 20;

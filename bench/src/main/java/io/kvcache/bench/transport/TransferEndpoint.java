@@ -67,7 +67,7 @@ public record TransferEndpoint(TransferClient client, PeerProcess server) {
         }
     }
 
-    /// What moving takes beside time.
+    /// The cost of a transfer beside time.
     ///
     /// @param processorSeconds of both processes together, for each 10^9 bytes
     /// @param heapBytes that this process allocates for each block

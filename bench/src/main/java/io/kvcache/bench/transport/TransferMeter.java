@@ -77,7 +77,7 @@ public final class TransferMeter {
                 (long) Median.of(all, TransferStats::count));
     }
 
-    /// What came of moving blocks for a while.
+    /// The result of moving blocks for a while.
     ///
     /// @param gigabytes a second, of 10^9 bytes
     /// @param p50Micros half of the blocks took less

@@ -1,6 +1,6 @@
 package io.kvcache.bench.transport;
 
-/// What is moved.
+/// The blocks to move.
 ///
 /// @param operation there or here, and how
 /// @param bytes of a block
@@ -12,7 +12,7 @@ public record TransferSpec(TransferOperation operation, int bytes, int inFlight)
         return (long) operation.blockCount() * bytes;
     }
 
-    /// What is done with a block, or with several.
+    /// The operation on one block or several.
     public enum TransferOperation {
         /// Get it here.
         ACQUIRE("acquire", 1),
@@ -41,7 +41,7 @@ public record TransferSpec(TransferOperation operation, int bytes, int inFlight)
             return blocks;
         }
 
-        /// Whether bytes go to the server.
+        /// Returns whether bytes go to the server.
         boolean isPut() {
             return this != ACQUIRE;
         }

@@ -107,7 +107,7 @@ public final class TransportComparison {
         });
     }
 
-    /// What is got over Aeron on this host, where the other is Aeron with the same settings and nothing above it.
+    /// Compares gets over Aeron on this host with bare Aeron at the same settings.
     ///
     /// @param termBytes of the terms of all streams
     public List<TransportResult> runBareAeron(int termBytes) throws IOException, InterruptedException {
@@ -150,7 +150,7 @@ public final class TransportComparison {
         return "aeron:ipc?term-length=" + termBytes;
     }
 
-    /// What is got over UCX on this host, where the other is the remote cache over TCP.
+    /// Compares gets over UCX on this host with the remote cache over TCP.
     ///
     /// @param transports of UCX
     public List<TransportResult> runUcx(String transports) throws IOException, InterruptedException {
@@ -169,8 +169,8 @@ public final class TransportComparison {
         }
     }
 
-    /// What is put through memory that client and server share, where the other is the remote cache over TCP,
-    /// to the same server.
+    /// Compares puts through memory that client and server share with the remote cache over TCP, to the same
+    /// server.
     public List<TransportResult> runStaged() throws IOException, InterruptedException {
         Path folder = SharedMemoryComparison.createFolder();
         try (TransportServerProcess server = TransportServerProcess.startShared(folder);

@@ -15,8 +15,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.function.ToDoubleFunction;
 
-/// What the comparisons found, as answers that can be recorded: for each cell how fast it is, and how long half and
-/// nearly all of its blocks take.
+/// The results of the comparisons in a form that can be recorded: for each cell its speed, median and 99th
+/// percentile.
 ///
 /// @param by what carries the blocks, as names begin with it
 /// @param against what it is held against

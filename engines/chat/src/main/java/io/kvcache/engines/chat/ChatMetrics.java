@@ -8,7 +8,7 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.function.Supplier;
 
-/// What the server counts of its requests.
+/// Counters of the server's requests.
 ///
 /// | meter | tags | unit |
 /// |---|---|---|

@@ -49,7 +49,7 @@ final class ChatRequestQueue implements AutoCloseable {
         return CompletionResponses.models(options.model());
     }
 
-    /// What the generator counts, as JSON.
+    /// Returns the generator's counters as JSON.
     String stats() {
         return JSON.writeValueAsString(generator.stats());
     }

@@ -102,7 +102,7 @@ public final class ChatServer implements AutoCloseable {
         return server;
     }
 
-    /// Where it listens.
+    /// Returns the address that it listens at.
     public InetSocketAddress address() {
         return (InetSocketAddress) listener.localAddress();
     }

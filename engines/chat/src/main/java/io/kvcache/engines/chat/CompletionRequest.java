@@ -13,7 +13,7 @@ import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/// What a request asks for, out of its JSON.
+/// The parameters of a request, read from its JSON.
 ///
 /// Some parameters change nothing in an answer and are ignored. Others are refused, because ignoring them would
 /// give another answer than the one that was asked for; a client that fills in every default may still send the
@@ -59,7 +59,7 @@ record CompletionRequest(
             "store",
             "user");
 
-    /// What it does not do, and the values that ask for nothing.
+    /// Unsupported parameters, with the values that leave them off.
     private static final Map<String, Predicate<JsonNode>> UNSUPPORTED = Map.ofEntries(
             Map.entry("audio", _ -> false),
             Map.entry("best_of", CompletionRequest::isOne),

@@ -34,7 +34,7 @@ final class SseResponder {
         this.done = done;
     }
 
-    /// Whether the client is still there.
+    /// Returns whether the client is still connected.
     boolean isConnected() {
         return channel.isActive();
     }

@@ -68,7 +68,7 @@ final class EngineDemo {
             rows = List.copyOf(rows);
         }
 
-        /// Whether no token was another one, and the store had something to give.
+        /// Returns whether all tokens are equal and the store had hits.
         public boolean isPassed() {
             return rows.stream().allMatch(Row::equal) && rows.stream().anyMatch(row -> row.cachedTokens() > 0);
         }
@@ -152,8 +152,7 @@ final class EngineDemo {
         return all;
     }
 
-    /// What `kvcache engines demo` shows: a line a request as it is done, then what it comes to; or one JSON
-    /// object.
+    /// The output of `kvcache engines demo`: a line a request as it ends, then the totals; or one JSON object.
     record EngineDemoReport(PrintWriter out, boolean json) {
 
         /// Runs the demo.

@@ -33,22 +33,22 @@ enum EngineKind {
                 .findFirst();
     }
 
-    /// What a user may name.
+    /// Returns the names that a user may give.
     public static String optionNames() {
         return Arrays.stream(values()).map(EngineKind::option).collect(Collectors.joining(", "));
     }
 
-    /// What a user calls it.
+    /// Returns the name that a user gives.
     public String option() {
         return option;
     }
 
-    /// What it calls itself.
+    /// Returns the engine's own name.
     public String title() {
         return title;
     }
 
-    /// Whether what it needs is on the class path.
+    /// Returns whether its libraries are on the class path.
     public boolean isAvailable() {
         return switch (this) {
             case JLAMA -> true;

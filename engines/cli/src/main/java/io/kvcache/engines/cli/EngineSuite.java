@@ -124,7 +124,7 @@ final class EngineSuite {
     /// @param plain the same without
     public record Pair(Generation cold, long coldStoreNanos, Generation hit, Generation plain) {
 
-        /// What the store's part of the prompt cost to compute, by its share of the tokens.
+        /// Returns the computing time of the tokens that came from the store, by their share of the prompt.
         public double replacedNanos() {
             return (double) plain.timings().prefillNanos() * hit.cachedTokens() / hit.promptTokens();
         }
@@ -134,7 +134,7 @@ final class EngineSuite {
             return hit.timings().lookupNanos() + hit.timings().importNanos();
         }
 
-        /// What having a store cost the prompt that was not in it, on whatever thread.
+        /// Returns the extra time of a store for a prompt that was not in it, on all threads.
         public long coldNanos() {
             return cold.timings().lookupNanos() + cold.timings().importNanos() + coldStoreNanos;
         }

@@ -50,7 +50,7 @@ final class BlockStoreQueue implements AutoCloseable {
             this.stored = stored;
         }
 
-        /// Whether it will put blocks that a prompt wants.
+        /// Returns whether it will put blocks that a prompt wants.
         boolean willStoreMoreOf(BlockChain prompt) {
             int most = Math.min(chain.length(), prompt.length());
             return stored < most && hasSameBlock(prompt, stored);
@@ -98,7 +98,7 @@ final class BlockStoreQueue implements AutoCloseable {
         }
     }
 
-    /// What the store has lost since it was asked is given to it again: the sequence has all of it.
+    /// Puts blocks again that the store has lost since the look-up: the sequence has all of them.
     private void store(EngineSequence sequence, QueuedSequence queuedSequence) {
         long start = System.nanoTime();
         BlockChain chain = queuedSequence.chain;

@@ -7,15 +7,15 @@ import io.kvcache.core.identity.Namespace;
 /// **Threads.** Any, for what it says of itself. Of its sequences, one is computed at a time.
 public interface EngineModel {
 
-    /// Where blocks of its sequences are in a store. It differs wherever one model's blocks are not those of
-    /// another: by weights, engine, build, type, shape, positions, tenant and salt.
+    /// Returns the namespace of its blocks. It differs between models whose blocks differ: by weights, engine,
+    /// build, type, shape, positions, tenant and salt.
     ///
     /// @param blockTokens tokens in a block
     /// @param tenant whose blocks these are; may be empty
     /// @param salt keeps users of a tenant apart; may be empty
     Namespace namespace(int blockTokens, String tenant, String salt);
 
-    /// What the namespace was made of, for logs.
+    /// Returns the values that make up the namespace, for logs.
     Record fingerprint();
 
     /// Tokens that a sequence may have.
@@ -28,8 +28,8 @@ public interface EngineModel {
     /// equal tokens give equal bits, however they are cut into batches.
     double tolerance();
 
-    /// Whether blocks with tokens of an answer are stored too. An answer's tokens are computed one by one; where
-    /// that gives other bits than computing them together, the next prompt that goes on from the answer
+    /// Returns whether blocks with tokens of an answer are stored too. An answer's tokens are computed one by one.
+    /// Where that gives other bits than computing them together, the next prompt that continues from the answer
     /// computes them together, once, and from then on they are stored.
     boolean storesAnswers();
 

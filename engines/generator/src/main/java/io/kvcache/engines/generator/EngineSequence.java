@@ -28,7 +28,7 @@ public interface EngineSequence extends AutoCloseable {
     /// @return the token after it
     int decode(int token);
 
-    /// What the last choice was made from, by token. A copy.
+    /// Returns a copy of the logits of the last token.
     float[] logits();
 
     /// Gives its memory back. May be called more than once.
@@ -52,7 +52,7 @@ public interface EngineSequence extends AutoCloseable {
         /// @param into of the namespace's size
         void copyOut(int block, MemorySegment into);
 
-        /// Whether a block of the sequence is what another sequence of the model has there.
+        /// Returns whether a block of the sequence is what another sequence of the model has there.
         ///
         /// @param tolerance of elements, see [EngineModel#tolerance()]; 0 for equal bytes
         boolean matches(int block, SequenceBlockCopier other, double tolerance);

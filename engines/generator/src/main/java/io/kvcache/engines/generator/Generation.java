@@ -1,6 +1,6 @@
 package io.kvcache.engines.generator;
 
-/// What was generated, and what the store did for it.
+/// The generated tokens, and the store's share in them.
 ///
 /// @param tokens in their order
 /// @param firstLogits what the model said of every token of the vocabulary at the end of the prompt, for

@@ -2,7 +2,7 @@ package io.kvcache.engines.generator;
 
 import java.util.Set;
 
-/// What to generate.
+/// A request to generate tokens.
 ///
 /// @param prompt tokens, at least one; not copied, so leave it as it is
 /// @param maxTokens to generate, at least 1; the model's context may end earlier

@@ -2,7 +2,7 @@ package io.kvcache.engines.generator;
 
 import java.util.concurrent.atomic.LongAdder;
 
-/// What a generator has done since it was made. All of it only grows.
+/// Totals of a generator since its start. They never decrease.
 ///
 /// @param hits requests that skipped some of their prefill
 /// @param misses requests that computed all of it, verified ones among them
@@ -30,7 +30,7 @@ public record GeneratorStats(
     /// @param store to store blocks, beside the requests and not in them
     public record Nanos(long lookup, long imports, long prefill, long store) {}
 
-    /// What became of computed blocks.
+    /// The fate of computed blocks.
     ///
     /// @param blocks newly stored
     /// @param refused by the store, which had no room or could not be reached
@@ -43,7 +43,7 @@ public record GeneratorStats(
     /// @param mismatches of those, found to differ, and dropped
     public record Verified(long count, long mismatches) {}
 
-    /// What a generator counts.
+    /// The counters of a generator.
     ///
     /// **Threads.** Any.
     static final class GeneratorCounters {

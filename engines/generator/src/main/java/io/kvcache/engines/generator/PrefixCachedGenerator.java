@@ -69,7 +69,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         random = new SplittableRandom(options.seed());
     }
 
-    /// Where its blocks are in the store.
+    /// Returns the namespace of its blocks.
     public Namespace namespace() {
         return namespace;
     }
@@ -106,7 +106,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         }
     }
 
-    /// What has been done until now.
+    /// Returns the totals so far.
     public GeneratorStats stats() {
         return counters.snapshot();
     }

@@ -1,4 +1,4 @@
-/// What is the same for every inference engine with a [io.kvcache.core.KvCache] before its prefill:
+/// The common part of every inference engine with a [io.kvcache.core.KvCache] before its prefill:
 /// `PrefixCachedGenerator` takes the state of a prompt's beginning from the store, has the rest computed,
 /// and stores what is new. An engine's adapter is an `EngineModel`, whose sequences are `EngineSequence`s
 /// that let blocks in and out.

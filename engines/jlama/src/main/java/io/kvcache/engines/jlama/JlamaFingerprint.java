@@ -25,8 +25,8 @@ import java.util.Properties;
 import java.util.Set;
 import java.util.stream.Stream;
 
-/// What must be equal for one model's keys and values to be another's: two that differ in any of it have
-/// different namespaces, so neither ever finds what the other stored.
+/// The properties that must be equal for two models to share keys and values. Two that differ in any of them have
+/// different namespaces, so neither finds what the other stored.
 ///
 /// The rows depend on what computed them, so engine, version and kernels belong to it. The processor does
 /// not: the same kernels on one with wider vectors may add in another order, and give rows that differ in
@@ -92,8 +92,8 @@ public record JlamaFingerprint(
         return HexFormat.of().formatHex(digest.digest(), 0, ROPE_BYTES);
     }
 
-    /// What a model's files say, as one digest: SHA-256 over name and SHA-256 of its configuration and of
-    /// each file of weights, in the order of their names.
+    /// The digest of a model's files: SHA-256 over the name and the SHA-256 of its configuration and of each file
+    /// of weights, in the order of their names.
     ///
     /// All bytes are read, because a name or a date would not tell that weights have changed, and then keys
     /// and values of other weights would be taken for these.
@@ -163,7 +163,7 @@ public record JlamaFingerprint(
         }
     }
 
-    /// Which Jlama is on the class path, and what computes in it.
+    /// The version of Jlama on the class path, and its implementation of the operations.
     ///
     /// @param version of jlama-core
     /// @param operations Jlama's name of what multiplies: its native library, or the JVM's vectors
@@ -198,7 +198,7 @@ public record JlamaFingerprint(
             }
         }
 
-        /// Whether equal input gives equal bits however it is cut into batches. The JVM's vectors do not
+        /// Returns whether equal input gives equal bits however it is cut into batches. The JVM's vectors do not
         /// promise it: compiled code may add in another order than interpreted code.
         boolean isExact() {
             return operations.startsWith("Native");

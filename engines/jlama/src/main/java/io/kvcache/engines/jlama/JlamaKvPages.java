@@ -122,7 +122,7 @@ final class JlamaKvPages implements SequenceBlockCopier {
                 : Float.intBitsToFloat(in.get(SHORT, offset) << Short.SIZE);
     }
 
-    /// What is done with a run; false ends the walk.
+    /// Handles a run of rows. Returning false ends the walk.
     @FunctionalInterface
     private interface RowRunVisitor {
 

@@ -136,7 +136,7 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
         return fingerprint;
     }
 
-    /// Whether its kernels give equal bits for equal tokens, however they are cut into batches.
+    /// Returns whether its kernels give equal bits for equal tokens, however they are cut into batches.
     public boolean isExact() {
         return exact;
     }

@@ -62,7 +62,7 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
             this.stops = stops;
         }
 
-        /// What of the answer may be shown now that there is more of it.
+        /// Adds text and returns the part of the answer that may be shown now.
         String add(String more) {
             if (found) {
                 return "";
@@ -89,7 +89,7 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
             return found;
         }
 
-        /// What was held back and became nothing.
+        /// Returns the text that was held back and did not become a stop text.
         String flush() {
             String rest = pendingText;
             pendingText = "";
@@ -110,7 +110,7 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
         }
     }
 
-    /// What text to generate.
+    /// A request to generate text.
     ///
     /// @param prompt tokens, see [JlamaModel#encode(String)] and [JlamaModel#encode(List)]
     /// @param maxTokens to generate, at least 1

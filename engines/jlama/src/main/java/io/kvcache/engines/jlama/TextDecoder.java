@@ -39,7 +39,7 @@ public final class TextDecoder {
         return flush() + (decoded == null ? "" : decoded);
     }
 
-    /// What is left at the end.
+    /// Returns the rest at the end.
     public String flush() {
         String text = bytes.toString(StandardCharsets.UTF_8);
         bytes.reset();
@@ -50,7 +50,7 @@ public final class TextDecoder {
         return tokenizerModel.byteFallback && word != null && word.matches("<0x[0-9A-Fa-f]{2}>");
     }
 
-    /// Whether as many bytes are here as the first one announces.
+    /// Returns whether all bytes that the first one announces have arrived.
     private boolean isCharacterComplete() {
         byte[] here = bytes.toByteArray();
         int ones = Integer.numberOfLeadingZeros(~(here[0] << 24));

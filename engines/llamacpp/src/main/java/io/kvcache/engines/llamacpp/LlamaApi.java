@@ -194,7 +194,7 @@ final class LlamaApi {
         }
     }
 
-    /// Whether each token has keys and values of its own, which a look at all tokens before it gives.
+    /// Returns whether each token has keys and values of its own, which a look at all tokens before it gives.
     boolean hasPerTokenCache(MemorySegment model) {
         return !invoke(() -> (boolean) hasEncoder.invokeExact(model))
                 && !invoke(() -> (boolean) isRecurrent.invokeExact(model));
@@ -242,7 +242,7 @@ final class LlamaApi {
         }
     }
 
-    /// What the model says after the last token that was computed; its own memory, until the next call.
+    /// Returns the logits after the last computed token, in the library's own memory, valid until the next call.
     ///
     /// @param count floats there are: the vocabulary
     @SuppressWarnings("restricted") // As many as llama.h says: one for each token of the vocabulary.

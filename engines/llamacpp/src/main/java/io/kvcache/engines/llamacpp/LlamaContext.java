@@ -74,8 +74,8 @@ final class LlamaContext implements AutoCloseable {
         }
     }
 
-    /// What the model says after the last token that was computed: a number for each token of the
-    /// vocabulary. Its own memory, until the next call.
+    /// Returns the logits after the last computed token, one for each token of the vocabulary. They are the
+    /// library's own memory, valid until the next call.
     MemorySegment logits() {
         MemorySegment logits = calls.logits(context, vocabulary);
         if (logits.equals(MemorySegment.NULL)) {

@@ -14,8 +14,8 @@ import java.security.MessageDigest;
 import java.security.NoSuchAlgorithmException;
 import java.util.HexFormat;
 
-/// What must be equal for one model's state to be another's: two that differ in any of it have different
-/// namespaces, so neither ever finds what the other stored.
+/// The properties that must be equal for two models to share state. Two that differ in any of them have different
+/// namespaces, so neither finds what the other stored.
 ///
 /// @param model a name for people; it counts as well
 /// @param build the library's interface and a digest of the library
@@ -53,8 +53,7 @@ public record LlamaFingerprint(String model, String build, String weights, Strin
         return new BlockShape(layers, 2, heads, wide, blockTokens, Dtype.INT8, AxisOrder.LAYER_KV_HEAD_TOKEN);
     }
 
-    /// What a file says, as one number. It reads all bytes, because a name or a date would not tell that they have
-    /// changed.
+    /// Returns the digest of a file. It reads all bytes, because a name or a date would not show a change.
     ///
     /// @return SHA-256 in 64 hexadecimal digits
     /// @throws IOException when the file cannot be read

@@ -22,9 +22,9 @@ import java.util.Locale;
 
 /// llama.cpp's library in this process, found to be one that this adapter knows.
 ///
-/// What a build keeps where, it does not say. So before anything else is done with a library, its
-/// functions are looked for and its [structs of parameters][LlamaParameterStruct] compared; and before a model
-/// is used, so is the [state][LlamaStateLayout] of a sequence.
+/// A build does not describe its layouts. So before any other use of a library, its functions are looked up and its
+/// [structs of parameters][LlamaParameterStruct] compared. Before a model is used, so is the
+/// [state][LlamaStateLayout] of a sequence.
 ///
 /// It stays loaded for as long as the process lives: threads of its own may be in it.
 ///
@@ -42,7 +42,7 @@ public final class LlamaLibrary {
     /// The build whose interface this adapter knows, by llama.cpp's own tag.
     public static final String SUPPORTED = "b4916";
 
-    /// Where `de.kherud:llama` has its libraries.
+    /// Resource folder of the libraries in `de.kherud:llama`.
     private static final String RESOURCES = "/de/kherud/llama/";
 
     private final String name;
@@ -108,7 +108,7 @@ public final class LlamaLibrary {
         }
     }
 
-    /// Whether the class path has such a jar, with a library for this machine.
+    /// Returns whether the class path has such a jar, with a library for this machine.
     public static boolean isBundled() {
         return LlamaLibrary.class.getResource(RESOURCES + platform()) != null;
     }
@@ -146,7 +146,7 @@ public final class LlamaLibrary {
         }
     }
 
-    /// What tells it from other builds and other compilations of this one.
+    /// Returns the identity of this build and compilation.
     public String build() {
         return SUPPORTED + " " + digest.substring(0, 16);
     }
@@ -155,7 +155,7 @@ public final class LlamaLibrary {
         return api;
     }
 
-    /// What messages call it.
+    /// Returns the name for messages.
     @Override
     public String toString() {
         return name;

@@ -27,7 +27,7 @@ import java.util.List;
 /// the default that is known, and no byte behind the struct.
 final class LlamaParameterStruct {
 
-    /// Of a model: 64 bytes.
+    /// Parameters of a model: 64 bytes.
     static final LlamaParameterStruct MODEL = new LlamaParameterStruct(
             "llama_model_default_params",
             pointerField("devices"),
@@ -43,7 +43,7 @@ final class LlamaParameterStruct {
             booleanField("use_mlock", false),
             booleanField("check_tensors", false));
 
-    /// Of a context: 120 bytes.
+    /// Parameters of a context: 120 bytes.
     static final LlamaParameterStruct CONTEXT = new LlamaParameterStruct(
             "llama_context_default_params",
             intField("n_ctx", 512),

@@ -127,7 +127,7 @@ record LlamaStateLayout(boolean transposed, List<Layer> layers) {
         return FIXED_BYTES + 2 * LAYER_BYTES * layers.size() + each * tokens;
     }
 
-    /// Whether a state is one of consecutive tokens at a position, in this layout.
+    /// Returns whether a state is one of consecutive tokens at a position, in this layout.
     ///
     /// @param state may be longer; what is behind the state is not looked at
     boolean matches(MemorySegment state, int position, int tokens) {
