@@ -41,7 +41,11 @@ final class CrashCommand implements Callable<Integer> {
             description = "Processes to kill. Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
-    @Option(names = "--seed", paramLabel = "S", defaultValue = "1", description = "Seed of their work and of their end.")
+    @Option(
+            names = "--seed",
+            paramLabel = "S",
+            defaultValue = "1",
+            description = "Seed of their work and of their end.")
     private long seed;
 
     @Option(

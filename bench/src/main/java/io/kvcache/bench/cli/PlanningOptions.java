@@ -283,8 +283,7 @@ final class PlanningOptions {
                 names = "--policy",
                 paramLabel = "NAME",
                 split = ",",
-                description =
-                        "Policies, separated by commas. Default: all, unless --policy-class is given.")
+                description = "Policies, separated by commas. Default: all, unless --policy-class is given.")
         private List<String> names = new ArrayList<>();
 
         @Option(

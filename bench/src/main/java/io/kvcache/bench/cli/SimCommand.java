@@ -53,7 +53,8 @@ final class SimCommand implements Callable<Integer> {
     @Option(
             names = "--threads",
             paramLabel = "N",
-            description = "Seeds to run at once, each with its own store. Default: the processors. The outcomes are the same.")
+            description =
+                    "Seeds to run at once, each with its own store. Default: the processors. The outcomes are the same.")
     private int threads = Runtime.getRuntime().availableProcessors();
 
     @Option(names = "--all", description = "Continue after a seed that failed, and name every one that does.")

@@ -20,7 +20,8 @@ import picocli.CommandLine.Option;
 /// `kvcache size`: how much memory a hit ratio takes, under LRU and under importance, tier by tier.
 @Command(
         name = "size",
-        description = "Compute the memory that a hit ratio takes on a trace, by tier. Exits with 1 if no memory is enough.",
+        description =
+                "Compute the memory that a hit ratio takes on a trace, by tier. Exits with 1 if no memory is enough.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class SizeCommand implements Callable<Integer> {
@@ -60,15 +61,16 @@ final class SizeCommand implements Callable<Integer> {
             names = "--host",
             paramLabel = "SIZE",
             defaultValue = "1TiB",
-            description = "Host memory for the second tier, or 0; the rest goes to disk."
-                    + " Default: ${DEFAULT-VALUE}.")
+            description =
+                    "Host memory for the second tier, or 0; the rest goes to disk." + " Default: ${DEFAULT-VALUE}.")
     private String host = "";
 
     @Option(
             names = "--instances",
             paramLabel = "N",
             defaultValue = "1",
-            description = "Also this many instances, 1 to 64, each with an LRU cache of its own, beside one shared cache.")
+            description =
+                    "Also this many instances, 1 to 64, each with an LRU cache of its own, beside one shared cache.")
     private int instances;
 
     @Option(

@@ -39,10 +39,9 @@ final class TraceCommand implements Runnable {
     /// `kvcache trace import`: logs of requests by OpenAI's protocol become a trace of salted hashes.
     @Command(
             name = "import",
-            description =
-                    "Make a trace of logs with one OpenAI request a line: chats, prompts or token ids."
-                            + " Tokens are counted by a model's own tokenizer; only salted hashes of them are written, and the salt"
-                            + " is not kept. Nothing is fetched.",
+            description = "Make a trace of logs with one OpenAI request a line: chats, prompts or token ids."
+                    + " Tokens are counted by a model's own tokenizer; only salted hashes of them are written, and the salt"
+                    + " is not kept. Nothing is fetched.",
             mixinStandardHelpOptions = true,
             sortOptions = false)
     static final class TraceImportCommand implements Callable<Integer> {

@@ -57,8 +57,7 @@ final class TransportBenchCommand implements Callable<Integer> {
     @Option(
             names = "--part",
             split = ",",
-            description =
-                    "Parts: TCP, REDIS, AERON, UDP, UCX, SHARED, STAGED, MATCH, HEAP. Default: all.")
+            description = "Parts: TCP, REDIS, AERON, UDP, UCX, SHARED, STAGED, MATCH, HEAP. Default: all.")
     private List<Comparison> parts = List.of(Comparison.values());
 
     @Option(

@@ -61,7 +61,11 @@ final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
                     + " Default: a small model of random weights, which says nothing.")
     private @Nullable Path model;
 
-    @Option(names = "--address", paramLabel = "ADDRESS", defaultValue = "127.0.0.1", description = "Address to listen at.")
+    @Option(
+            names = "--address",
+            paramLabel = "ADDRESS",
+            defaultValue = "127.0.0.1",
+            description = "Address to listen at.")
     private String address = "";
 
     @Option(names = "--port", paramLabel = "PORT", defaultValue = "8000", description = "Default: ${DEFAULT-VALUE}.")
