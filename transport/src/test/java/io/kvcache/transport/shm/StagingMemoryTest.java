@@ -103,7 +103,7 @@ final class StagingMemoryTest {
             StagingHeader another = new StagingHeader(mine.ticket() + 1);
             assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE, another, area.file())))
                     .isInstanceOf(IOException.class)
-                    .hasMessageContaining("another ticket");
+                    .hasMessageContaining("its ticket differs");
             assertThatThrownBy(() -> StagingMemory.open(files, new StagingDescriptor(PAGE + 1, mine, area.file())))
                     .isInstanceOf(IOException.class)
                     .hasMessageContaining("has 8192 bytes; allowed: 8193");
