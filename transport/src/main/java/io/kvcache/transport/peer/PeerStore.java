@@ -270,7 +270,7 @@ final class PeerStore implements AutoCloseable {
         if (!unreached.isEmpty()) {
             String names = unreached.stream().distinct().collect(Collectors.joining(", "));
             throw new UncheckedIOException(new IOException(
-                    "dropped here, but these peers were not reached and may keep the blocks: " + names));
+                    "not reached, and may keep what was dropped here: " + names));
         }
     }
 
