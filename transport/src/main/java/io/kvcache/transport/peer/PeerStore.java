@@ -269,8 +269,8 @@ final class PeerStore implements AutoCloseable {
     private static void throwIfUnreached(List<String> unreached) {
         if (!unreached.isEmpty()) {
             String names = unreached.stream().distinct().collect(Collectors.joining(", "));
-            throw new UncheckedIOException(new IOException(
-                    "not reached, and may keep what was dropped here: " + names));
+            throw new UncheckedIOException(
+                    new IOException("not reached, and may keep what was dropped here: " + names));
         }
     }
 
