@@ -432,10 +432,10 @@ public final class CacheServer implements AutoCloseable {
         return remotes && connectionRegistry.openCount() == 0;
     }
 
-    /// Brings to disk what is in memory alone, so that a restart finds it.
+    /// Writes everything that is only in memory to disk, so that a restart finds it.
     ///
-    /// @param timeout how long that may take
-    /// @return whether all of it is there; true when there is no disk
+    /// @param timeout longest time to wait
+    /// @return whether everything is on disk; true for a server without disks
     public boolean flushToDisk(Duration timeout) {
         return cache.diskStats().isEmpty() || cache.flush(Duration.ofNanos(Math.max(0, timeout.toNanos())));
     }

@@ -231,8 +231,7 @@ final class ProtocolFactory {
         return version == null ? "development" : version;
     }
 
-    /// Stands at a listener without `pages` in place of what operators find at one that has them, and says which
-    /// setting serves that.
+    /// Answers requests for operators' pages at a listener without `pages`, and names the setting that serves them.
     private record OperatorEndpointsNotice(ListenerConfig listen) implements HttpEndpoint {
 
         private static final List<String> OPERATOR_PATHS = List.of("/metrics", "/v1/stats", "/v1/events", "/v1/disks");

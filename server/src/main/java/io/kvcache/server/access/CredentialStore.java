@@ -15,10 +15,10 @@ import org.jspecify.annotations.Nullable;
 
 /// All passwords as of one moment, and which tenant each user is.
 ///
-/// **Two ways to check.** A hash is slow to check by intention, a quarter of a second, which clients that connect
-/// often cannot pay each time. So a pair of user and password that was right once is remembered, as a SHA-256 over
-/// a random number of this process and the pair, and so are passwords that a file has in the clear. Only what is
-/// right gets in there, so there are no more of these than passwords.
+/// **Two ways to check.** A hash is slow to check by design, a quarter of a second. Clients that connect often
+/// cannot pay that each time. So a pair of user and password that was right once is remembered, as a SHA-256 over a
+/// random number of this process and the pair. So are passwords that a file has in the clear. Only correct pairs
+/// are remembered, so there are at most as many as passwords.
 ///
 /// **Threads.** Any.
 final class CredentialStore {

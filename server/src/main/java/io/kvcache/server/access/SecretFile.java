@@ -35,8 +35,8 @@ public final class SecretFile {
         return readLines(setting, file, what);
     }
 
-    /// The mode of a file that is open to others, or nothing; also where there are no modes, or no file, which
-    /// is said when it is read.
+    /// Returns the mode of a file that other users may read, else an empty text. The text is also empty where the
+    /// file system has no modes, or the file does not exist; reading it reports that.
     private static String permissiveMode(Path file) {
         try {
             Set<PosixFilePermission> given = Files.getPosixFilePermissions(file);

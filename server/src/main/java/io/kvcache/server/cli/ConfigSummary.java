@@ -46,8 +46,8 @@ final class ConfigSummary {
         return lines;
     }
 
-    /// How much a disk holds, and of what: what is too large for it is nowhere but in memory, and
-    /// of what is larger than half of that each takes as much as the largest.
+    /// Describes a disk's size and the values that fit it. A larger value stays in memory only. A value above half
+    /// the limit takes as much room as the largest.
     static String describeDisk(DiskConfig disk) {
         return new ByteSizeText(disk.bytes()) + ", for values below " + new ByteSizeText(disk.regionBytes())
                 + " (from about " + new ByteSizeText(disk.regionBytes() / 2) + " on each takes "

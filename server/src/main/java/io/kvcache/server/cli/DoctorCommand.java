@@ -23,7 +23,7 @@ import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.json.JsonMapper;
 
-/// `kvcache doctor`: what this machine, or this container, has of what KVCache uses.
+/// `kvcache doctor`: checks this machine or container for the resources that KVCache uses.
 @Command(
         name = "doctor",
         description = "Check this machine for what KVCache uses, and print a fix for every problem.",

@@ -22,7 +22,7 @@ public record MemoryConfig(
     /// The part of the machine's memory that values may take; the rest is for the JVM and the system.
     private static final int MAX_MACHINE_PERCENT = 90;
 
-    /// With the usual limits of what clients write into.
+    /// Creates a configuration with the default limits on clients' staging memory.
     public MemoryConfig(long hostBytes, EvictionPolicyFactory policy, PrefaultMode prefaultMode) {
         this(hostBytes, policy, prefaultMode, StagingLimits.DEFAULTS);
     }

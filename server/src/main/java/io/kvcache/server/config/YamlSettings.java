@@ -18,7 +18,7 @@ import org.snakeyaml.engine.v2.nodes.SequenceNode;
 /// Reads a YAML file and remembers the line of each value. Items of lists are named by their place, from 0.
 final class YamlSettings {
 
-    /// Settings go three levels deep; more is a list within lists, or an alias of what it is in.
+    /// Settings are three levels deep. A deeper file has a list within lists, or an alias that contains itself.
     private static final int MAX_DEPTH = 8;
 
     private final String file;

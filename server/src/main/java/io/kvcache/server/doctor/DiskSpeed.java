@@ -23,7 +23,7 @@ import java.util.logging.Logger;
 /// @param writeGigabytes a second, in pieces of 4 MiB, eight on their way
 /// @param readGigabytes a second, likewise
 /// @param path how the bytes travel there, in words
-/// @param inMemory whether there is no disk below it
+/// @param inMemory whether the directory lies in memory rather than on a disk
 public record DiskSpeed(double writeGigabytes, double readGigabytes, String path, boolean inMemory) {
 
     /// Held here, as loggers without a reference forget their level.

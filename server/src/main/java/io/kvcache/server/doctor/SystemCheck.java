@@ -15,7 +15,7 @@ import java.util.List;
 import java.util.Locale;
 import org.jspecify.annotations.Nullable;
 
-/// Looks at all that there is to look at.
+/// Runs all checks of the machine.
 public final class SystemCheck {
 
     private static final double GIBIBYTE = 1L << 30;
@@ -149,11 +149,11 @@ public final class SystemCheck {
         }
     }
 
-    /// Something about a machine.
+    /// The result of one check.
     ///
-    /// @param name of what was looked at
-    /// @param value what was found, or `unknown`
-    /// @param advice one line with what to do about it, often a command; empty when it is as it should be
+    /// @param name of the check
+    /// @param value the finding, or `unknown`
+    /// @param advice one line with the fix, often a command; empty when all is well
     public record CheckResult(String name, String value, String advice) {
 
         static final String UNKNOWN = "unknown";

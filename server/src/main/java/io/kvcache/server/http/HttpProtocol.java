@@ -99,7 +99,7 @@ public final class HttpProtocol implements Protocol {
         }
     }
 
-    /// Encodes replies; those to HEAD have no body, whatever they are written with.
+    /// Encodes replies; drops the body of a reply to HEAD.
     private static final class ResponseEncoder extends HttpResponseEncoder {
 
         private final BooleanSupplier headRequest;

@@ -180,10 +180,10 @@ public final class HttpResponder {
         return new HttpStream(context, done);
     }
 
-    /// Replies later, from whatever thread this is called on.
+    /// Replies later. May be called on any thread.
     ///
     /// @param reply run on the connection's loop
-    /// @param giveUp run instead when there is no connection any more
+    /// @param giveUp run instead if the connection is gone
     public void sendLater(Runnable reply, Runnable giveUp) {
         try {
             context.channel().eventLoop().execute(() -> {

@@ -3,7 +3,7 @@ package io.kvcache.server.http;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.json.JsonMapper;
 
-/// JSON texts, in ASCII whatever the strings in them.
+/// Writes JSON in ASCII; escapes all other characters.
 public final class Json {
 
     private static final JsonMapper MAPPER = JsonMapper.builder()

@@ -141,8 +141,8 @@ public final class LeaseEndpoint implements HttpEndpoint {
         };
     }
 
-    /// A status other than 200 means to clients that there is no lease; 504 is what they know for a value that did
-    /// not come within their `timeout_ms`, be it that there is none.
+    /// Replies to a request for a lease. To clients, every status but 200 means that they have no lease. They
+    /// expect 504 for a value that did not arrive within their `timeout_ms`, also for one that does not exist.
     private void lease(Keyspace keyspace, ReadResult readResult, LeaseRequest terms, HttpResponder out) {
         PinnedValue value = readResult.value();
         if (value != null) {

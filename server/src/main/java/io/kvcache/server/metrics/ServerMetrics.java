@@ -24,8 +24,8 @@ import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
 
-/// Meters of what the server itself counts: connections, requests, log-ins, and the values of each tenant. The
-/// static methods bind what only some servers have. The store brings meters of its own.
+/// Meters of the server's own counters: connections, requests, log-ins, and the values of each tenant. The static
+/// methods bind meters that only some servers have. The store brings meters of its own.
 ///
 /// @param tenants their values by name
 /// @param requests by protocol

@@ -11,15 +11,15 @@ import java.util.concurrent.atomic.AtomicLongArray;
 /// **Threads.** Any.
 public final class MissCauses {
 
-    /// Why a key is not here.
+    /// The cause of a key's absence.
     public enum Cause {
-        /// As far as is known it never was.
+        /// It was never stored, as far as is known.
         NEVER_SEEN(0),
-        /// The store took its room.
+        /// The store evicted it.
         EVICTED(1),
-        /// Its tenant would have had more than his quota.
+        /// Its tenant's quota was full.
         QUOTA(2),
-        /// Its time was up.
+        /// Its TTL expired.
         EXPIRED(3),
         /// A client deleted it.
         DELETED(4);
@@ -40,7 +40,7 @@ public final class MissCauses {
         }
     }
 
-    /// Half a MiB of them.
+    /// The slots take half a MiB.
     private static final int SLOTS = 1 << 16;
 
     /// The bits of a word that hold the cause; the others are the key's.
@@ -48,12 +48,12 @@ public final class MissCauses {
 
     private final AtomicLongArray slots = new AtomicLongArray(SLOTS);
 
-    /// It has left.
+    /// Notes why a key has left the store.
     public void record(BlockKey key, Cause cause) {
         slots.setOpaque(slotOf(key), (key.lo() & ~CAUSE_BITS) | cause.code);
     }
 
-    /// Why a key is not here that the store has just said it does not have.
+    /// Returns the cause for a key that the store has just reported missing.
     public Cause causeOf(BlockKey key) {
         long word = slots.getOpaque(slotOf(key));
         boolean known = (word & ~CAUSE_BITS) == (key.lo() & ~CAUSE_BITS);

@@ -312,8 +312,8 @@ public final class Connection {
 
     /// Closes the connection when it is idle, stalls, or does not read. Called by one thread.
     ///
-    /// @param pressed whether others are refused what they ask for because of what is being sent: then a client
-    ///     that reads a little now and then may not hold it for ever either
+    /// @param pressed whether reads of other clients are refused because too many bytes are being sent. Then a
+    ///     client that reads a little now and then may not hold its replies for ever either
     void enforceLimits(NetLimits limits, long now, boolean pressed) {
         checkReading(limits, now, pressed);
         if ((!authenticated || acceptInfo.overLimit)

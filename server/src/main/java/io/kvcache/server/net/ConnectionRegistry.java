@@ -270,7 +270,7 @@ public final class ConnectionRegistry {
         return draining;
     }
 
-    /// Closes whatever is still open.
+    /// Closes all connections that are still open.
     public void closeAll(CloseReason reason) {
         open.forEach(connection -> connection.close(reason));
     }

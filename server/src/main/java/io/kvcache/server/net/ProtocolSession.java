@@ -10,10 +10,9 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 public interface ProtocolSession extends AutoCloseable {
 
-    /// Takes a piece of what came, as far as the session is not suspended. What is not in the protocol ends the
-    /// session.
+    /// Takes a piece of the input, unless the session is suspended. A protocol error ends the session.
     ///
-    /// @param input what the handlers before this one make of the connection's bytes; bytes where there is none
+    /// @param input a message of the handlers before this one; bytes if there are none
     /// @return whether the piece is used up; it is then released
     boolean onInput(Object input);
 
@@ -24,10 +23,10 @@ public interface ProtocolSession extends AutoCloseable {
     /// Returns whether the session takes no more input.
     boolean isEnded();
 
-    /// Sends what was answered.
+    /// Sends the replies written so far.
     void flush();
 
-    /// Gives back what a request that is not complete has reserved.
+    /// Releases the reservations of an incomplete request.
     @Override
     void close();
 
@@ -39,8 +38,8 @@ public interface ProtocolSession extends AutoCloseable {
         @Nullable
         ByteBuffer writableBuffer();
 
-        /// So many bytes were put at the start of what [#writableBuffer] returned last; nothing was taken in
-        /// between.
+        /// Reports bytes that the caller has put at the start of the last buffer from [#writableBuffer]. The
+        /// session took no input in between.
         void bytesWritten(int bytes);
     }
 

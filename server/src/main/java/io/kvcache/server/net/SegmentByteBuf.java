@@ -21,9 +21,9 @@ import org.jspecify.annotations.Nullable;
 
 /// A span of a store's memory as Netty's buffer: read-only, in place, and used again when it is released.
 ///
-/// Netty's own wrapped buffers are made anew for each span, with a `ByteBuffer` inside; a value of 256 MiB has 256
-/// of them, and whatever a reply leaves on the heap counts for its latency when the collector comes. The native
-/// transports ask such a buffer for nothing but its address; everything else here is for the others and for TLS.
+/// Netty's own wrapped buffers are made anew for each span, with a `ByteBuffer` inside. A value of 256 MiB has 256
+/// of them, and garbage of a reply costs latency at the next collection. The native transports use only such a
+/// buffer's address; the other methods serve nio and TLS.
 ///
 /// **Ownership.** The span stays valid until `released` is run, which the last release does.
 final class SegmentByteBuf extends AbstractReferenceCountedByteBuf {

@@ -77,7 +77,7 @@ public final class FairSharePool {
             sizeShares = new FairSharePool(BLOCK_SIZES, tenants);
         }
 
-        /// Why a namespace may not be registered, or null when it may: then it counts for its tenant.
+        /// Registers a namespace, which then counts for its tenant. Returns null, or the reason for a refusal.
         public synchronized @Nullable String tryRegister(Namespace namespace) {
             if (known.contains(namespace)) {
                 return null;
@@ -88,13 +88,13 @@ public final class FairSharePool {
                     : namespace.parts().getFirst().bytes();
             boolean another = bytes > 0 && !knownSizes.contains(bytes);
             if (another && !sizeShares.tryAcquire(tenant)) {
-                return tryRegister(tenant, sizeShares, "sizes of blocks") + "; use a size that there is";
+                return refusal(tenant, sizeShares, "sizes of blocks") + "; use a size that is registered already";
             }
             if (!idShares.tryAcquire(tenant)) {
                 if (another) {
                     sizeShares.release(tenant);
                 }
-                return tryRegister(tenant, idShares, "namespaces since the start") + "; use those that there are";
+                return refusal(tenant, idShares, "namespaces since the start") + "; use registered ones";
             }
             if (another) {
                 knownSizes.add(bytes);
@@ -103,7 +103,7 @@ public final class FairSharePool {
             return null;
         }
 
-        private static String tryRegister(String tenant, FairSharePool of, String what) {
+        private static String refusal(String tenant, FairSharePool of, String what) {
             return "tenant " + tenant + " has registered " + of.usedBy(tenant) + " " + what + "; of " + of.capacity()
                     + " a tenant may have as many as are free";
         }

@@ -6,12 +6,12 @@ import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// How many bytes a tenant may take, over all that it stores, and which of its stocks gives room when that is too
-/// much: the one that has what was not used for the longest time.
+/// The bytes that a tenant may store in all. Above the limit, the stock with the least recently used entry gives
+/// room.
 ///
-/// **What counts** is slots of what is stored and of what is being written, each once, whether it is in host
-/// memory, on disk or both: so a quota bounds what a tenant has, and a disk more calls for larger quotas. What a
-/// reader holds counts no more once it is evicted, though its memory is free only after that.
+/// **What counts:** the slots of stored values and blocks, and of those being written. Each counts once, whether
+/// it is in host memory, on disk or both. So a quota bounds what a tenant has, and an added disk calls for larger
+/// quotas. An evicted value no longer counts, although its memory is free only after its last reader.
 ///
 /// **Threads.** Any.
 public final class Quota {
@@ -21,7 +21,7 @@ public final class Quota {
     private final long limitBytes;
     private final AtomicLong usedBytes = new AtomicLong();
 
-    /// In place of that where there is no limit to be held, so that threads do not meet for it.
+    /// Used instead of `usedBytes` without a limit, so that threads do not contend for one counter.
     private final LongAdder unlimitedBytes = new LongAdder();
 
     private final AtomicLong useCounter = new AtomicLong();
@@ -145,13 +145,13 @@ public final class Quota {
         /// The answer of a stock that has nothing to evict.
         long NOTHING_EVICTABLE = Long.MAX_VALUE;
 
-        /// When what goes first was last used, by [Quota#nextUse]; 0 of what was not used since the start;
-        /// [#NOTHING_EVICTABLE] when nothing can go.
+        /// Returns when the next victim was last used, by [Quota#nextUse]; 0 if it was not used since the start,
+        /// [#NOTHING_EVICTABLE] if the stock cannot evict anything.
         long oldestUse();
 
-        /// Forgets what goes first, for the room that it takes.
+        /// Evicts the next victim to make room.
         ///
-        /// @return whether there was something
+        /// @return whether there was one
         boolean evictOldest();
     }
 }

@@ -16,8 +16,8 @@ import org.msgpack.core.MessageUnpacker;
 /// Decodes MessagePack of untrusted messages: null, truth values, numbers, texts, lists, maps by text, and binary
 /// as hexadecimal text.
 ///
-/// The library reads each value. Values that claim more bytes than there are, that are nested too deep, or that have an
-/// extension type are rejected before anything is made of them.
+/// The library reads each value. Values that claim more bytes than there are, that are nested too deep, or that
+/// have an extension type are rejected before anything is made of them.
 ///
 /// Not safe for several threads.
 final class MsgPackDecoder {
@@ -33,9 +33,9 @@ final class MsgPackDecoder {
         length = bytes.length;
     }
 
-    /// The first value of a message.
+    /// Decodes the first value of a message.
     ///
-    /// @throws IllegalArgumentException when there is no whole one
+    /// @throws IllegalArgumentException if the message has no complete value
     static @Nullable Object decode(byte[] bytes) {
         try {
             return new MsgPackDecoder(bytes).readValue();

@@ -41,7 +41,7 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes) {
         });
     }
 
-    /// The payload of a batch that says that nothing of what was said before holds any more.
+    /// Returns the payload of a batch that revokes all earlier events.
     byte[] encodeCleared(double seconds) {
         return encodeBatch(seconds, 1, out -> begin(out, "AllBlocksCleared", 0));
     }
