@@ -5,9 +5,7 @@ import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
-import io.micrometer.core.instrument.FunctionCounter;
 import io.micrometer.core.instrument.FunctionTimer;
-import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
@@ -136,60 +134,41 @@ public final class DiskMetrics implements MeterBinder {
         prefetch(registry, "begun", PrefetchStats::begun);
         prefetch(registry, "used", PrefetchStats::used);
         prefetch(registry, "wasted", PrefetchStats::wasted);
-        FunctionCounter.builder("kv.blocks.left.to.compute", cache, TieredKvCache::blocksLeftOnDisk)
-                .description(MeterMetadata.description("kv.blocks.left.to.compute"))
-                .tags(tags)
-                .register(registry);
+        MeterMetadata.counter(
+                registry, cache, "kv.blocks.left.to.compute", tags, TieredKvCache::blocksLeftOnDisk);
     }
 
     private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskTierStats> value) {
-        FunctionCounter.builder("kv.offload", cache, store -> value.applyAsDouble(store.offloadStats()))
-                .description(MeterMetadata.description("kv.offload"))
-                .tags(tags.and("outcome", outcome))
-                .register(registry);
+        Tags own = tags.and("outcome", outcome);
+        MeterMetadata.counter(
+                registry, cache, "kv.offload", own, store -> value.applyAsDouble(store.offloadStats()));
     }
 
     private void prefetch(MeterRegistry registry, String outcome, ToDoubleFunction<PrefetchStats> value) {
-        FunctionCounter.builder("kv.prefetch", cache, store -> value.applyAsDouble(store.prefetchStats()))
-                .description(MeterMetadata.description("kv.prefetch"))
-                .tags(tags.and("outcome", outcome))
-                .register(registry);
+        Tags own = tags.and("outcome", outcome);
+        MeterMetadata.counter(
+                registry, cache, "kv.prefetch", own, store -> value.applyAsDouble(store.prefetchStats()));
     }
 
     private void bindLiveBytes(
             MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<DiskTierStats.LiveUsage> value) {
-        Gauge.builder(
-                        name,
-                        cache,
-                        store ->
-                                value.applyAsDouble(store.offloadStats().disks().get(disk)))
-                .tags(own)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.gauge(
+                registry,
+                cache,
+                name,
+                own,
+                store -> value.applyAsDouble(store.offloadStats().disks().get(disk)));
     }
 
     private void counter(
             MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<TierTransferStats> value) {
-        FunctionCounter.builder(
-                        name,
-                        cache,
-                        store -> value.applyAsDouble(store.diskStats().get(disk)))
-                .tags(own)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.counter(
+                registry, cache, name, own, store -> value.applyAsDouble(store.diskStats().get(disk)));
     }
 
     private void gauge(
             MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<TierTransferStats> value) {
-        Gauge.builder(
-                        name,
-                        cache,
-                        store -> value.applyAsDouble(store.diskStats().get(disk)))
-                .tags(own)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.gauge(
+                registry, cache, name, own, store -> value.applyAsDouble(store.diskStats().get(disk)));
     }
 }

@@ -2,8 +2,6 @@ package io.kvcache.tiers.metrics;
 
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
-import io.micrometer.core.instrument.FunctionCounter;
-import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
@@ -46,18 +44,10 @@ public final class HintMetrics implements MeterBinder {
     }
 
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<HintStats> value) {
-        FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.hintStats()))
-                .tags(own)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.counter(registry, cache, name, own, store -> value.applyAsDouble(store.hintStats()));
     }
 
     private void gauge(MeterRegistry registry, String name, ToDoubleFunction<HintStats> value) {
-        Gauge.builder(name, cache, store -> value.applyAsDouble(store.hintStats()))
-                .tags(tags)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.gauge(registry, cache, name, tags, store -> value.applyAsDouble(store.hintStats()));
     }
 }

@@ -4,8 +4,6 @@ import io.kvcache.core.CacheStats;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
-import io.micrometer.core.instrument.FunctionCounter;
-import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
@@ -152,19 +150,11 @@ public final class KvCacheMetrics implements MeterBinder {
     }
 
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
-        FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.stats()))
-                .tags(own)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.counter(registry, cache, name, own, store -> value.applyAsDouble(store.stats()));
     }
 
     private void gauge(MeterRegistry registry, String name, Tags own, ToDoubleFunction<CacheStats> value) {
-        Gauge.builder(name, cache, store -> value.applyAsDouble(store.stats()))
-                .tags(own)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.gauge(registry, cache, name, own, store -> value.applyAsDouble(store.stats()));
     }
 
     /// Keeps the number of time series bounded, however many namespaces and tenants come.

@@ -2,10 +2,15 @@ package io.kvcache.tiers.metrics;
 
 import static java.util.Map.entry;
 
+import io.micrometer.core.instrument.FunctionCounter;
+import io.micrometer.core.instrument.Gauge;
+import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
 import java.util.Map;
+import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
-/// Help texts and units of a store's meters. A help text is one line, the one after `# HELP`.
+/// Registration of a store's meters, with their help texts and units. A help text is one line, the one after `# HELP`.
 final class MeterMetadata {
 
     private static final Map<String, String> DESCRIPTIONS = Map.ofEntries(
@@ -78,6 +83,24 @@ final class MeterMetadata {
             "kv.hints.pinned", "bytes");
 
     private MeterMetadata() {}
+
+    /// Registers a counter of a store with its help text and unit.
+    static <T> void counter(MeterRegistry registry, T cache, String name, Tags tags, ToDoubleFunction<T> value) {
+        FunctionCounter.builder(name, cache, value)
+                .tags(tags)
+                .description(description(name))
+                .baseUnit(unit(name))
+                .register(registry);
+    }
+
+    /// Registers a gauge of a store with its help text and unit.
+    static <T> void gauge(MeterRegistry registry, T cache, String name, Tags tags, ToDoubleFunction<T> value) {
+        Gauge.builder(name, cache, value)
+                .tags(tags)
+                .description(description(name))
+                .baseUnit(unit(name))
+                .register(registry);
+    }
 
     /// The unit of a meter, which becomes a part of its name; null for a mere count.
     static @Nullable String unit(String meter) {

@@ -2,8 +2,6 @@ package io.kvcache.tiers.metrics;
 
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.tiers.TieredKvCache;
-import io.micrometer.core.instrument.FunctionCounter;
-import io.micrometer.core.instrument.Gauge;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
@@ -32,13 +30,10 @@ public final class PolicyMetrics implements MeterBinder {
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        Gauge.builder(
-                        "kv.policy.follows.lru",
-                        cache,
-                        store -> store.lruFallbackReport().followsLru() ? 1 : 0)
-                .tags(tags)
-                .description(MeterMetadata.description("kv.policy.follows.lru"))
-                .register(registry);
+        MeterMetadata.gauge(registry, cache, "kv.policy.follows.lru", tags, store -> store.lruFallbackReport()
+                        .followsLru()
+                ? 1
+                : 0);
         counter(registry, "kv.policy.switches", tags, LruFallback.Report::switches);
         counter(registry, "kv.policy.uses", tags.and("order", "own"), all -> all.uses() - all.usesAsLru());
         counter(registry, "kv.policy.uses", tags.and("order", "lru"), LruFallback.Report::usesAsLru);
@@ -48,10 +43,6 @@ public final class PolicyMetrics implements MeterBinder {
     }
 
     private void counter(MeterRegistry registry, String name, Tags own, ToDoubleFunction<LruFallback.Report> value) {
-        FunctionCounter.builder(name, cache, store -> value.applyAsDouble(store.lruFallbackReport()))
-                .tags(own)
-                .description(MeterMetadata.description(name))
-                .baseUnit(MeterMetadata.unit(name))
-                .register(registry);
+        MeterMetadata.counter(registry, cache, name, own, store -> value.applyAsDouble(store.lruFallbackReport()));
     }
 }
