@@ -134,20 +134,17 @@ public final class DiskMetrics implements MeterBinder {
         prefetch(registry, "begun", PrefetchStats::begun);
         prefetch(registry, "used", PrefetchStats::used);
         prefetch(registry, "wasted", PrefetchStats::wasted);
-        MeterMetadata.counter(
-                registry, cache, "kv.blocks.left.to.compute", tags, TieredKvCache::blocksLeftOnDisk);
+        MeterMetadata.counter(registry, cache, "kv.blocks.left.to.compute", tags, TieredKvCache::blocksLeftOnDisk);
     }
 
     private void offload(MeterRegistry registry, String outcome, ToDoubleFunction<DiskTierStats> value) {
         Tags own = tags.and("outcome", outcome);
-        MeterMetadata.counter(
-                registry, cache, "kv.offload", own, store -> value.applyAsDouble(store.offloadStats()));
+        MeterMetadata.counter(registry, cache, "kv.offload", own, store -> value.applyAsDouble(store.offloadStats()));
     }
 
     private void prefetch(MeterRegistry registry, String outcome, ToDoubleFunction<PrefetchStats> value) {
         Tags own = tags.and("outcome", outcome);
-        MeterMetadata.counter(
-                registry, cache, "kv.prefetch", own, store -> value.applyAsDouble(store.prefetchStats()));
+        MeterMetadata.counter(registry, cache, "kv.prefetch", own, store -> value.applyAsDouble(store.prefetchStats()));
     }
 
     private void bindLiveBytes(
@@ -163,12 +160,20 @@ public final class DiskMetrics implements MeterBinder {
     private void counter(
             MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<TierTransferStats> value) {
         MeterMetadata.counter(
-                registry, cache, name, own, store -> value.applyAsDouble(store.diskStats().get(disk)));
+                registry,
+                cache,
+                name,
+                own,
+                store -> value.applyAsDouble(store.diskStats().get(disk)));
     }
 
     private void gauge(
             MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<TierTransferStats> value) {
         MeterMetadata.gauge(
-                registry, cache, name, own, store -> value.applyAsDouble(store.diskStats().get(disk)));
+                registry,
+                cache,
+                name,
+                own,
+                store -> value.applyAsDouble(store.diskStats().get(disk)));
     }
 }

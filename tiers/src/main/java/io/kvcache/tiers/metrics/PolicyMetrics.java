@@ -30,10 +30,12 @@ public final class PolicyMetrics implements MeterBinder {
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        MeterMetadata.gauge(registry, cache, "kv.policy.follows.lru", tags, store -> store.lruFallbackReport()
-                        .followsLru()
-                ? 1
-                : 0);
+        MeterMetadata.gauge(
+                registry,
+                cache,
+                "kv.policy.follows.lru",
+                tags,
+                store -> store.lruFallbackReport().followsLru() ? 1 : 0);
         counter(registry, "kv.policy.switches", tags, LruFallback.Report::switches);
         counter(registry, "kv.policy.uses", tags.and("order", "own"), all -> all.uses() - all.usesAsLru());
         counter(registry, "kv.policy.uses", tags.and("order", "lru"), LruFallback.Report::usesAsLru);
