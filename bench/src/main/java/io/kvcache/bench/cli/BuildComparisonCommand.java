@@ -6,6 +6,7 @@ import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import io.kvcache.bench.suite.CoreBuildBenchmark;
 import io.kvcache.bench.suite.MachineInfo;
+import io.kvcache.bench.suite.ReportBuildBenchmark;
 import io.kvcache.bench.suite.RunnableBuild;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -57,7 +58,7 @@ final class BuildComparisonCommand implements Callable<Integer> {
             names = "--suite",
             paramLabel = "NAME",
             split = ",",
-            description = "Only these suites: core, server. Default: both.")
+            description = "Suites: core, server, transport, disk (needs fio). Default: core,server.")
     private List<String> suites = List.of("core", "server");
 
     @Option(
@@ -106,7 +107,7 @@ final class BuildComparisonCommand implements Callable<Integer> {
     }
 
     private Map<BuildBenchmark, Set<String>> chosen() {
-        List<BuildBenchmark> all = List.of(new CoreBuildBenchmark(), new ServerBuildBenchmark(time));
+        List<BuildBenchmark> all = List.of(new CoreBuildBenchmark(), new ServerBuildBenchmark(time), ReportBuildBenchmark.transport(), ReportBuildBenchmark.disk());
         String known = all.stream().map(BuildBenchmark::suiteName).collect(Collectors.joining(", "));
         for (String name : suites) {
             if (all.stream().noneMatch(trial -> trial.suiteName().equals(name))) {

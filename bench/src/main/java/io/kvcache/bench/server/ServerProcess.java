@@ -3,7 +3,6 @@ package io.kvcache.bench.server;
 import io.kvcache.bench.ChildProcess;
 import io.kvcache.bench.suite.RunnableBuild;
 import java.io.IOException;
-import java.lang.management.ManagementFactory;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
@@ -31,7 +30,7 @@ public final class ServerProcess implements AutoCloseable {
     /// @param hostBytes for values
     static ServerProcess startCurrent(long hostBytes) throws IOException, InterruptedException {
         RunnableBuild build = RunnableBuild.shippedServer();
-        List<String> command = withoutAotCache(build.classPath());
+        List<String> command = build.javaCommand();
         command.addAll(1, build.aotFlags());
         return startServe("KVCache", command, build.mainClass(), hostBytes);
     }
@@ -41,7 +40,7 @@ public final class ServerProcess implements AutoCloseable {
     ///
     /// @param hostBytes for values
     static ServerProcess startBuild(RunnableBuild build, long hostBytes) throws IOException, InterruptedException {
-        return startServe(build.name(), withoutAotCache(build.classPath()), build.mainClass(), hostBytes);
+        return startServe(build.name(), build.javaCommand(), build.mainClass(), hostBytes);
     }
 
     private static ServerProcess startServe(String name, List<String> java, String mainClass, long hostBytes)
@@ -58,7 +57,7 @@ public final class ServerProcess implements AutoCloseable {
     /// A [BaselineServer].
     static ServerProcess startBaseline() throws IOException, InterruptedException {
         int port = freePort();
-        List<String> command = withoutAotCache(System.getProperty("java.class.path"));
+        List<String> command = RunnableBuild.running().javaCommand();
         command.addAll(List.of(BaselineServer.class.getName(), Integer.toString(port)));
         ServerProcess started = start("bare responder", port, command);
         try {
@@ -68,16 +67,6 @@ public final class ServerProcess implements AutoCloseable {
             started.close();
             throw failed;
         }
-    }
-
-    /// Returns a command for this JVM with the flags that the launcher gave it, without those of the AOT cache.
-    private static List<String> withoutAotCache(String classPath) {
-        List<String> command = new ArrayList<>();
-        command.add(ChildProcess.java());
-        command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
-        command.removeIf(flag -> flag.startsWith("-XX:AOT") || flag.startsWith("-Xlog:aot"));
-        command.addAll(List.of("-cp", classPath));
-        return command;
     }
 
     /// Returns whether Debian's Redis is installed.

@@ -55,7 +55,7 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
     public SuiteComparison run(BuildBenchmark trial, Set<String> cells) throws IOException, InterruptedException {
         List<SpeedRatio> first = measure(trial, cells);
         Set<String> missing = new LinkedHashSet<>(cells);
-        first.forEach(ratio -> missing.remove(ratio.cell()));
+        missing.removeIf(name -> first.stream().anyMatch(ratio -> ratio.cell().startsWith(name)));
         Set<String> slower = first.stream()
                 .filter(SpeedRatio::isSlower)
                 .map(SpeedRatio::cell)
@@ -75,9 +75,8 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
                     .forEach((cell, ratio) ->
                             ratios.computeIfAbsent(cell, _ -> new ArrayList<>()).add(ratio));
         }
-        return trial.cellNames().stream()
-                .filter(ratios::containsKey)
-                .map(cell -> SpeedRatio.of(cell, ratios.getOrDefault(cell, List.of())))
+        return ratios.entrySet().stream()
+                .map(cell -> SpeedRatio.of(cell.getKey(), cell.getValue()))
                 .toList();
     }
 
@@ -145,7 +144,7 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
         /// As on the command line.
         String suiteName();
 
-        /// The names of all cells, in the order of measuring.
+        /// The names of all cells, in the order of measuring; one may stand for all cells whose names begin with it.
         List<String> cellNames();
 
         /// Measures some cells in both builds, each cell in one right after the other.

@@ -1,7 +1,9 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.ChildProcess;
 import java.io.File;
 import java.io.IOException;
+import java.lang.management.ManagementFactory;
 import java.nio.file.DirectoryStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -66,6 +68,17 @@ public record RunnableBuild(String name, String classPath, String mainClass) {
     public List<String> aotFlags() {
         Path cache = Path.of(classPath.split(File.pathSeparator, 2)[0]).resolveSibling("kvcache.aot");
         return Files.exists(cache) ? List.of("-XX:AOTCache=" + cache, "-Xlog:aot*=off") : List.of();
+    }
+
+    /// Returns `java` with the flags that the launcher gave this JVM, without those of the AOT cache, and the class path
+    /// of this build. A list of the caller's own.
+    public List<String> javaCommand() {
+        List<String> command = new ArrayList<>();
+        command.add(ChildProcess.java());
+        command.addAll(ManagementFactory.getRuntimeMXBean().getInputArguments());
+        command.removeIf(flag -> flag.startsWith("-XX:AOT") || flag.startsWith("-Xlog:aot"));
+        command.addAll(List.of("-cp", classPath));
+        return command;
     }
 
     private static String mainClass(Path jar) throws IOException {

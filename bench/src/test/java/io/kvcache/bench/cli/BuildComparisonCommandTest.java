@@ -18,7 +18,7 @@ class BuildComparisonCommandTest {
 
     @ParameterizedTest
     @CsvSource({
-        "--suite,disk,'core, server'",
+        "--suite,disks,'core, server, transport, disk'",
         "--pairs,0,1 to 1000",
         "--cells,nothing-like-it,get-64k-1c",
         "--cells,(,a regular expression",
