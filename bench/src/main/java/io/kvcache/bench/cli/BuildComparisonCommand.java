@@ -107,7 +107,11 @@ final class BuildComparisonCommand implements Callable<Integer> {
     }
 
     private Map<BuildBenchmark, Set<String>> chosen() {
-        List<BuildBenchmark> all = List.of(new CoreBuildBenchmark(), new ServerBuildBenchmark(time), ReportBuildBenchmark.transport(), ReportBuildBenchmark.disk());
+        List<BuildBenchmark> all = List.of(
+                new CoreBuildBenchmark(),
+                new ServerBuildBenchmark(time),
+                ReportBuildBenchmark.transport(),
+                ReportBuildBenchmark.disk());
         String known = all.stream().map(BuildBenchmark::suiteName).collect(Collectors.joining(", "));
         for (String name : suites) {
             if (all.stream().noneMatch(trial -> trial.suiteName().equals(name))) {

@@ -38,7 +38,8 @@ public record ReportBuildBenchmark(String suiteName, List<Part> parts) implement
         return new ReportBuildBenchmark(
                 "transport",
                 Stream.of("tcp", "shared", "staged", "match", "aeron")
-                        .map(name -> new Part(name + "-", List.of("transport", "--part", name.toUpperCase(Locale.ROOT))))
+                        .map(name ->
+                                new Part(name + "-", List.of("transport", "--part", name.toUpperCase(Locale.ROOT))))
                         .toList());
     }
 
@@ -84,8 +85,8 @@ public record ReportBuildBenchmark(String suiteName, List<Part> parts) implement
         command.addAll(List.of(build.mainClass(), "bench"));
         command.addAll(part.arguments());
         command.addAll(List.of("--quick", "--json"));
-        ProcessOutput output = ProcessRunner.run(
-                TIMEOUT, new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD));
+        ProcessOutput output =
+                ProcessRunner.run(TIMEOUT, new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD));
         if (!output.isSuccessful()) {
             throw new IOException(String.join(" ", part.arguments()) + " of " + build.name()
                     + (output.isFinished() ? " failed:\n" : " did not end within " + TIMEOUT.toMinutes() + " min:\n")

@@ -70,7 +70,8 @@ public record RunnableBuild(String name, String classPath, String mainClass) {
         return Files.exists(cache) ? List.of("-XX:AOTCache=" + cache, "-Xlog:aot*=off") : List.of();
     }
 
-    /// Returns `java` with the flags that the launcher gave this JVM, without those of the AOT cache, and the class path
+    /// Returns `java` with the flags that the launcher gave this JVM, without those of the AOT cache, and the class
+    /// path
     /// of this build. A list of the caller's own.
     public List<String> javaCommand() {
         List<String> command = new ArrayList<>();

@@ -79,7 +79,8 @@ class BuildComparisonTest {
     }
 
     @Test
-    void givenANameThatStandsForSeveralCells_whenCompared_thenEachIsRatedAndTheSlowOneAloneIsRepeated() throws Exception {
+    void givenANameThatStandsForSeveralCells_whenCompared_thenEachIsRatedAndTheSlowOneAloneIsRepeated()
+            throws Exception {
         ScatteredBenchmark trial = new ScatteredBenchmark(Map.of("tcp-get", 1.0, "tcp-put", 0.9), 0.001);
         BuildComparison.SuiteComparison suiteComparison =
                 new BuildComparison(OLD, NEW, 9, _ -> {}).run(trial, Set.of("tcp-", "aeron-"));
