@@ -74,18 +74,18 @@ final class HttpRouter {
     /// Returns the handler of a request.
     ///
     /// @param sender the log-in of the client
-    HttpRequestHandler route(HttpRequest request, AuthResult who) {
-        if (who.outcome() == AuthResult.Outcome.THROTTLED) {
+    HttpRequestHandler route(HttpRequest request, AuthResult sender) {
+        if (sender.outcome() == AuthResult.Outcome.THROTTLED) {
             return problemHandler(HttpResponseStatus.TOO_MANY_REQUESTS, "too many failed attempts; try again later");
         }
-        if (who.tenant() == null) {
+        if (sender.tenant() == null) {
             return problemHandler(
                     HttpResponseStatus.UNAUTHORIZED,
-                    who.outcome() == AuthResult.Outcome.MISSING
+                    sender.outcome() == AuthResult.Outcome.MISSING
                             ? "unauthenticated: this listener takes Basic or Bearer authentication"
                             : "wrong user or password");
         }
-        String tenant = tenantOf(request, who.tenant());
+        String tenant = tenantOf(request, sender.tenant());
         if (tenant == null) {
             return ProblemDetails.withType(
                             HttpResponseStatus.FORBIDDEN,
@@ -98,13 +98,13 @@ final class HttpRouter {
 
     /// The tenant whose values a request is about, or null when its salt is another tenant's. An unauthenticated
     /// client acts as any tenant whose salt it presents.
-    private @Nullable String tenantOf(HttpRequest request, String who) {
+    private @Nullable String tenantOf(HttpRequest request, String sender) {
         String salt = request.headers().get(SALT_HEADER);
         if (salt == null) {
-            return who;
+            return sender;
         }
         String owner = site.ownershipRules().get().ownerOfSalt(salt.strip());
-        return who.equals(TenantConfig.DEFAULT) || who.equals(owner) ? owner : null;
+        return sender.equals(TenantConfig.DEFAULT) || sender.equals(owner) ? owner : null;
     }
 
     private HttpRequestHandler route(HttpRequest request, String path, String tenant) {
