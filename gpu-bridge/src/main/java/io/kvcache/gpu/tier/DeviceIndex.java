@@ -48,11 +48,11 @@ final class DeviceIndex {
         return entry.equals(entries.get(key(entry)));
     }
 
-    void tombstone(Tombstone burial) {
-        if (burial.isNamespace()) {
-            entries.values().removeIf(entry -> entry.isCoveredBy(burial));
+    void tombstone(Tombstone tombstone) {
+        if (tombstone.isNamespace()) {
+            entries.values().removeIf(entry -> entry.isCoveredBy(tombstone));
         } else {
-            entries.remove(new BlockKey(burial.keyHi(), burial.keyLo()));
+            entries.remove(new BlockKey(tombstone.keyHi(), tombstone.keyLo()));
         }
     }
 

@@ -79,9 +79,9 @@ final class DeviceReclaimer {
         return 1;
     }
 
-    /// A burial finds nothing in the index of what is being moved: it is not to come back there.
-    void tombstone(Tombstone burial) {
-        candidates.removeIf(entry -> entry.isCoveredBy(burial));
+    /// A tombstone finds nothing in the index of what is being moved: it is not to come back there.
+    void tombstone(Tombstone tombstone) {
+        candidates.removeIf(entry -> entry.isCoveredBy(tombstone));
     }
 
     private record Relocation(DeviceEntry from, DeviceEntry to) {}

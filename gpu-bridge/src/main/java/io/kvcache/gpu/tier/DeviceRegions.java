@@ -217,10 +217,10 @@ final class DeviceRegions {
         }
 
         /// Returns whether a tombstone covers it.
-        boolean isCoveredBy(Tombstone burial) {
-            return burial.isNamespace()
-                    ? burial.namespaceId() == block.namespaceId()
-                    : burial.keyHi() == block.keyHi() && burial.keyLo() == block.keyLo();
+        boolean isCoveredBy(Tombstone tombstone) {
+            return tombstone.isNamespace()
+                    ? tombstone.namespaceId() == block.namespaceId()
+                    : tombstone.keyHi() == block.keyHi() && tombstone.keyLo() == block.keyLo();
         }
 
         DeviceSpan span() {
