@@ -7,7 +7,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.ProblemDetails;
-import io.kvcache.server.net.ZeroCopyIo;
+import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.nio.ByteBuffer;
@@ -55,7 +55,7 @@ final class PutBlockHandler implements HttpRequestHandler {
 
     @Override
     public void onBody(ByteBuf part) {
-        ZeroCopyIo.read(part, part.readableBytes(), () -> buffer);
+        SlotIo.read(part, part.readableBytes(), () -> buffer);
     }
 
     @Override

@@ -6,7 +6,7 @@ import io.kvcache.server.http.HttpProtocol.HttpStats;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.net.ZeroCopyIo;
+import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.ChannelHandlerContext;
@@ -150,7 +150,7 @@ public final class HttpResponder {
         HttpUtil.setKeepAlive(reply, keepAlive);
         context.write(reply, context.voidPromise());
         if (withBody) {
-            ZeroCopyIo.write(
+            SlotIo.write(
                     context,
                     cut.length(),
                     each -> held.segments().visit(cut.from(), cut.length(), each),

@@ -11,7 +11,7 @@ import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-import io.kvcache.server.net.ZeroCopyIo;
+import io.kvcache.server.net.SlotIo;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpRequest;
@@ -272,7 +272,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
         @Override
         public void onBody(ByteBuf part) {
             if (put.state() == PendingPut.State.WRITING) {
-                ZeroCopyIo.read(part, part.readableBytes(), put::writableBuffer);
+                SlotIo.read(part, part.readableBytes(), put::writableBuffer);
             } else {
                 part.skipBytes(part.readableBytes());
             }

@@ -13,7 +13,7 @@ import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ProtocolSession;
 import io.kvcache.server.net.SessionHandler;
-import io.kvcache.server.net.ZeroCopyIo;
+import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
@@ -191,7 +191,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         int part = (int) Math.min(in.readableBytes(), bodyLeft);
         PendingPut target = put;
         if (target != null && target.state() == PendingPut.State.WRITING) {
-            ZeroCopyIo.read(in, part, target::writableBuffer);
+            SlotIo.read(in, part, target::writableBuffer);
         } else {
             in.skipBytes(part);
         }
@@ -341,7 +341,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         void writeValue(LmVersion layout, PinnedValue value) {
             int bytes = Math.toIntExact(value.bytes());
             context.write(header(layout, SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
-            ZeroCopyIo.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
+            SlotIo.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
         }
 
         private ByteBuf header(LmVersion layout, int code, int length, TensorMetadata note) {

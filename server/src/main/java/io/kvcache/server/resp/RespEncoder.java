@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.PinnedValue;
-import io.kvcache.server.net.ZeroCopyIo;
+import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.ChannelHandlerContext;
@@ -118,7 +118,7 @@ final class RespEncoder {
             }
         } else {
             writeCollected();
-            ZeroCopyIo.write(context, length, each -> value.visit(offset, length, each), value::close);
+            SlotIo.write(context, length, each -> value.visit(offset, length, each), value::close);
         }
         collectBuffer().writeBytes(CRLF);
     }

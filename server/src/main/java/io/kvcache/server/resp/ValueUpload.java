@@ -1,7 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.PendingPut;
-import io.kvcache.server.net.ZeroCopyIo;
+import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
@@ -53,7 +53,7 @@ final class ValueUpload implements AutoCloseable {
             in.skipBytes(length);
             return;
         }
-        ZeroCopyIo.read(in, length, put::writableBuffer);
+        SlotIo.read(in, length, put::writableBuffer);
     }
 
     /// The slot for the next bytes, or null when they go nowhere.

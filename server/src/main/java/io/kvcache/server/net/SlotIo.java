@@ -10,7 +10,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 
 /// Moves bytes between the network and memory of the store.
-public final class ZeroCopyIo {
+public final class SlotIo {
 
     /// Pieces from this size on are read through once before they are sent. What a kernel copies into a socket
     /// from memory that is in no cache, it copies slowly: 1 MiB leaves 15 % sooner so (101 us for 119 us on an
@@ -20,7 +20,7 @@ public final class ZeroCopyIo {
 
     private static final int CACHE_LINE_BYTES = 64;
 
-    private ZeroCopyIo() {}
+    private SlotIo() {}
 
     /// Writes pieces of native memory in order, in one gathering write together with what was written before and
     /// after; does not flush.
