@@ -106,10 +106,10 @@ record CompletionRequest(
         } catch (JacksonException malformed) {
             String reason = String.valueOf(malformed.getOriginalMessage());
             throw BadRequestException.invalidBody(
-                    "the body is not JSON: " + reason.replaceFirst(" \\(start marker at \\[.*\\]\\)$", ""));
+                    "the body is no JSON: " + reason.replaceFirst(" \\(start marker at \\[.*\\]\\)$", ""));
         }
         if (!root.isObject()) {
-            throw BadRequestException.invalidBody("the body is not a JSON object");
+            throw BadRequestException.invalidBody("the body is no JSON object");
         }
         checkModel(root, model);
         float temperature = temperature(root);
