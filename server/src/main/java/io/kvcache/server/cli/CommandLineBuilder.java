@@ -1,12 +1,15 @@
 package io.kvcache.server.cli;
 
+import io.kvcache.server.config.DidYouMean;
 import io.kvcache.tiers.memory.MemoryReservationException;
 import java.io.IOException;
+import java.io.PrintWriter;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.logging.Formatter;
 import java.util.logging.Handler;
 import java.util.logging.Level;
@@ -65,21 +68,45 @@ public final class CommandLineBuilder {
         CommandLine line = new CommandLine(new Kvcache());
         commands.forEach(line::addSubcommand);
         line.setUsageHelpWidth(USAGE_WIDTH);
-        line.setParameterExceptionHandler((mistake, arguments) -> printUsageError(mistake));
+        line.setParameterExceptionHandler((mistake, arguments) -> printUsageError(mistake, help.names()));
         line.setExecutionExceptionHandler((failure, failed, parsed) -> printFailure(failure, failed));
         line.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, help);
         line.getHelpSectionMap().remove(UsageMessageSpec.SECTION_KEY_COMMAND_LIST_HEADING);
         return line;
     }
 
-    /// The mistake, what was probably meant, and where to read on; not a screenful of options.
-    private static int printUsageError(ParameterException mistake) {
+    /// Prints the mistake, what was probably meant, and where to read on; not a screenful of options.
+    private static int printUsageError(ParameterException mistake, List<String> commands) {
         CommandLine failed = mistake.getCommandLine();
-        failed.getErr().println(mistake.getMessage());
-        CommandLine.UnmatchedArgumentException.printSuggestions(mistake, failed.getErr());
-        failed.getErr().println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
-        failed.getErr().flush();
+        PrintWriter errors = failed.getErr();
+        // Picocli doubles the word where an option takes KEY=VALUE.
+        errors.println(mistake.getMessage().replace("option option", "option"));
+        findSuggestion(mistake, commands)
+                .ifPresentOrElse(
+                        meant -> errors.println("Did you mean: " + meant + "?"),
+                        () -> CommandLine.UnmatchedArgumentException.printSuggestions(mistake, errors));
+        errors.println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
+        errors.flush();
         return CommandLine.ExitCode.USAGE;
+    }
+
+    /// Returns the option or command whose name is nearest to one that does not exist.
+    ///
+    /// @param commands names of the outermost commands, with those that another program runs
+    private static Optional<String> findSuggestion(ParameterException mistake, List<String> commands) {
+        String typed = mistake instanceof CommandLine.UnmatchedArgumentException unmatched
+                ? unmatched.getUnmatched().getFirst()
+                : mistake.getValue();
+        if (typed == null || mistake.getArgSpec() != null) {
+            return Optional.empty();
+        }
+        CommandSpec spec = mistake.getCommandLine().getCommandSpec();
+        if (typed.startsWith("-")) {
+            return DidYouMean.findNearest(typed, spec.optionsMap().keySet());
+        }
+        return DidYouMean.findNearest(
+                        typed, spec.parent() == null ? commands : spec.subcommands().keySet())
+                .map(name -> spec.qualifiedName() + " " + name);
     }
 
     /// Prints an external failure as one line, and a bug as its stack trace.
@@ -123,6 +150,11 @@ public final class CommandLineBuilder {
 
         void addCommand(CommandGroup group, String name, String description) {
             entries.add(new Entry(group, name, description));
+        }
+
+        /// Returns the names of the listed commands.
+        List<String> names() {
+            return entries.stream().map(Entry::name).toList();
         }
 
         @Override

@@ -3,6 +3,8 @@ package io.kvcache.server.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 final class KvcacheTest {
 
@@ -52,5 +54,29 @@ final class KvcacheTest {
             assertThat(help.exitCode()).as(name).isZero();
             assertThat(help.out()).contains(name);
         }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "serve --prot 1, --port",
+        "top --prot 1, --port",
+        "config check --prot 1, --port",
+        "serve --hots-bytes 1GiB, --host-bytes",
+        "srve, kvcache serve",
+        "help srve, kvcache serve",
+        "config chekc, kvcache config check"
+    })
+    void givenAMisspeltOptionOrCommand_whenRun_thenTheOneThatWasMeantIsSuggested(String typed, String meant) {
+        CliRunner.CliResult mistake = CliRunner.run(typed.split(" "));
+        assertThat(mistake.exitCode()).isEqualTo(2);
+        assertThat(mistake.out()).isEmpty();
+        assertThat(mistake.err()).contains("Did you mean: " + meant + "?");
+    }
+
+    @Test
+    void givenASettingWithoutAValue_whenRun_thenTheFormIsSaidOnce() {
+        CliRunner.CliResult mistake = CliRunner.run("serve", "--set", "foo");
+        assertThat(mistake.exitCode()).isEqualTo(2);
+        assertThat(mistake.err()).startsWith("Value for option '--set' (SETTING=VALUE)");
     }
 }
