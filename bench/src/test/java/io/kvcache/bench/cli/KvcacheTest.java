@@ -22,7 +22,8 @@ final class KvcacheTest {
                         "doctor",
                         "test",
                         "Develop:",
-                        "build");
+                        "build",
+                        "install");
         assertThat(help.out()).doesNotContain("Commands:");
     }
 
@@ -32,7 +33,8 @@ final class KvcacheTest {
         CommandRunner.CommandResult unknown = CommandRunner.run("replya");
         assertThat(unknown.exitCode()).isEqualTo(2);
         assertThat(unknown.out()).isEmpty();
-        assertThat(unknown.err()).contains("replya");
+        assertThat(unknown.err()).contains("replya", "Did you mean: kvcache replay?");
+        assertThat(CommandRunner.run("tset").err()).contains("Did you mean: kvcache test?");
     }
 
     @Test

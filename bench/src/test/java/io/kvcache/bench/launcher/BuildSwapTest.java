@@ -28,6 +28,7 @@ class BuildSwapTest {
     private static final String MAVEN = """
             #!/usr/bin/env bash
             cd "$(dirname "$0")" || exit 1
+            echo '[INFO] Building KVCache 1                       [0/2]'
             echo '[INFO] Building KVCache core 1                  [1/2]'
             [ ! -f broken ] || { echo '[ERROR] it is broken'; exit 1; }
             echo '[INFO] Building KVCache bench 1                 [2/2]'
@@ -45,6 +46,7 @@ class BuildSwapTest {
             jar=${2%%:*}
             cat "$jar" "${jar%/*}"/lib/a.jar
             echo "$3 from ${jar##*/}"
+            echo "asked for ${*:4}"
             read -r _ || true
             cat "$jar" "${jar%/*}"/lib/a.jar
             """;
@@ -77,7 +79,7 @@ class BuildSwapTest {
     void givenNoBuild_whenACommandRuns_thenItNamesTheModulesAndHowLongTheyTook() throws Exception {
         String said = answer("doctor", 0);
         assertThat(said)
-                .contains("first run", "[1/2] core", "[2/2] bench", "one")
+                .contains("first run", "[0/2] (all modules)", "[1/2] core", "[2/2] bench", "one")
                 .containsPattern("Built in \\d+ s");
         assertThat(answer("doctor", 0)).doesNotContain("Built").contains("one");
     }
@@ -89,6 +91,12 @@ class BuildSwapTest {
         assertThat(answer("lab", 0)).contains("io.kvcache.bench.cli.Kvcache from kvcache-bench-1.jar");
         assertThat(answer("chat-server", 0)).contains("io.kvcache.engines.cli.Kvcache from kvcache-engines-cli-1.jar");
         assertThat(answer("help", 0)).contains("io.kvcache.engines.cli.Kvcache from kvcache-engines-cli-1.jar");
+    }
+
+    @Test
+    void givenHelpOnACommand_whenItIsTheScripts_thenTheScriptAnswersElseTheProgramIsAsked() throws Exception {
+        assertThat(answer("help srve", 0)).contains("asked for help srve");
+        assertThat(answer("help install", 0)).contains("install the artifacts").doesNotContain("asked for");
     }
 
     @Test
@@ -150,7 +158,7 @@ class BuildSwapTest {
     }
 
     private Process launch(String command) throws IOException {
-        ProcessBuilder builder = new ProcessBuilder(folder.resolve("kvcache").toString(), command);
+        ProcessBuilder builder = new ProcessBuilder((folder.resolve("kvcache") + " " + command).split(" "));
         builder.environment().put("JAVA_HOME", folder.resolve("jdk").toString());
         builder.environment().remove("KVCACHE_BUILDING");
         return builder.redirectErrorStream(true).start();
