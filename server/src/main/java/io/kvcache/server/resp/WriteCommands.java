@@ -202,8 +202,7 @@ final class WriteCommands {
                 keyspaceRouter.of(key).delete(key);
             }
             stats.droppedAfterOk.increment();
-            dropped.log(
-                    reply, key.length, keyspaceRouter.of(key).keyspaceLimits().valueBytes());
+            dropped.log(reply, key.length);
             out.writeOk();
         } else {
             stats.errors.increment();
@@ -301,8 +300,7 @@ final class WriteCommands {
         ///
         /// @param refusal what another client would have been answered
         /// @param keyBytes size of its key
-        /// @param maxBytes largest value that the keyspace takes
-        void log(String refusal, int keyBytes, long maxBytes) {
+        void log(String refusal, int keyBytes) {
             long unsaid = limit.tryAcquire();
             if (unsaid == LogRateLimiter.SUPPRESSED) {
                 return;
@@ -310,10 +308,10 @@ final class WriteCommands {
             LOG.log(
                     Level.WARNING,
                     "A SET was answered +OK and its value dropped, as the client may be LMCache's native one, which cannot"
-                            + " read an error: " + refusal.substring(refusal.indexOf(' ') + 1) + "; the key has "
-                            + keyBytes
-                            + " bytes, and a value may have " + maxBytes
-                            + " (limits.value_bytes). kv_dropped_total and values_dropped_after_ok of INFO count these"
+                            + " read an error: " + refusal.substring(refusal.indexOf(' ') + 1)
+                            + (refusal.contains("key of ") ? "" : "; the key has " + keyBytes + " bytes")
+                            + ". limits.key_bytes and limits.value_bytes bound a SET; kv_dropped_total and"
+                            + " values_dropped_after_ok of INFO count these"
                             + LogRateLimiter.suppressedNote(unsaid));
         }
     }

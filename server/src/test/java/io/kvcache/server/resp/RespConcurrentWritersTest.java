@@ -92,7 +92,10 @@ final class RespConcurrentWritersTest {
                             "the key has 1 bytes",
                             "limits.value_bytes",
                             "kv_dropped_total");
-            assertThat(logCapture.messages().getLast()).contains("key of 5000 bytes");
+            assertThat(logCapture.messages().getFirst()).containsOnlyOnce("268435408");
+            assertThat(logCapture.messages().getLast())
+                    .contains("key of 5000 bytes; it takes 1 to 4096", "limits.key_bytes", "kv_dropped_total")
+                    .doesNotContain("the key has");
         }
         assertThat(resp.ask("GET", "k")).isEqualTo("$-1\r\n");
         assertThat(resp.protocol().droppedAfterOkCount()).isEqualTo(2);
