@@ -105,7 +105,8 @@ public final class CommandLineBuilder {
             return DidYouMean.findNearest(typed, spec.optionsMap().keySet());
         }
         return DidYouMean.findNearest(
-                        typed, spec.parent() == null ? commands : spec.subcommands().keySet())
+                        typed,
+                        spec.parent() == null ? commands : spec.subcommands().keySet())
                 .map(name -> spec.qualifiedName() + " " + name);
     }
 
