@@ -80,7 +80,7 @@ public final class CommandLineBuilder {
         CommandLine failed = mistake.getCommandLine();
         PrintWriter errors = failed.getErr();
         // Picocli doubles the word where an option takes KEY=VALUE.
-        errors.println(mistake.getMessage().replace("option option", "option"));
+        errors.println(String.valueOf(mistake.getMessage()).replace("option option", "option"));
         findSuggestion(mistake, commands)
                 .ifPresentOrElse(
                         meant -> errors.println("Did you mean: " + meant + "?"),

@@ -14,6 +14,7 @@ import org.jspecify.annotations.Nullable;
 /// stand behind a colon, which makes no difference here.
 /// @param bytes belong to the key; not copied, not to be changed
 /// @param digest the name in the store of the one keyspace that the key belongs to
+@SuppressWarnings("ArrayRecordComponent") // equals and hashCode go by the bytes
 record ObjectKey(byte[] bytes, BlockKey digest) {
 
     private static final byte[] METADATA_SUFFIX = "metadata".getBytes(StandardCharsets.US_ASCII);
