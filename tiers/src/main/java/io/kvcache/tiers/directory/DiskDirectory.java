@@ -12,10 +12,15 @@ import io.kvcache.tiers.disk.LogHeader;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
+import java.util.Comparator;
+import java.util.Optional;
+import java.util.Set;
+import java.util.stream.Stream;
 
 /// An opened directory that holds one disk tier: the device, and how its log is to be opened.
 ///
@@ -24,6 +29,7 @@ import java.security.SecureRandom;
 /// DIR/lock     the process that has it open, mode 0600; it stays after the close
 /// ```
 ///
+/// A directory with other files is refused, `lost+found` of a mount point apart.
 /// A directory that is not there is made, with mode 0700. A file system that cannot reserve space, or that
 /// refuses O_DIRECT or io_uring, does too: the log of [FileDevice] says so once, and [BlockDevice#describe]
 /// at any time.
@@ -35,6 +41,9 @@ import java.security.SecureRandom;
 public final class DiskDirectory implements AutoCloseable {
 
     private static final String FILE = "tier";
+
+    /// Entries that a directory may have; `lost+found` is there where a file system is mounted.
+    private static final Set<String> OWN_FILES = Set.of(FILE, DirectoryLock.FILE, "lost+found");
 
     private final Path folder;
     private final DirectoryLock lock;
@@ -52,13 +61,15 @@ public final class DiskDirectory implements AutoCloseable {
     ///
     /// @param bytes of the tier, rounded down to whole pages
     /// @throws DiskDirectoryException when the directory cannot be used, with nothing changed: it is open already,
-    ///     here or elsewhere; it is not a directory, cannot be created or not be written to; there are too few
-    ///     bytes, or more than its file system has left; it holds a tier of another size or format version, one
-    ///     that is truncated or damaged, or something else, and the options do not say to discard that
+    ///     here or elsewhere; it is not a directory, cannot be created or not be written to; it has files that are
+    ///     not the tier's; there are too few bytes, or more than its file system has left; it holds a tier of
+    ///     another size or format version, one that is truncated or damaged, or something else, and the options do
+    ///     not say to discard that
     /// @throws IllegalStateException when the JVM refuses native access; names the flag that allows it
     public static DiskDirectory open(Path folder, long bytes, DirectoryOptions options) {
         Path file = folder.resolve(FILE);
         DirectoryCheck directoryCheck = new DirectoryCheck(folder, file, DirectoryCheck.requireBytes(folder, bytes));
+        directoryCheck.requireOwnFiles();
         DirectoryCheck.FileAction first = directoryCheck.check(options.onIncompatible());
         createFolder(folder);
         DirectoryLock lock = DirectoryLock.acquire(folder);
@@ -83,6 +94,7 @@ public final class DiskDirectory implements AutoCloseable {
     public static void checkUsable(Path folder, long bytes, OnIncompatible onIncompatible) {
         DirectoryCheck directoryCheck =
                 new DirectoryCheck(folder, folder.resolve(FILE), DirectoryCheck.requireBytes(folder, bytes));
+        directoryCheck.requireOwnFiles();
         var _ = directoryCheck.check(onIncompatible);
     }
 
@@ -234,6 +246,31 @@ public final class DiskDirectory implements AutoCloseable {
             } catch (IOException failure) {
                 throw new DiskDirectoryException(
                         folder, "it cannot be read: " + FileErrorMessage.of(failure, folder.toString()), failure);
+            }
+        }
+
+        /// Checks that an existing directory holds nothing besides the tier: `discard` never removes other files.
+        void requireOwnFiles() {
+            if (!Files.isDirectory(folder)) {
+                return;
+            }
+            try (Stream<Path> entries = Files.list(folder)) {
+                Optional<String> foreign = entries.map(each -> each.getFileName().toString())
+                        .filter(each -> !OWN_FILES.contains(each))
+                        .min(Comparator.naturalOrder());
+                if (foreign.isPresent()) {
+                    throw new DiskDirectoryException(
+                            folder,
+                            "it has other files, %s for one; name an empty directory or one that does not exist yet,"
+                                            .formatted(foreign.get())
+                                    + " or move those files elsewhere");
+                }
+            } catch (IOException | UncheckedIOException failure) {
+                IOException cause = failure instanceof UncheckedIOException unchecked
+                        ? unchecked.getCause()
+                        : (IOException) failure;
+                throw new DiskDirectoryException(
+                        folder, "it cannot be read: " + FileErrorMessage.of(cause, folder.toString()), failure);
             }
         }
 

@@ -208,6 +208,24 @@ final class DiskDirectoryTest {
     }
 
     @Test
+    void givenADirectoryWithOtherFiles_whenOpened_thenTheFirstIsNamedAndNothingIsMade() throws IOException {
+        Files.createDirectories(folder.resolve("src"));
+        Files.writeString(folder.resolve("notes.txt"), "mine");
+        String[] messages = {"it has other files, notes.txt for one", "name an empty directory"};
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, REFUSE), messages);
+        requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), messages);
+        requireRefused(() -> DiskDirectory.checkUsable(folder, BYTES, OnIncompatible.DISCARD), messages);
+        assertThat(folder).isDirectoryNotContaining(each -> each.endsWith("tier") || each.endsWith("lock"));
+    }
+
+    @Test
+    void givenAMountPoint_whenOpened_thenItsLostAndFoundIsFine() throws IOException {
+        Files.createDirectories(folder.resolve("lost+found"));
+        assertThat(fill(3)).isZero();
+        assertThat(fill(0)).isEqualTo(3);
+    }
+
+    @Test
     void givenADirectoryInItsFilesPlace_whenOpened_thenItIsRefusedWhateverTheChoice() throws IOException {
         Files.createDirectories(file());
         requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), "is not a regular file");
