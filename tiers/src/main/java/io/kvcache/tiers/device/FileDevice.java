@@ -14,8 +14,8 @@ import java.lang.System.Logger.Level;
 /// The kernel is asked through io_uring with a registered file, and with registered buffers for the pools it
 /// was told of; where that is refused, as default container profiles do, by a few threads that read and write
 /// by position. O_DIRECT goes round the page cache; a file system that refuses it gets buffered reads and
-/// writes. The log says once, at opening, what is in use and why it is not the best; [BlockDevice#describe]
-/// says it at any time.
+/// writes. The log says once, at opening, why the best is not in use; [BlockDevice#describe] says what is in use
+/// at any time.
 ///
 /// **Ownership and threads.** As [BlockDevice]. A close waits at most a minute for operations on their way. The
 /// threads of the fall-back end with it.
@@ -40,7 +40,6 @@ public final class FileDevice {
         DeviceFile file = DeviceFile.open(libc, options);
         try {
             IoBackend ioBackend = openBackend(options, file);
-            LOG.log(Level.INFO, "Opened {0}: {1}", options.path(), ioBackend.describe());
             return new AsyncDevice(
                     options.path().toString(),
                     new SpanValidator(options.size()),

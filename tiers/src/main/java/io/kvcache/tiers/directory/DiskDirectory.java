@@ -13,6 +13,8 @@ import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -39,6 +41,8 @@ import java.util.stream.Stream;
 ///
 /// **Threads.** Opening and [#openFailure] by any; closing as [BlockDevice].
 public final class DiskDirectory implements AutoCloseable {
+
+    private static final Logger LOG = System.getLogger(DiskDirectory.class.getName());
 
     private static final String FILE = "tier";
 
@@ -74,10 +78,13 @@ public final class DiskDirectory implements AutoCloseable {
         createFolder(folder);
         DirectoryLock lock = DirectoryLock.acquire(folder);
         try {
+            Opening opening = directoryCheck.describeOpening();
             if (first != DirectoryCheck.FileAction.USE) {
                 removeFile(directoryCheck, options);
             }
-            return open(directoryCheck, lock, options, true);
+            DiskDirectory directory = open(directoryCheck, lock, options, true);
+            opening.log(directory.device.describe());
+            return directory;
         } catch (IOException failure) {
             lock.close();
             throw new DiskDirectoryException(folder, FileErrorMessage.of(failure, folder.toString()), failure);
@@ -113,13 +120,24 @@ public final class DiskDirectory implements AutoCloseable {
                     || directoryCheck.isBlank()) {
                 throw noTier(folder);
             }
-            return open(directoryCheck, lock, options, false);
+            Opening opening = directoryCheck.describeOpening();
+            DiskDirectory directory = open(directoryCheck, lock, options, false);
+            opening.log(directory.device.describe());
+            return directory;
         } catch (IOException failure) {
             lock.close();
             throw new DiskDirectoryException(folder, FileErrorMessage.of(failure, folder.toString()), failure);
         } catch (RuntimeException failure) {
             lock.close();
             throw failure;
+        }
+    }
+
+    /// What the log says of an opening: a tier that was found, or why there is a new one.
+    private record Opening(Level level, String text) {
+
+        void log(String device) {
+            LOG.log(level, text + " (" + device + ")");
         }
     }
 
@@ -285,6 +303,38 @@ public final class DiskDirectory implements AutoCloseable {
                                         ByteSizeFormat.format(DiskGeometry.MIN_DEVICE_BYTES)));
             }
             return bytes / DiskGeometry.PAGE_BYTES * DiskGeometry.PAGE_BYTES;
+        }
+
+        /// Returns what an opening finds, before it changes anything. A file that lost its contents is a warning.
+        Opening describeOpening() throws IOException {
+            String made = "made a new tier of %s in %s".formatted(ByteSizeFormat.format(bytes), folder);
+            if (!Files.exists(file)) {
+                return new Opening(Level.INFO, "M" + made.substring(1));
+            }
+            long size = Files.size(file);
+            if (size == 0) {
+                return new Opening(Level.WARNING, file + " was empty, perhaps truncated; " + made);
+            }
+            LogHeader header = LogHeader.read(file);
+            String wrong = incompatibility(header, size);
+            LogHeader.TierSummary found = header.summary();
+            if (!wrong.isEmpty()) {
+                return new Opening(Level.WARNING, wrong + "; discarded it (on_incompatible: discard) and " + made);
+            }
+            if (found == null) {
+                return new Opening(Level.WARNING, file + " had no superblock and no blocks; " + made);
+            }
+            String opened = "Opened %s: %s, %d namespaces"
+                    .formatted(
+                            file,
+                            ByteSizeFormat.format(size),
+                            found.namespaces().size());
+            return header.intactCopies() == 2
+                    ? new Opening(Level.INFO, opened)
+                    : new Opening(
+                            Level.WARNING,
+                            opened + "; one of its two superblocks was not readable, and this opening writes it anew."
+                                    + " If the last server was not killed, check the disk (dmesg, SMART)");
         }
 
         /// Returns whether nothing was ever written to a file of the right size.

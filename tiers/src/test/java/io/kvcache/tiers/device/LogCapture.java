@@ -10,22 +10,33 @@ import java.util.logging.Logger;
 import java.util.logging.SimpleFormatter;
 
 /// Captures the log messages of a class while it is open.
-final class LogCapture extends Handler implements AutoCloseable {
+public final class LogCapture extends Handler implements AutoCloseable {
 
     private final Logger logger;
+    private final List<String> infos = Collections.synchronizedList(new ArrayList<>());
     private final List<String> warnings = Collections.synchronizedList(new ArrayList<>());
 
-    LogCapture(Class<?> type) {
+    /// Begins to capture.
+    public LogCapture(Class<?> type) {
         this.logger = Logger.getLogger(type.getName());
         logger.addHandler(this);
     }
 
-    List<String> warnings() {
+    /// Returns the warnings so far.
+    public List<String> warnings() {
         return List.copyOf(warnings);
+    }
+
+    /// Returns the messages of level INFO so far.
+    public List<String> infos() {
+        return List.copyOf(infos);
     }
 
     @Override
     public void publish(LogRecord record) {
+        if (record.getLevel().equals(Level.INFO)) {
+            infos.add(new SimpleFormatter().formatMessage(record));
+        }
         if (record.getLevel().equals(Level.WARNING)) {
             warnings.add(new SimpleFormatter().formatMessage(record));
         }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.tiers.device.LogCapture;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogFixture;
 import java.io.IOException;
@@ -290,6 +291,60 @@ final class DiskDirectoryTest {
         Files.createDirectories(folder);
         Files.createFile(file());
         assertThat(fill(1)).isZero();
+    }
+
+    @Test
+    void givenATier_whenOpened_thenTheLogTellsANewOneFromOneThatWasFound() throws IOException {
+        try (LogCapture log = new LogCapture(DiskDirectory.class)) {
+            fill(3);
+            assertThat(log.infos())
+                    .singleElement()
+                    .asString()
+                    .startsWith("Made a new tier of 8.0 MiB (8388608 bytes) in " + folder + " (");
+            fill(0);
+            assertThat(log.infos())
+                    .last()
+                    .asString()
+                    .startsWith("Opened " + file() + ": 8.0 MiB (8388608 bytes), 1 namespaces (");
+            assertThat(log.warnings()).isEmpty();
+            Files.write(file(), new byte[0]);
+            fill(0);
+            assertThat(log.warnings())
+                    .singleElement()
+                    .asString()
+                    .startsWith(file() + " was empty, perhaps truncated; made a new tier of 8.0 MiB");
+            Files.write(file(), new byte[(int) BYTES]);
+            fill(0);
+            assertThat(log.warnings()).last().asString().contains("had no superblock and no blocks; made a new tier");
+        }
+    }
+
+    @Test
+    void givenADamagedSuperblock_whenOpened_thenTheLogWarnsAndTheTierIsThere() throws IOException {
+        fill(3);
+        try (RandomAccessFile file = new RandomAccessFile(file().toFile(), "rw")) {
+            file.write(new byte[64 * 4096]);
+        }
+        try (LogCapture log = new LogCapture(DiskDirectory.class)) {
+            assertThat(fill(0)).isEqualTo(3);
+            assertThat(log.warnings())
+                    .singleElement()
+                    .asString()
+                    .contains("Opened " + file(), "one of its two superblocks was not readable", "check the disk");
+        }
+    }
+
+    @Test
+    void givenATierThatIsDiscarded_whenOpened_thenTheLogSaysWhy() throws IOException {
+        Files.createDirectories(folder);
+        Files.writeString(file(), "a diary");
+        try (LogCapture log = new LogCapture(DiskDirectory.class)) {
+            requireDiscarded();
+            assertThat(log.warnings())
+                    .singleElement()
+                    .asString()
+                    .contains("something that no disk tier wrote", "discarded it", "made a new tier of 8.0 MiB");
+        }
     }
 
     @Test
