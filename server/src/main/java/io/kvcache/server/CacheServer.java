@@ -297,6 +297,30 @@ public final class CacheServer implements AutoCloseable {
         return StoragePreflight.findProblems(config);
     }
 
+    /// Returns the directories that a server with these settings would make. Changes nothing there.
+    public static List<String> findMissingDirectories(ServerConfig config) {
+        return StoragePreflight.findMissingDirectories(config);
+    }
+
+    /// Reads the files of tenants.
+    private interface TenantFiles {
+        void read(List<TenantConfig> tenants) throws IOException;
+    }
+
+    /// Reads the files of each tenant, so that each mistake is named, then those of all together.
+    private static void collectTenantProblems(List<String> wrong, List<TenantConfig> tenants, TenantFiles files) {
+        int before = wrong.size();
+        tenants.forEach(tenant -> collectProblem(wrong, () -> files.read(List.of(tenant))));
+        if (wrong.size() == before) {
+            collectProblem(wrong, () -> files.read(tenants));
+        }
+    }
+
+    /// Returns the listener's address and the reason of the last failed TLS handshake; empty before the first.
+    String lastTlsFailure() {
+        return connectionRegistry.lastTlsFailure();
+    }
+
     private static void collectProblem(List<String> wrong, FileReloader.ReloadAction reading) {
         try {
             reading.run();

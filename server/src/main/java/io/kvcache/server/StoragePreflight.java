@@ -56,6 +56,21 @@ final class StoragePreflight {
         return wrong;
     }
 
+    /// Returns what a server with these settings would make, which may be a typing error in a name.
+    static List<String> findMissingDirectories(ServerConfig config) {
+        return config.disks().disks().stream()
+                .filter(disk -> !Files.exists(disk.directory()))
+                .map(disk -> disk.name() + ".directory is " + disk.directory()
+                        + ", which does not exist; serve makes it, below "
+                        + existing(disk.directory().toAbsolutePath()))
+                .toList();
+    }
+
+    private static Path existing(Path folder) {
+        Path parent = folder.getParent();
+        return parent == null || Files.exists(folder) ? folder : existing(parent);
+    }
+
     private static @Nullable Path existingParent(@Nullable Path folder) {
         return folder == null ? null : folder.getParent();
     }

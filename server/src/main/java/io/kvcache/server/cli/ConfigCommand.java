@@ -92,6 +92,11 @@ final class ConfigCommand implements Runnable {
                             .forEach(spec.commandLine().getErr()::println);
                     return 1;
                 }
+                if (!noFiles) {
+                    CacheServer.findMissingDirectories(config).stream()
+                            .map(settings::withOrigin)
+                            .forEach(missing -> spec.commandLine().getErr().println("warning: " + missing));
+                }
                 ConfigSummary.lines(config).forEach(spec.commandLine().getOut()::println);
                 spec.commandLine().getOut().println(budget.describe(limit));
                 return 0;

@@ -298,6 +298,57 @@ final class ServeCommandTest {
     }
 
     @Test
+    void givenADirectoryThatDoesNotExist_whenChecked_thenAWarningSaysThatItWillBeMade() {
+        Path missing = folder.resolve("no").resolve("such");
+        assertThat(run(
+                        0, "config", "check", "--set", "listen.port=1", "--host-bytes", "64MiB", "--disk", missing
+                                + ":64MiB"))
+                .contains("warning: --disk: disks.0.directory is " + missing
+                        + ", which does not exist; serve makes it, below " + folder)
+                .contains("good: 64 MiB of host memory");
+        assertThat(folder.resolve("no")).doesNotExist();
+    }
+
+    @Test
+    void givenMistakesInSettingsAndFiles_whenChecked_thenAllAreListedAtOnce() throws IOException {
+        Path file = Files.writeString(folder.resolve("many.yaml"), """
+                tenants:
+                  - { name: blue, password_hash: abc, quota: much }
+                  - { name: red, password_file: /nowhere/red, weight: heavy }
+                  - { name: green, password_file: /nowhere/green, salts: [short] }
+                trace: { out: /nowhere/trace }
+                memory: { host_bytes: lots }
+                """);
+        assertThat(run(1, "config", "check", "--config", file.toString()))
+                .contains(
+                        "tenants.0.quota is 'much'",
+                        "tenants.1.weight is 'heavy'",
+                        "tenants.2.salts has an invalid one",
+                        "memory.host_bytes is 'lots'",
+                        "tenants.0.password_hash has no hash of a password",
+                        "tenants.1.password_file /nowhere/red cannot be read: it does not exist",
+                        "tenants.2.password_file /nowhere/green cannot be read: it does not exist",
+                        "trace.out is /nowhere/trace, which cannot be written: /nowhere does not exist");
+    }
+
+    @Test
+    void givenATraceThatCannotBeWritten_whenServed_thenTheMessageSaysWhatToDo() {
+        assertThat(run(1, "serve", "--port", "0", "--host-bytes", "64MiB", "--trace-out", "/nowhere/x"))
+                .contains("trace.out is /nowhere/x, which cannot be written: ", "does not exist; name a file in a")
+                .doesNotContain("Exception");
+    }
+
+    @Test
+    void givenTwoDirectoriesThatCannotBeUsed_whenServed_thenBothAreNamed() throws Exception {
+        Path one = Files.writeString(folder.resolve("one"), "a file");
+        Path two = Files.writeString(folder.resolve("two"), "a file");
+        assertThat(run(
+                        1, "serve", "--port", "0", "--host-bytes", "64MiB", "--disk", one + ":64MiB", "--disk", two
+                                + ":64MiB"))
+                .contains("Cannot use " + one, "Cannot use " + two);
+    }
+
+    @Test
     void givenTrustDomains_whenChecked_thenItSaysWhoMapsWhat() throws Exception {
         Path file = Files.writeString(folder.resolve("domains.yaml"), """
                 transport: { listen: "127.0.0.1:7420" }
