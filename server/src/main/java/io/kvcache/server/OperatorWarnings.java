@@ -50,7 +50,10 @@ record OperatorWarnings(
                 CloseReason.STALLED_REQUEST,
                 "were closed: a request arrived slower than 64 KiB/s for limits.stall, which is " + stall);
         watchClosed(report, CloseReason.FOREIGN_NETWORK, "were rejected: they came from outside the listener's cidrs");
-        watchClosed(report, CloseReason.TLS_FAILED, "ended in the TLS handshake");
+        report.watch(
+                "connections ended in the TLS handshake, the last at ",
+                connectionRegistry::lastTlsFailure,
+                () -> connectionRegistry.closedCount(CloseReason.TLS_FAILED));
         watchClosed(report, CloseReason.UNKNOWN_PROTOCOL, "were closed: the listener does not speak their protocol");
         watchClosed(report, CloseReason.PROTOCOL_ERROR, "were closed: protocol error of the client");
         watchClosed(report, CloseReason.BUG, "were closed by a bug of this server; the log has the stack traces");
@@ -119,11 +122,13 @@ record OperatorWarnings(
 
         private static final class WatchedCounter {
             private final String description;
+            private final Supplier<String> detail;
             private final LongSupplier count;
             private long previousCount;
 
-            WatchedCounter(String description, LongSupplier count) {
+            WatchedCounter(String description, Supplier<String> detail, LongSupplier count) {
                 this.description = description;
+                this.detail = detail;
                 this.count = count;
                 previousCount = count.getAsLong();
             }
@@ -134,7 +139,12 @@ record OperatorWarnings(
         /// @param description goes on after a number: `values of tenant blue found no room`
         /// @param count of all since the start
         void watch(String description, LongSupplier count) {
-            all.add(new WatchedCounter(description, count));
+            watch(description, () -> "", count);
+        }
+
+        /// Adds something whose line ends with a text of its time, such as the last reason.
+        void watch(String description, Supplier<String> detail, LongSupplier count) {
+            all.add(new WatchedCounter(description, detail, count));
         }
 
         /// Returns a line for each problem that appeared since the last call.
@@ -143,7 +153,7 @@ record OperatorWarnings(
             for (WatchedCounter each : all) {
                 long now = each.count.getAsLong();
                 if (now > each.previousCount) {
-                    lines.add(now - each.previousCount + " " + each.description);
+                    lines.add(now - each.previousCount + " " + each.description + each.detail.get());
                 }
                 each.previousCount = now;
             }

@@ -34,6 +34,15 @@ final class ProblemDigestTest {
     }
 
     @Test
+    void givenAReasonOfItsTime_whenTheCountGrows_thenTheLineEndsWithIt() {
+        AtomicLong failed = new AtomicLong();
+        ProblemDigest report = new ProblemDigest();
+        report.watch("handshakes failed, the last at ", () -> "a:1: why", failed::get);
+        failed.incrementAndGet();
+        assertThat(report.newProblems()).containsExactly("1 handshakes failed, the last at a:1: why");
+    }
+
+    @Test
     void givenCounts_whenSomeHaveGrown_thenThoseAreToldWithWhatWasAdded() {
         AtomicLong refused = new AtomicLong(7);
         AtomicLong cut = new AtomicLong();

@@ -347,6 +347,44 @@ final class TlsTest {
     }
 
     @Test
+    void givenAKeyOfAnotherCertificate_whenOpened_thenItIsRefused() throws Exception {
+        TlsConfig one = ofPair(keystore("one"));
+        Path key = Files.copy(Path.of(Objects.requireNonNull(one.key())), directory.resolve("one.key"));
+        TlsConfig two = ofPair(keystore("two"));
+        assertThatThrownBy(() ->
+                        ReloadableTls.open(new TlsConfig("listen.tls", two.certificate(), key.toString(), null, null)))
+                .hasMessageStartingWith("listen.tls cannot be used: the key in " + key
+                        + " does not belong to the certificate in " + two.certificate());
+    }
+
+    @Test
+    void givenFilesOfAnotherFormat_whenOpened_thenTheFileAndTheRemedyAreNamed() throws Exception {
+        TlsConfig pair = ofPair(keystore("one"));
+        String text = Files.writeString(directory.resolve("text"), "this is text, and not what it should be")
+                .toString();
+        assertThatThrownBy(() -> ReloadableTls.open(new TlsConfig("listen.tls", text, pair.key(), null, null)))
+                .hasMessageStartingWith("listen.tls cannot be used: " + text + " has no certificate in PEM");
+        assertThatThrownBy(() -> ReloadableTls.open(new TlsConfig("listen.tls", pair.certificate(), text, null, null)))
+                .hasMessageStartingWith("listen.tls cannot be used: " + text + " has no private key in PKCS#8 PEM")
+                .hasMessageContaining("openssl pkcs8 -topk8");
+        assertThatThrownBy(() -> ReloadableTls.open(new TlsConfig("listen.tls", null, null, text, null)))
+                .hasMessageStartingWith("listen.tls cannot be used: " + text + " is not a PKCS12 keystore; make one");
+    }
+
+    @Test
+    void givenAClientThatDoesNotTrust_whenItEnds_thenTheListenerAndTheReasonAreKept() throws Exception {
+        try (TestServer server = serve(ofPair(keystore("one")))) {
+            try (SSLSocket socket = connect(server, trusting(keystore("two")))) {
+                assertThatThrownBy(socket::startHandshake).isInstanceOf(SSLException.class);
+            }
+            awaitClosed(server, 1);
+            assertThat(server.server().lastTlsFailure())
+                    .contains("127.0.0.1:" + server.port() + ": ")
+                    .containsIgnoringCase("certificate");
+        }
+    }
+
+    @Test
     void givenClientsThatSpeakNoTls_whenTheyEnd_thenTheReasonIsCounted() throws Exception {
         Path keystore = keystore("one");
         try (TestServer server = serve(ofPair(keystore))) {

@@ -7,10 +7,16 @@ import io.netty.handler.ssl.SslContextBuilder;
 import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
+import java.security.PrivateKey;
+import java.security.Signature;
+import java.security.SignatureException;
+import java.security.UnrecoverableKeyException;
+import java.security.cert.CertificateException;
 import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
 import java.time.Instant;
@@ -18,14 +24,20 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Stream;
 import javax.net.ssl.KeyManagerFactory;
+import org.jspecify.annotations.Nullable;
 
 /// A listener's certificate and key, as its files were at the last load.
 ///
 /// **Threads.** Any.
 public final class ReloadableTls {
+
+    /// How a key signs, by its algorithm. A key of another algorithm is not checked against its certificate.
+    private static final Map<String, String> SIGNATURES =
+            Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA");
 
     private final TlsConfig config;
     private volatile Loaded loaded;
@@ -82,24 +94,98 @@ public final class ReloadableTls {
         }
     }
 
+    /// A file whose contents cannot be used, with the remedy.
+    private static final class TlsFileException extends IOException {
+
+        private static final long serialVersionUID = 1;
+
+        TlsFileException(String message, @Nullable Exception cause) {
+            super(message, cause);
+        }
+    }
+
     /// The innermost reason says most: which file is missing, or that a password is wrong.
     private static String reason(Throwable failure) {
         Throwable cause = failure;
-        while (cause.getCause() != null) {
+        while (cause.getCause() != null && !(cause instanceof TlsFileException)) {
             cause = cause.getCause();
         }
         return FileErrorMessage.of(cause, "");
     }
 
-    private static SslContextBuilder fromPem(TlsConfig config) throws IOException {
+    private static SslContextBuilder fromPem(TlsConfig config) throws IOException, GeneralSecurityException {
         File certificate = new File(Objects.requireNonNull(config.certificate()));
         File key = new File(Objects.requireNonNull(config.key()));
         requireReadable(certificate);
         requireReadable(key);
-        char[] password = readPassword(config);
-        return password.length == 0
-                ? SslContextBuilder.forServer(certificate, key)
-                : SslContextBuilder.forServer(certificate, key, new String(password));
+        X509Certificate[] chain = PemFiles.readCertificates(certificate);
+        PrivateKey privateKey = PemFiles.readKey(key, readPassword(config));
+        requireMatch(key.toString(), privateKey, certificate.toString(), chain[0]);
+        return SslContextBuilder.forServer(privateKey, chain);
+    }
+
+    /// Checks a key against the certificate by a signature. Otherwise each client would fail in its handshake.
+    private static void requireMatch(
+            String keyName, PrivateKey key, String certificateName, java.security.cert.Certificate certificate)
+            throws IOException, GeneralSecurityException {
+        String algorithm = SIGNATURES.get(key.getAlgorithm());
+        String certified = SIGNATURES.get(certificate.getPublicKey().getAlgorithm());
+        if (algorithm == null || certified == null) {
+            return;
+        }
+        if (!algorithm.equals(certified) || !verifies(algorithm, key, certificate)) {
+            throw new TlsFileException(
+                    "the key in " + keyName + " does not belong to the certificate in " + certificateName
+                            + "; give the key that the certificate was made for, the server's own certificate first",
+                    null);
+        }
+    }
+
+    private static boolean verifies(String algorithm, PrivateKey key, java.security.cert.Certificate certificate)
+            throws GeneralSecurityException {
+        byte[] text = {1, 2, 3};
+        Signature signature = Signature.getInstance(algorithm);
+        signature.initSign(key);
+        signature.update(text);
+        byte[] signed = signature.sign();
+        signature.initVerify(certificate.getPublicKey());
+        signature.update(text);
+        try {
+            return signature.verify(signed);
+        } catch (SignatureException other) {
+            return false; // a key of another length
+        }
+    }
+
+    /// Netty's reader of PEM files, which a context keeps for its subclasses.
+    private abstract static class PemFiles extends SslContext {
+
+        static X509Certificate[] readCertificates(File file) throws IOException {
+            try {
+                return toX509Certificates(file);
+            } catch (CertificateException malformed) {
+                throw new TlsFileException(
+                        file + " has no certificate in PEM (-----BEGIN CERTIFICATE-----); name the file with the"
+                                + " server's certificate first and its chain behind it",
+                        malformed);
+            }
+        }
+
+        static PrivateKey readKey(File file, char[] password) throws IOException {
+            String wrongPassword = password.length == 0 ? "" : ", or its password in password_file is wrong";
+            try {
+                PrivateKey key = toPrivateKey(file, password.length == 0 ? null : new String(password));
+                if (key != null) {
+                    return key;
+                }
+                throw new GeneralSecurityException("no key");
+            } catch (GeneralSecurityException | IllegalArgumentException malformed) {
+                throw new TlsFileException(
+                        file + " has no private key in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----)" + wrongPassword
+                                + "; convert it: openssl pkcs8 -topk8 -nocrypt -in " + file + " -out key.pem",
+                        malformed);
+            }
+        }
     }
 
     private static SslContextBuilder fromKeyStore(TlsConfig config, String file)
@@ -108,6 +194,11 @@ public final class ReloadableTls {
         KeyStore store = loadKeyStore(file, password);
         if (store.size() == 0) {
             throw new IOException(file + " is empty");
+        }
+        for (String alias : Collections.list(store.aliases())) {
+            if (store.isKeyEntry(alias) && store.getKey(alias, password) instanceof PrivateKey key) {
+                requireMatch(file, key, file, store.getCertificate(alias));
+            }
         }
         KeyManagerFactory keys = KeyManagerFactory.getInstance(KeyManagerFactory.getDefaultAlgorithm());
         keys.init(store, password);
@@ -118,6 +209,15 @@ public final class ReloadableTls {
         KeyStore store = KeyStore.getInstance("PKCS12");
         try (InputStream in = Files.newInputStream(Path.of(file))) {
             store.load(in, password);
+        } catch (FileSystemException unreadable) {
+            throw unreadable;
+        } catch (IOException malformed) {
+            throw new TlsFileException(
+                    malformed.getCause() instanceof UnrecoverableKeyException
+                            ? "the password of the keystore " + file + " is wrong; give it in password_file"
+                            : file + " is not a PKCS12 keystore; make one with openssl pkcs12 -export, or give"
+                                    + " certificate and key in PEM",
+                    malformed);
         }
         return store;
     }

@@ -53,6 +53,7 @@ public final class ConnectionRegistry {
     private long lastScanNanos;
     private final AtomicLong accepted = new AtomicLong();
     private final Map<CloseReason, LongAdder> closed = new EnumMap<>(CloseReason.class);
+    private volatile String lastTlsFailure = "";
     private volatile boolean shutdownAnnounced;
     private volatile boolean draining;
 
@@ -224,6 +225,16 @@ public final class ConnectionRegistry {
         if (adder != null) {
             adder.increment();
         }
+    }
+
+    /// Keeps the listener's address and the reason of a failed TLS handshake, for the log.
+    void recordTlsFailure(String failure) {
+        lastTlsFailure = failure;
+    }
+
+    /// Returns the listener's address and the reason of the last failed TLS handshake; empty before the first.
+    public String lastTlsFailure() {
+        return lastTlsFailure;
     }
 
     RequestTimer timer() {

@@ -155,15 +155,20 @@ public final class Listener implements AutoCloseable {
     static final class TlsHandshakeHandler extends ChannelInboundHandlerAdapter {
 
         private final Connection connection;
+        private final ConnectionRegistry connectionRegistry;
 
-        TlsHandshakeHandler(Connection connection) {
+        /// A reason may have all bytes that came, in hexadecimal digits.
+        private static final int MAX_REASON_CHARS = 200;
+
+        TlsHandshakeHandler(Connection connection, ConnectionRegistry connectionRegistry) {
             this.connection = connection;
+            this.connectionRegistry = connectionRegistry;
         }
 
         @Override
         public void userEventTriggered(ChannelHandlerContext context, Object event) {
             if (event instanceof SslHandshakeCompletionEvent handshake && !handshake.isSuccess()) {
-                connection.close(CloseReason.TLS_FAILED);
+                close(context, handshake.cause());
             }
             context.fireUserEventTriggered(event);
         }
@@ -173,10 +178,17 @@ public final class Listener implements AutoCloseable {
             Throwable cause =
                     failure instanceof DecoderException && failure.getCause() != null ? failure.getCause() : failure;
             if (cause instanceof SSLException) {
-                connection.close(CloseReason.TLS_FAILED);
+                close(context, cause);
             } else {
                 context.fireExceptionCaught(failure);
             }
+        }
+
+        private void close(ChannelHandlerContext context, Throwable cause) {
+            String reason = String.valueOf(cause.getMessage());
+            connectionRegistry.recordTlsFailure(context.channel().localAddress() + ": "
+                    + reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)));
+            connection.close(CloseReason.TLS_FAILED);
         }
     }
 
@@ -231,7 +243,7 @@ public final class Listener implements AutoCloseable {
                 // Before all else, so that a handshake that fails has given its reason when the end is counted.
                 channel.pipeline()
                         .addLast(tls.get().newHandler(channel.alloc()))
-                        .addLast(new TlsHandshakeHandler(connection));
+                        .addLast(new TlsHandshakeHandler(connection, connectionRegistry));
             }
             channel.pipeline()
                     .addLast(new Connection.Head(connectionRegistry, connection))
