@@ -278,11 +278,12 @@ public final class CacheServer implements AutoCloseable {
     public static List<String> findFileProblems(ServerConfig config) {
         List<TenantConfig> tenants = config.access().tenants();
         List<String> wrong = new ArrayList<>();
-        collectProblem(
+        collectTenantProblems(
                 wrong,
-                () -> PasswordAuthenticator.open(tenants, SystemClock.INSTANCE).close());
-        collectProblem(wrong, () -> KeyOwnershipLoader.open(tenants));
-        collectProblem(wrong, () -> RemoteEndpoint.checkSecrets(config.transport(), tenants));
+                tenants,
+                some -> PasswordAuthenticator.open(some, SystemClock.INSTANCE).close());
+        collectTenantProblems(wrong, tenants, KeyOwnershipLoader::open);
+        collectTenantProblems(wrong, tenants, some -> RemoteEndpoint.checkSecrets(config.transport(), some));
         Stream.concat(
                         Stream.of(config.transport()).map(TransportConfig::tls),
                         config.access().listeners().stream().map(ListenerConfig::tls))

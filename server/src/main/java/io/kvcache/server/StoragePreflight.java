@@ -3,6 +3,7 @@ package io.kvcache.server;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TrustDomainConfig;
+import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.directory.FileErrorMessage;
@@ -28,6 +29,14 @@ final class StoragePreflight {
                 DiskDirectory.checkUsable(disk.directory(), disk.bytes(), disk.onIncompatible());
             } catch (DiskDirectoryException refused) {
                 wrong.add(disk.name() + ": " + refused.getMessage());
+            }
+        }
+        Path trace = config.trace().file();
+        if (trace != null) {
+            try {
+                TraceCapture.checkUsable(trace);
+            } catch (IOException unusable) {
+                wrong.add(String.valueOf(unusable.getMessage()));
             }
         }
         long bytes = config.memory().hostBytes();

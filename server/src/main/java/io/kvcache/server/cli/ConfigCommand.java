@@ -105,6 +105,10 @@ final class ConfigCommand implements Runnable {
                 return 1;
             } catch (ConfigException wrong) {
                 wrong.problems().forEach(spec.commandLine().getErr()::println);
+                List<String> unusable = noFiles ? List.of() : findProblems(wrong.readable());
+                unusable.stream()
+                        .map(settings::withOrigin)
+                        .forEach(spec.commandLine().getErr()::println);
                 return 1;
             } finally {
                 spec.commandLine().getOut().flush();

@@ -94,7 +94,10 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         try {
             budget.requireWithin(limit);
             server = start(config, asRead.withAutoResolved(port -> false));
-        } catch (IllegalStateException | DiskDirectoryException refused) {
+        } catch (DiskDirectoryException refused) {
+            List<String> all = CacheServer.findStorageProblems(config);
+            throw new IOException(all.size() > 1 ? String.join("\n", all) : refused.getMessage(), refused);
+        } catch (IllegalStateException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
         stopOnSignal(server, config);

@@ -12,10 +12,18 @@ public final class ConfigException extends Exception {
 
     private final transient LogConfig log;
 
-    ConfigException(List<String> problems, LogConfig log) {
+    private final transient ServerConfig readable;
+
+    ConfigException(List<String> problems, LogConfig log, ServerConfig readable) {
         super(String.join("\n", problems));
         this.problems = List.copyOf(problems);
         this.log = log;
+        this.readable = readable;
+    }
+
+    /// Returns the settings without those that are wrong, so that the files they name can be checked too.
+    public ServerConfig readable() {
+        return readable;
     }
 
     /// How the rest of the configuration says that problems are to be logged.

@@ -59,7 +59,7 @@ public final class ConfigReader {
         settings.reportUnknown();
         EnvironmentSettings.reportMissingUnderscore(environment, settings::isKnown, problems);
         if (!problems.isEmpty()) {
-            throw new ConfigException(problems, log);
+            throw new ConfigException(problems, log, config);
         }
         return config;
     }

@@ -126,14 +126,18 @@ public record TenantConfig(
 
     private static TenantConfig read(Settings from, String path) {
         String name = from.text(path + ".name", path);
+        String valid = NAME.matcher(name).matches() ? name : path;
+        String user = from.text(path + ".user", name);
+        String hash = from.textOrNull(path + ".password_hash");
+        String file = from.textOrNull(path + ".password_file");
         return from.getValid(
-                new TenantConfig(path, path, path, null, null, 0),
+                new TenantConfig(path, valid, valid, file == null ? hash : null, file, 0),
                 () -> new TenantConfig(
                         path,
                         name,
-                        from.text(path + ".user", name),
-                        from.textOrNull(path + ".password_hash"),
-                        from.textOrNull(path + ".password_file"),
+                        user,
+                        hash,
+                        file,
                         from.bytes(path + ".quota", 0),
                         from.integer(path + ".weight", 1, 1, MAX_WEIGHT),
                         from.textOrNull(path + ".secret_file"),

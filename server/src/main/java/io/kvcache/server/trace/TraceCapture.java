@@ -6,6 +6,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.ServerConfig.TraceConfig;
+import io.kvcache.tiers.directory.FileErrorMessage;
 import io.kvcache.tiers.use.AccessQueue;
 import io.kvcache.tiers.use.AccessQueue.Access;
 import java.io.BufferedOutputStream;
@@ -15,9 +16,11 @@ import java.io.OutputStream;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.FileAlreadyExistsException;
 import java.nio.file.Files;
 import java.nio.file.LinkOption;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -122,6 +125,32 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
         }
     }
 
+    /// Checks that a trace can be written to a file, as far as that shows without changing anything.
+    ///
+    /// @throws IOException that names the setting and the file
+    public static void checkUsable(Path file) throws IOException {
+        Path folder = file.toAbsolutePath().getParent();
+        try {
+            if (folder == null || !Files.isDirectory(folder)) {
+                throw new NoSuchFileException(String.valueOf(folder));
+            }
+            if (!Files.isWritable(folder)) {
+                throw new AccessDeniedException(folder.toString());
+            }
+            var _ = existsTrace(file);
+        } catch (IOException refused) {
+            throw unusable(file, refused);
+        }
+    }
+
+    private static IOException unusable(Path file, IOException refused) {
+        String why = refused instanceof FileAlreadyExistsException exists
+                ? String.valueOf(exists.getMessage())
+                : FileErrorMessage.of(refused, "")
+                        + "; name a file in a directory that exists and that this user can write to";
+        return new IOException("trace.out is " + file + ", which cannot be written: " + why, refused);
+    }
+
     /// Only the owner may read the file: ids are hashes, but the times of requests are private.
     private static OutputStream open(Path file) throws IOException {
         try {
@@ -129,7 +158,7 @@ public final class TraceCapture implements AccessListener, AutoCloseable {
             Files.createFile(file, PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------")));
             return new BufferedOutputStream(Files.newOutputStream(file, StandardOpenOption.WRITE), BUFFER_BYTES);
         } catch (IOException refused) {
-            throw new IOException("trace.out is " + file + ", which cannot be written: " + refused, refused);
+            throw unusable(file, refused);
         }
     }
 
