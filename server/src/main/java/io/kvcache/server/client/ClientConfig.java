@@ -1,5 +1,8 @@
 package io.kvcache.server.client;
 
+import java.io.IOException;
+import java.net.UnknownHostException;
+import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
 import java.util.Base64;
@@ -17,6 +20,9 @@ public record ClientConfig(
         @Nullable ClientCredentials clientCredentials,
         @Nullable SSLContext tls) {
 
+    /// Ending of a message that the server asks for a log-in, or rejected one over HTTP.
+    static final String CREDENTIALS_ADVICE = "; give --user and --password-file, or set KVCACHE_PASSWORD";
+
     /// A server that asks nothing.
     public static ClientConfig open(String host, int port) {
         return new ClientConfig(host, port, null, null);
@@ -26,11 +32,24 @@ public record ClientConfig(
     String describeTlsFailure(SSLException failed) {
         for (Throwable cause = failed; cause != null; cause = cause.getCause()) {
             if (cause instanceof GeneralSecurityException) {
-                return "no trust in " + hostAndPort() + ": " + failed.getMessage();
+                return "no trust in " + hostAndPort() + ": " + failed.getMessage()
+                        + "; for a certificate that no public authority signed, give it with --ca FILE";
             }
         }
         return "no TLS with " + hostAndPort() + ": " + failed.getMessage()
                 + "; the port may not use TLS: try without --tls and --ca";
+    }
+
+    /// Returns the message for a connection that could not be made.
+    String describeNoServer(IOException failed) {
+        for (Throwable cause = failed; cause != null; cause = cause.getCause()) {
+            if (cause instanceof UnknownHostException || cause instanceof UnresolvedAddressException) {
+                return "no server at " + hostAndPort() + ": the host name " + host
+                        + " is unknown; check --host, or give an IP address";
+            }
+        }
+        String message = failed.getMessage() == null ? "connection refused" : failed.getMessage();
+        return "no server at " + hostAndPort() + ": " + message;
     }
 
     /// Returns the message for a server that closed the connection, or timed out, before its first reply.

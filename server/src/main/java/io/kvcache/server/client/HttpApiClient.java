@@ -33,6 +33,7 @@ public final class HttpApiClient implements AutoCloseable {
     private static final Duration RESPONSE_TIMEOUT = Duration.ofSeconds(60);
 
     private static final int OK_BELOW = 300;
+    private static final int UNAUTHORIZED = 401;
 
     private final HttpClient client;
     private final ClientConfig clientConfig;
@@ -96,7 +97,7 @@ public final class HttpApiClient implements AutoCloseable {
         } catch (SSLException failed) {
             throw new IOException(clientConfig.describeTlsFailure(failed), failed);
         } catch (ConnectException | HttpConnectTimeoutException none) {
-            throw new IOException("no server at " + hostAndPort() + ": " + reason(none), none);
+            throw new IOException(clientConfig.describeNoServer(none), none);
         } catch (HttpTimeoutException silent) {
             throw new IOException(
                     clientConfig.describeNoReply("no HTTP reply within " + RESPONSE_TIMEOUT.toSeconds() + " s"),
@@ -114,11 +115,8 @@ public final class HttpApiClient implements AutoCloseable {
         try (InputStream body = reply.body()) {
             why = detail(new String(body.readAllBytes(), StandardCharsets.UTF_8));
         }
-        throw new IOException("the server says " + reply.statusCode() + ": " + why);
-    }
-
-    private static String reason(Throwable failure) {
-        return failure.getMessage() == null ? "connection refused" : failure.getMessage();
+        throw new IOException("the server says " + reply.statusCode() + ": " + why
+                + (reply.statusCode() == UNAUTHORIZED ? ClientConfig.CREDENTIALS_ADVICE : ""));
     }
 
     private static String detail(String problem) {

@@ -66,7 +66,7 @@ public final class RespClient implements AutoCloseable {
             throw new IOException(clientConfig.describeTlsFailure(failed), failed);
         } catch (IOException failed) {
             plain.close();
-            throw new IOException("no server at " + clientConfig.hostAndPort() + ": " + failed.getMessage(), failed);
+            throw new IOException(clientConfig.describeNoServer(failed), failed);
         }
     }
 
@@ -130,7 +130,8 @@ public final class RespClient implements AutoCloseable {
         String rest = line.substring(1);
         return switch (line.charAt(0)) {
             case '+', ':' -> new RespReply(true, rest.getBytes(StandardCharsets.UTF_8));
-            case '-' -> throw new IOException("the server says: " + rest);
+            case '-' -> throw new IOException("the server says: " + rest
+                    + (rest.startsWith("NOAUTH") ? ClientConfig.CREDENTIALS_ADVICE : ""));
             case '$' -> readBulk(Integer.parseInt(rest));
             default -> throw new IOException("the server does not speak Redis' protocol");
         };

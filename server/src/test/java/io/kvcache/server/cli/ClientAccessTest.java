@@ -73,8 +73,8 @@ final class ClientAccessTest {
             String mine = "--password-file=" + password;
             assertThat(run(0, "ping", port, "--user=blue", mine)).isEqualTo("PONG\n");
             assertThat(run(0, "top", "--once", port, "--user=blue", mine)).contains("of 96 MiB");
-            assertThat(run(1, "ping", port)).contains("the server says: NOAUTH");
-            assertThat(run(1, "top", "--once", port)).contains("the server says 401");
+            assertThat(run(1, "ping", port)).contains("the server says: NOAUTH", "give --user and --password-file, or set KVCACHE_PASSWORD");
+            assertThat(run(1, "top", "--once", port)).contains("the server says 401", "give --user and --password-file, or set KVCACHE_PASSWORD");
             assertThat(run(1, "ping", port, "--user=blue", "--password-file=" + wrong))
                     .contains("the server says: WRONGPASS")
                     .doesNotContain("of green");
@@ -83,6 +83,13 @@ final class ClientAccessTest {
             assertThat(run(1, "ping", port, "--password-file=" + folder.resolve("none")))
                     .contains("there is no password file");
         }
+    }
+
+    @Test
+    void givenAHostNameThatIsUnknown_whenAsked_thenThatIsSaid() {
+        String unknown = "the host name nohost.invalid is unknown; check --host";
+        assertThat(run(1, "ping", "--host", "nohost.invalid")).contains(unknown);
+        assertThat(run(1, "top", "--once", "--host", "nohost.invalid")).contains(unknown);
     }
 
     @Test
@@ -97,8 +104,10 @@ final class ClientAccessTest {
             String ca = "--ca=" + certificate(store);
             assertThat(run(0, "ping", port, mine[0], mine[1], ca)).isEqualTo("PONG\n");
             assertThat(run(0, "top", "--once", port, mine[0], mine[1], ca)).contains("of 96 MiB");
-            assertThat(run(1, "ping", port, mine[0], mine[1], "--tls")).contains("no trust in 127.0.0.1:");
-            assertThat(run(1, "top", "--once", port, mine[0], mine[1], "--tls")).contains("no trust in 127.0.0.1:");
+            assertThat(run(1, "ping", port, mine[0], mine[1], "--tls"))
+                    .contains("no trust in 127.0.0.1:", "give it with --ca FILE");
+            assertThat(run(1, "top", "--once", port, mine[0], mine[1], "--tls"))
+                    .contains("no trust in 127.0.0.1:", "give it with --ca FILE");
             assertThat(run(1, "ping", port, "--ca=" + password)).contains("no PEM with certificates");
             assertThat(run(1, "ping", port)).contains("the port may speak TLS: try --tls, or --ca FILE");
             assertThat(run(1, "ping", port, mine[0], mine[1])).contains("the port may speak TLS: try --tls");
