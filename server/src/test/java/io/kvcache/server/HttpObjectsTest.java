@@ -124,7 +124,8 @@ final class HttpObjectsTest {
         assertThat(raw(put + get + last))
                 .matches("(?s)HTTP/1.1 204 .*HTTP/1.1 200 .*\r\n\r\nhiHTTP/1.1 200 .*\r\n\r\nhi");
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: evil.example", "Connection: close")))
-                .startsWith("HTTP/1.1 403 ");
+                .startsWith("HTTP/1.1 403 ")
+                .contains("the Host is 'evil.example'; it takes an IP address, localhost, or a name");
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Host: evil.example") + last))
                 .startsWith("HTTP/1.1 403 ");
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Sec-Fetch-Site: cross-site") + last))

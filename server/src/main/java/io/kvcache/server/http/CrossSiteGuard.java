@@ -10,7 +10,8 @@ import org.jspecify.annotations.Nullable;
 /// Keeps web pages away from a listener without authentication.
 ///
 /// A page of another site may send requests here from a user's browser: those carry its `Origin`. Or it may let
-/// its own name point here: then the name is in `Host`, where a server on loopback expects a number or localhost.
+/// its own name point here: then the name is in `Host`, where a server on loopback expects an IP address
+/// or localhost.
 final class CrossSiteGuard {
 
     private final Set<String> hosts;
@@ -37,7 +38,8 @@ final class CrossSiteGuard {
         }
         return host.isEmpty() || isLocal(name(host)) || isExpected(name(host))
                 ? null
-                : "the Host is a name; it takes a number or localhost";
+                : "the Host is '" + host + "'; it takes an IP address, localhost, or a name that the listener's setting"
+                        + " hosts has";
     }
 
     private boolean isExpected(String name) {

@@ -23,6 +23,7 @@ import java.net.SocketAddress;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
@@ -45,6 +46,9 @@ public final class Listener implements AutoCloseable {
     /// Reads before others have their turn, as long as each fills the room it has: what a value's beginning came
     /// with mostly has the rest of it behind it, and asking the system whether it has costs as much as the read.
     private static final int MAX_READS_PER_LOOP = 4;
+
+    private static final String NO_SUCH_ADDRESS = "this machine has no such address";
+    private static final String PERMISSION_DENIED = "permission denied";
 
     /// How the library tells of the system's errors.
     private static final Pattern ERROR_NUMBER = Pattern.compile("error\\(-(\\d+)\\)");
@@ -78,7 +82,7 @@ public final class Listener implements AutoCloseable {
         if (!bound.isSuccess()) {
             throw new IOException(
                     "cannot listen at " + address.getAddress().getHostAddress() + ":" + address.getPort() + ": "
-                            + reason(bound.cause()) + "; stop what has that port, or set another one",
+                            + reason(bound.cause()) + remedy(bound.cause()),
                     bound.cause());
         }
         return new Listener(bound.channel());
@@ -90,9 +94,27 @@ public final class Listener implements AutoCloseable {
         Matcher number = ERROR_NUMBER.matcher(message);
         return switch (number.find() ? number.group(1) : "") {
             case "98" -> "address already in use";
-            case "99" -> "this machine has no such address";
-            case "13" -> "permission denied";
-            default -> message.contains("Address already in use") ? "address already in use" : message;
+            case "99" -> NO_SUCH_ADDRESS;
+            case "13" -> PERMISSION_DENIED;
+            default -> {
+                String small = message.toLowerCase(Locale.ROOT);
+                yield small.contains("address already in use")
+                        ? "address already in use"
+                        : small.contains("cannot assign requested address")
+                                ? NO_SUCH_ADDRESS
+                                : small.contains(PERMISSION_DENIED) ? PERMISSION_DENIED : message;
+            }
+        };
+    }
+
+    /// Returns what to do about a refused address, after a semicolon; empty when the reason is another.
+    public static String remedy(Throwable refused) {
+        return switch (reason(refused)) {
+            case "address already in use" -> "; stop what has that port, or set another one";
+            case NO_SUCH_ADDRESS ->
+                "; set an address of this machine ('ip addr' lists them), 127.0.0.1 for this machine alone, or 0.0.0.0";
+            case PERMISSION_DENIED -> "; set a port from 1024 up, or run as a user that may have lower ones";
+            default -> "";
         };
     }
 

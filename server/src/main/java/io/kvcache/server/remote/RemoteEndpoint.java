@@ -19,7 +19,6 @@ import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
-import java.net.BindException;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.List;
@@ -133,9 +132,9 @@ public final class RemoteEndpoint implements AutoCloseable {
         try {
             return TcpEndpoint.open(cache, config.socketAddress(), options, tls);
         } catch (IOException taken) {
-            String advice = taken instanceof BindException ? "; stop what has that port, or set another one" : "";
             throw new IOException(
-                    "transport.listen is " + config.listen() + ": " + Listener.reason(taken) + advice, taken);
+                    "transport.listen is " + config.listen() + ": " + Listener.reason(taken) + Listener.remedy(taken),
+                    taken);
         }
     }
 

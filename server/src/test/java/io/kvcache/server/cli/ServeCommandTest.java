@@ -244,6 +244,15 @@ final class ServeCommandTest {
     }
 
     @Test
+    void givenAnAddressOfAnotherMachine_whenServed_thenTheRemedyIsAnotherAddress() {
+        assertThat(run(
+                        1, "serve", "--address", "192.0.2.1", "--port", "0", "--host-bytes", "64MiB", "--transport",
+                        "off", "--set", "listen.without_auth=true"))
+                .startsWith("kvcache: cannot listen at 192.0.2.1:0: this machine has no such address; set an address")
+                .doesNotContain("stop what has that port");
+    }
+
+    @Test
     void givenAConfigThatIsNoText_whenChecked_thenItIsNamedWithItsReason() throws Exception {
         Path binary = Files.write(folder.resolve("binary.yaml"), new byte[] {(byte) 0xff, (byte) 0xfe, 0});
 
