@@ -6,6 +6,7 @@ import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.movement.WriteBudget;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -99,6 +100,10 @@ public record DiskTierConfig(
             if (directory.equals(SizedDirectory.NO_DIRECTORY)) {
                 throw new IllegalArgumentException(path + ".directory is not set; it takes the name of a directory");
             }
+            if (bytes == 0 && !from.isSet(path + ".bytes") && !from.isSet(path)) {
+                throw new IllegalArgumentException("%s.bytes is not set; it takes %s and up, as in 1TiB"
+                        .formatted(path, ByteSizeFormat.format(DiskGeometry.MIN_DEVICE_BYTES)));
+            }
             return Optional.of(new DiskConfig(path, directory, bytes, perSecond, perDay, change));
         });
     }
@@ -120,8 +125,11 @@ public record DiskTierConfig(
 
         public DiskConfig {
             if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
-                throw new IllegalArgumentException(
-                        name + ".bytes is " + bytes + "; it takes " + DiskGeometry.MIN_DEVICE_BYTES + " and up");
+                throw new IllegalArgumentException("%s.bytes is %s; it takes %s and up"
+                        .formatted(
+                                name,
+                                ByteSizeFormat.format(bytes),
+                                ByteSizeFormat.format(DiskGeometry.MIN_DEVICE_BYTES)));
             }
         }
 

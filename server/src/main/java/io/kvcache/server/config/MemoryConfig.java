@@ -4,6 +4,7 @@ import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.memory.SharedMemorySource.StagingLimits;
+import io.kvcache.tiers.os.ByteSizeFormat;
 
 /// Host memory.
 ///
@@ -55,10 +56,12 @@ public record MemoryConfig(
                     readStaging(from, usual.staging));
             long most = machineBytes / 100 * MAX_MACHINE_PERCENT - domainBytes;
             if (memory.hostBytes > most) {
-                throw new IllegalArgumentException("memory.host_bytes is " + memory.hostBytes
-                        + " bytes; it takes up to " + most + " bytes, which is " + MAX_MACHINE_PERCENT
-                        + " % of the memory there is"
-                        + (domainBytes == 0 ? "" : " without the " + domainBytes + " bytes of the domains"));
+                throw new IllegalArgumentException("memory.host_bytes is " + ByteSizeFormat.format(memory.hostBytes)
+                        + "; it takes up to " + ByteSizeFormat.format(Math.max(0, most)) + ", which is "
+                        + MAX_MACHINE_PERCENT + " % of the memory there is"
+                        + (domainBytes == 0
+                                ? ""
+                                : " without the " + ByteSizeFormat.format(domainBytes) + " of the domains"));
             }
             return memory;
         });

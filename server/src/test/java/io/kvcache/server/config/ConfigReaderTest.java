@@ -288,7 +288,7 @@ final class ConfigReaderTest {
         assertThat(problems("memory: {host_bytes: 15GiB}", Map.of()))
                 .singleElement()
                 .asString()
-                .contains("memory.host_bytes is 16106127360 bytes; it takes up to 15461882");
+                .contains("memory.host_bytes is 15.0 GiB (16106127360 bytes); it takes up to 14.4 GiB (15461882");
     }
 
     @Test
@@ -408,7 +408,7 @@ final class ConfigReaderTest {
                 disk_read_timeout: 2m
                 """, Map.of()))
                 .containsExactly(
-                        "kvcache.yaml:2: disks.0.bytes is 1024; it takes 6291456 and up",
+                        "kvcache.yaml:2: disks.0.bytes is 1.0 KiB (1024 bytes); it takes 6.0 MiB (6291456 bytes) and up",
                         "kvcache.yaml:3: disks.1.on_incompatible is 'ask'; it takes refuse, discard",
                         "kvcache.yaml:4: disks.2.directory is not set; it takes the name of a directory",
                         "kvcache.yaml:5: disks.3 is '/mnt/d'; it takes DIR:SIZE, for example /mnt/nvme0/kvcache:1TiB",
@@ -416,6 +416,9 @@ final class ConfigReaderTest {
                         "kvcache.yaml:7: disk_read_timeout is 120000ms; it takes 1ms to 60s",
                         "kvcache.yaml:4: there is no setting disks.2.bytes_per_secnd;"
                                 + " is it disks.2.bytes_per_second?");
+        assertThat(problems("disks: [{ directory: /mnt/a }]", Map.of()))
+                .containsExactly("kvcache.yaml:1: disks.0.bytes is not set; it takes 6.0 MiB (6291456 bytes) and up,"
+                        + " as in 1TiB");
         assertThat(problems("disks: [/mnt/a:1GiB, /mnt/a/:1GiB]", Map.of()))
                 .containsExactly("kvcache.yaml:1: disks name the directory /mnt/a twice");
     }
