@@ -130,8 +130,9 @@ public final class RespClient implements AutoCloseable {
         String rest = line.substring(1);
         return switch (line.charAt(0)) {
             case '+', ':' -> new RespReply(true, rest.getBytes(StandardCharsets.UTF_8));
-            case '-' -> throw new IOException("the server says: " + rest
-                    + (rest.startsWith("NOAUTH") ? ClientConfig.CREDENTIALS_ADVICE : ""));
+            case '-' ->
+                throw new IOException("the server says: " + rest
+                        + (rest.startsWith("NOAUTH") ? ClientConfig.CREDENTIALS_ADVICE : ""));
             case '$' -> readBulk(Integer.parseInt(rest));
             default -> throw new IOException("the server does not speak Redis' protocol");
         };

@@ -73,8 +73,10 @@ final class ClientAccessTest {
             String mine = "--password-file=" + password;
             assertThat(run(0, "ping", port, "--user=blue", mine)).isEqualTo("PONG\n");
             assertThat(run(0, "top", "--once", port, "--user=blue", mine)).contains("of 96 MiB");
-            assertThat(run(1, "ping", port)).contains("the server says: NOAUTH", "give --user and --password-file, or set KVCACHE_PASSWORD");
-            assertThat(run(1, "top", "--once", port)).contains("the server says 401", "give --user and --password-file, or set KVCACHE_PASSWORD");
+            assertThat(run(1, "ping", port))
+                    .contains("the server says: NOAUTH", "give --user and --password-file, or set KVCACHE_PASSWORD");
+            assertThat(run(1, "top", "--once", port))
+                    .contains("the server says 401", "give --user and --password-file, or set KVCACHE_PASSWORD");
             assertThat(run(1, "ping", port, "--user=blue", "--password-file=" + wrong))
                     .contains("the server says: WRONGPASS")
                     .doesNotContain("of green");

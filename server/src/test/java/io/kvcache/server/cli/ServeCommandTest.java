@@ -246,8 +246,18 @@ final class ServeCommandTest {
     @Test
     void givenAnAddressOfAnotherMachine_whenServed_thenTheRemedyIsAnotherAddress() {
         assertThat(run(
-                        1, "serve", "--address", "192.0.2.1", "--port", "0", "--host-bytes", "64MiB", "--transport",
-                        "off", "--set", "listen.without_auth=true"))
+                        1,
+                        "serve",
+                        "--address",
+                        "192.0.2.1",
+                        "--port",
+                        "0",
+                        "--host-bytes",
+                        "64MiB",
+                        "--transport",
+                        "off",
+                        "--set",
+                        "listen.without_auth=true"))
                 .startsWith("kvcache: cannot listen at 192.0.2.1:0: this machine has no such address; set an address")
                 .doesNotContain("stop what has that port");
     }
@@ -310,8 +320,15 @@ final class ServeCommandTest {
     void givenADirectoryThatDoesNotExist_whenChecked_thenAWarningSaysThatItWillBeMade() {
         Path missing = folder.resolve("no").resolve("such");
         assertThat(run(
-                        0, "config", "check", "--set", "listen.port=1", "--host-bytes", "64MiB", "--disk", missing
-                                + ":64MiB"))
+                        0,
+                        "config",
+                        "check",
+                        "--set",
+                        "listen.port=1",
+                        "--host-bytes",
+                        "64MiB",
+                        "--disk",
+                        missing + ":64MiB"))
                 .contains("warning: --disk: disks.0.directory is " + missing
                         + ", which does not exist; serve makes it, below " + folder)
                 .contains("good: 64 MiB of host memory");
@@ -352,8 +369,16 @@ final class ServeCommandTest {
         Path one = Files.writeString(folder.resolve("one"), "a file");
         Path two = Files.writeString(folder.resolve("two"), "a file");
         assertThat(run(
-                        1, "serve", "--port", "0", "--host-bytes", "64MiB", "--disk", one + ":64MiB", "--disk", two
-                                + ":64MiB"))
+                        1,
+                        "serve",
+                        "--port",
+                        "0",
+                        "--host-bytes",
+                        "64MiB",
+                        "--disk",
+                        one + ":64MiB",
+                        "--disk",
+                        two + ":64MiB"))
                 .contains("Cannot use " + one, "Cannot use " + two);
     }
 

@@ -273,7 +273,8 @@ public final class DiskDirectory implements AutoCloseable {
                 return;
             }
             try (Stream<Path> entries = Files.list(folder)) {
-                Optional<String> foreign = entries.map(each -> each.getFileName().toString())
+                Optional<String> foreign = entries.map(
+                                each -> each.getFileName().toString())
                         .filter(each -> !OWN_FILES.contains(each))
                         .min(Comparator.naturalOrder());
                 if (foreign.isPresent()) {
