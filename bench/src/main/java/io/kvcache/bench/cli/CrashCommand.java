@@ -6,17 +6,22 @@ import io.kvcache.bench.crash.CrashTestRunner;
 import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
+import java.io.PrintWriter;
+import java.io.Writer;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -30,6 +35,9 @@ import picocli.CommandLine.Option;
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class CrashCommand implements Callable<Integer> {
+
+    /// Longer than a round takes.
+    private static final int MAX_END_SECONDS = 10;
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -62,6 +70,15 @@ final class CrashCommand implements Callable<Integer> {
                     + " compare the hits of one that goes on: at least 80 %% are left.")
     private String replay = "";
 
+    /// Rounds that have ended. The thread that runs at an interrupt reads them too.
+    private final List<CrashRound> all = new CopyOnWriteArrayList<>();
+
+    /// Reached when the run has deleted its files.
+    private final CountDownLatch ended = new CountDownLatch(1);
+
+    private ProgressLine progressLine = new ProgressLine(new PrintWriter(Writer.nullWriter()));
+    private volatile boolean interrupted;
+
     @Override
     public Integer call() throws IOException {
         if (rounds < 1) {
@@ -71,25 +88,65 @@ final class CrashCommand implements Callable<Integer> {
             throw io.usageError("--dir is '" + directory + "', must be: an existing directory");
         }
         Path folder = directory == null ? Files.createTempDirectory("kvcache-crash-") : directory;
+        CrashTestRunner runner = new CrashTestRunner(folder, seed, this::onRound);
+        Runtime.getRuntime().addShutdownHook(new Thread(() -> endEarly(runner, folder)));
         try {
-            return (replay.isEmpty() ? run(folder) : replay(folder)) ? 0 : 1;
+            return (replay.isEmpty() ? run(runner) : replay(folder)) ? 0 : 1;
+        } catch (IOException killed) {
+            if (interrupted) {
+                return 1; // the interrupt killed the process; the tier has not failed
+            }
+            throw killed;
         } finally {
             if (directory == null) {
-                Files.delete(folder);
+                Files.deleteIfExists(folder);
             }
+            ended.countDown();
         }
     }
 
-    private boolean run(Path folder) throws IOException {
+    private void onRound(CrashRound round) {
+        all.add(round);
+        progressLine.update("round " + all.size() + " of " + rounds);
+    }
+
+    /// Runs when this JVM exits. At Ctrl-C and SIGTERM, ends the round, waits until it has deleted its files, deletes
+    /// the files that are left after some seconds, and says how far the run got.
+    private void endEarly(CrashTestRunner runner, Path folder) {
+        if (ended.getCount() == 0) {
+            return; // the run is over
+        }
+        interrupted = true;
+        runner.stop();
+        ProcessHandle.current().children().forEach(ProcessHandle::destroyForcibly);
+        try {
+            if (!ended.await(MAX_END_SECONDS, TimeUnit.SECONDS)) {
+                ScratchDirectory.deleteTier(folder.resolve("crash-tier"));
+                if (directory == null) {
+                    Files.deleteIfExists(folder);
+                }
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        } catch (IOException left) {
+            io.printError("could not delete the tier in " + folder + ": " + left.getMessage());
+        }
+        long failed = all.stream().filter(round -> !round.passed()).count();
+        io.printError(
+                replay.isEmpty()
+                        ? "interrupted after " + all.size() + " of " + rounds + " rounds; " + failed + " failed"
+                        : "interrupted; nothing was compared");
+    }
+
+    private boolean run(CrashTestRunner runner) throws IOException {
         long start = System.nanoTime();
-        List<CrashRound> all = new ArrayList<>();
         boolean passed;
-        try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            passed = new CrashTestRunner(folder, seed, round -> {
-                        all.add(round);
-                        progressLine.update("round " + all.size() + " of " + rounds);
-                    })
-                    .run(rounds);
+        try (ProgressLine line = new ProgressLine(io.err())) {
+            progressLine = line;
+            passed = runner.run(rounds);
+        }
+        if (interrupted) {
+            return passed;
         }
         all.stream()
                 .filter(round -> !round.passed())

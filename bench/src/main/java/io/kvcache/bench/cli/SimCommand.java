@@ -25,7 +25,7 @@ import picocli.CommandLine.Option;
         sortOptions = false)
 final class SimCommand implements Callable<Integer> {
 
-    private static final long REPORT_INTERVAL_NANOS = TimeUnit.MINUTES.toNanos(1);
+    private static final long REPORT_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(10);
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -105,7 +105,7 @@ final class SimCommand implements Callable<Integer> {
         }
     }
 
-    /// Says how far it is: on a terminal after each seed, in a log once a minute.
+    /// Says how far it is: on a terminal after each seed, in a log every ten seconds.
     private final class ProgressPrinter implements SimSuite.ProgressListener {
         private final ProgressLine progressLine;
         private final PrintWriter err;

@@ -34,6 +34,7 @@ public final class CrashTestRunner {
     private final long seed;
     private final Consumer<CrashRound> listener;
     private final List<RecoveryVerifier> aftermaths = new ArrayList<>();
+    private volatile boolean stopped;
 
     /// @param folder where a directory is made and removed
     /// @param told of each round
@@ -43,7 +44,12 @@ public final class CrashTestRunner {
         this.listener = told;
     }
 
-    /// Runs so many rounds.
+    /// Begins no further round. Any thread may call it.
+    public void stop() {
+        stopped = true;
+    }
+
+    /// Runs so many rounds, or fewer when it is stopped.
     ///
     /// @return whether all of them passed
     public boolean run(int rounds) throws IOException {
@@ -52,7 +58,7 @@ public final class CrashTestRunner {
         ScratchDirectory.requireEmpty(directory);
         boolean passed = true;
         try {
-            for (int number = 0; number < rounds; number++) {
+            for (int number = 0; number < rounds && !stopped; number++) {
                 int site = number / ROUNDS_IN_A_DIRECTORY;
                 if (number % ROUNDS_IN_A_DIRECTORY == 0) {
                     ScratchDirectory.deleteTier(directory);
