@@ -84,7 +84,8 @@ public final class LogImporter {
                 }
             }
         } catch (CharacterCodingException e) {
-            throw new TraceFormatException(file + ": not UTF-8 text after line " + number);
+            throw new TraceFormatException(file + ": is not UTF-8 text"
+                    + (number == 0 ? "; a log has one JSON object a line" : " after line " + number));
         }
     }
 

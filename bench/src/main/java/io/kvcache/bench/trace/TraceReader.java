@@ -61,7 +61,8 @@ public final class TraceReader {
                 }
             }
         } catch (CharacterCodingException e) {
-            throw new TraceFormatException(file + ": not UTF-8 text after line " + number);
+            throw new TraceFormatException(file + ": is not UTF-8 text"
+                    + (number == 0 ? "; a trace has one JSON object a line" : " after line " + number));
         }
         TraceFormat format = read.format;
         if (format == null || read.requests.isEmpty()) {

@@ -2,6 +2,7 @@ package io.kvcache.bench.trace;
 
 import java.io.FileNotFoundException;
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Locale;
 import java.util.Set;
@@ -93,6 +94,9 @@ public sealed interface TraceSource {
     record File(Path path) implements TraceSource {
         @Override
         public Trace load(TraceReader reader) throws IOException {
+            if (path.getParent() == null && Files.notExists(path)) { // perhaps a misspelt name
+                throw new FileNotFoundException("no such file: " + path + "; --trace takes " + FORMS);
+            }
             return reader.read(path);
         }
     }

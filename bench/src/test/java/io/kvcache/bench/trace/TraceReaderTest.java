@@ -91,7 +91,8 @@ final class TraceReaderTest {
         Path file = Files.write(folder.resolve("some.jsonl"), new byte[] {'{', (byte) 0xC3, (byte) 0x28, '\n'});
         assertThatThrownBy(() -> new TraceReader(MalformedLine.Handling.SKIP, skipped::add).read(file))
                 .isInstanceOf(TraceFormatException.class)
-                .hasMessageContaining("not UTF-8");
+                .hasMessageContaining("is not UTF-8 text; a trace has one JSON object a line")
+                .hasMessageNotContaining("line 0");
     }
 
     @Test
