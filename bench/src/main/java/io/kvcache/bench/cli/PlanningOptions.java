@@ -14,6 +14,7 @@ import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.core.policy.EvictionPolicyFactory;
+import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
@@ -279,6 +280,9 @@ final class PlanningOptions {
     /// The policies that replay a trace.
     static final class PolicyOptions {
 
+        /// Environment variable of the launcher with jars and folders to add to the class path.
+        private static final String ADDED_PATH_VARIABLE = "KVCACHE_CLASSPATH";
+
         @Option(
                 names = "--policy",
                 paramLabel = "NAME",
@@ -312,8 +316,27 @@ final class PlanningOptions {
             try {
                 return EvictionPolicies.ofClass(name);
             } catch (IllegalArgumentException wrong) {
-                throw new IllegalArgumentException("--policy-class: " + wrong.getMessage(), wrong);
+                boolean missing = wrong.getCause() instanceof ClassNotFoundException;
+                throw new IllegalArgumentException(
+                        "--policy-class: " + wrong.getMessage()
+                                + (missing ? "; " + describeAddedPath(System.getenv(ADDED_PATH_VARIABLE)) : ""),
+                        wrong);
             }
+        }
+
+        /// Returns where a missing class may come from, and which jars are missing there.
+        ///
+        /// @param added value of `KVCACHE_CLASSPATH`, or null when it is not set
+        static String describeAddedPath(@Nullable String added) {
+            if (added == null || added.isEmpty()) {
+                return ADDED_PATH_VARIABLE + " is not set: name the jar or folder of the class in it";
+            }
+            String missing = Arrays.stream(added.split(File.pathSeparator))
+                    .filter(entry -> !entry.isEmpty() && !entry.endsWith("*") && !Files.exists(Path.of(entry)))
+                    .collect(Collectors.joining(", "));
+            return missing.isEmpty()
+                    ? ADDED_PATH_VARIABLE + " is '" + added + "': put a jar or folder with the class there"
+                    : ADDED_PATH_VARIABLE + " names files that do not exist: " + missing;
         }
 
         private static List<SimulatedCache> named(List<String> names) {

@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -57,6 +58,30 @@ final class ReplayCommandTest {
                 "replay", "--trace", "generated:7", "--policy-class", "java.lang.String", "--blocks", "500");
         assertThat(commandResult.exitCode()).isEqualTo(2);
         assertThat(commandResult.err()).contains("--policy-class: policy class java.lang.String implements neither");
+    }
+
+    @Test
+    void givenAClassThatIsMissing_whenReplayed_thenTheErrorNamesTheVariableThatAddsIt() {
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "replay", "--trace", "generated:7", "--policy-class", "com.example.Absent", "--blocks", "500");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("com.example.Absent is not on the class path", "KVCACHE_CLASSPATH");
+    }
+
+    @Test
+    void givenAJarThatDoesNotExist_whenTheAddedPathIsDescribed_thenItIsNamed(@TempDir Path folder) {
+        assertThat(PolicyOptions.describeAddedPath(folder + ":" + folder + "/my.jar"))
+                .isEqualTo("KVCACHE_CLASSPATH names files that do not exist: " + folder + "/my.jar");
+        assertThat(PolicyOptions.describeAddedPath(folder + ":lib/*")).contains("put a jar or folder with the class");
+        assertThat(PolicyOptions.describeAddedPath(null)).contains("KVCACHE_CLASSPATH is not set");
+    }
+
+    @Test
+    void givenAMisspeltTrace_whenReplayed_thenTheErrorListsTheNames() {
+        CommandRunner.CommandResult commandResult = CommandRunner.run("replay", "--trace", "conversaton");
+        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.err())
+                .startsWith("kvcache: no such file: conversaton; --trace takes a file, conversation, synthetic");
     }
 
     @Test
