@@ -109,7 +109,7 @@ final class ServerClassPathTest {
     }
 
     private static Pattern jarName(String artifact) {
-        String[] parts = artifact.split(":");
+        String[] parts = artifact.split(":", -1);
         String classifier = parts.length == 1 ? "" : "-" + Pattern.quote(parts[1]);
         return Pattern.compile(Pattern.quote(parts[0]) + "-[0-9][^-]*(-SNAPSHOT)?" + classifier + "\\.jar");
     }
