@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.Comparator;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -286,7 +287,7 @@ public final class DiskDirectory implements AutoCloseable {
                 }
             } catch (IOException | UncheckedIOException failure) {
                 IOException cause = failure instanceof UncheckedIOException unchecked
-                        ? unchecked.getCause()
+                        ? Objects.requireNonNull(unchecked.getCause())
                         : (IOException) failure;
                 throw new DiskDirectoryException(
                         folder, "it cannot be read: " + FileErrorMessage.of(cause, folder.toString()), failure);
