@@ -67,6 +67,10 @@ final class HttpRouter {
                 problemHandler(
                         HttpResponseStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
                         "a request's headers take up to " + HttpObjectDecoder.DEFAULT_MAX_HEADER_SIZE + " bytes");
+            case IllegalArgumentException wrong
+            when String.valueOf(wrong.getMessage()).contains("Content-Length") ->
+                problemHandler(
+                        HttpResponseStatus.BAD_REQUEST, "Content-Length takes one whole number of bytes, 0 and up");
             default -> problemHandler(HttpResponseStatus.BAD_REQUEST, "this is not HTTP/1.1");
         };
     }
