@@ -100,6 +100,7 @@ public final class CacheServer implements AutoCloseable {
     private final BlockQuotaTrackers blocks;
     private final AccessRecording uses;
     private final MaintenanceScheduler maintenanceScheduler = new MaintenanceScheduler();
+    private final ProblemDigest problemDigest;
 
     /// Read and written by the housekeeping's thread.
     private boolean recovering = true;
@@ -191,10 +192,9 @@ public final class CacheServer implements AutoCloseable {
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, leases::tick);
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, uses::tick);
         maintenanceScheduler.scheduleRepeating(FILE_CHECK_MILLIS, connectionRegistry::tick);
-        maintenanceScheduler.scheduleRepeating(
-                ProblemDigest.INTERVAL_MILLIS,
-                new OperatorWarnings(cache, tenantKeyspaces, connectionRegistry, passwordAuthenticator, blocks)
-                        .problemDigest());
+        problemDigest = new OperatorWarnings(cache, tenantKeyspaces, connectionRegistry, passwordAuthenticator, blocks)
+                .problemDigest();
+        maintenanceScheduler.scheduleRepeating(ProblemDigest.INTERVAL_MILLIS, problemDigest);
     }
 
     /// Takes the memory, binds and begins to serve.
@@ -480,6 +480,11 @@ public final class CacheServer implements AutoCloseable {
         boolean answered = drain(disks ? timeout.dividedBy(2) : timeout);
         boolean saved = flushToDisk(timeout.minusNanos(clock.nanos() - start));
         return new ShutdownResult(answered, saved, saved ? 0 : cache.unsavedBytes());
+    }
+
+    /// Returns a line for each problem since the log's last summary, and counts them as told.
+    public List<String> newProblems() {
+        return problemDigest.newProblems();
     }
 
     @Override

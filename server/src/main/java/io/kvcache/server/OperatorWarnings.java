@@ -111,7 +111,7 @@ record OperatorWarnings(
     ///
     /// The same counts are metrics, but an operator reads the log first.
     ///
-    /// **Threads.** One at a time, after all was added.
+    /// **Threads.** Any, after all was added.
     static final class ProblemDigest implements Runnable {
 
         static final long INTERVAL_MILLIS = 60_000;
@@ -148,7 +148,7 @@ record OperatorWarnings(
         }
 
         /// Returns a line for each problem that appeared since the last call.
-        List<String> newProblems() {
+        synchronized List<String> newProblems() {
             List<String> lines = new ArrayList<>();
             for (WatchedCounter each : all) {
                 long now = each.count.getAsLong();

@@ -183,6 +183,13 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                     Level.INFO,
                     "KVCache stops: finishes requests that have begun, for " + drain.toSeconds() + " s at most");
             ShutdownResult shutdownResult = server.stop(drain.minus(drain.dividedBy(CLOSE_TIME_FRACTION)));
+            server.newProblems()
+                    .forEach(line -> LogLineFormatter.writeDirectly(
+                            log.format(),
+                            log.level(),
+                            Level.WARNING,
+                            ServeCommand.class,
+                            "In the last minute " + line));
             if (!shutdownResult.requestsCompleted()) {
                 logDuringShutdown(Level.WARNING, "KVCache: " + DRAIN_TIMEOUT_MESSAGE);
             }

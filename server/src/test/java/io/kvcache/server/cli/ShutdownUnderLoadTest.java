@@ -234,6 +234,19 @@ final class ShutdownUnderLoadTest {
     }
 
     @Test
+    void givenAProblemOfThisMinute_whenTerminated_thenTheLogSummarizesIt() throws Exception {
+        try (ServeCommandProcess server = serve();
+                Client client = new Client(server.port())) {
+            assertThat(client.ask("-ERR", ascii("*x\r\n"))).isTrue();
+
+            server.terminate();
+
+            server.awaitExit();
+        }
+        assertThat(folder.resolve("errors")).content().contains("In the last minute 1 connections were closed");
+    }
+
+    @Test
     void givenWritersThatSave_whenKilledAndRestarted_thenAllUpToTheirLastSaveIsThere() throws Exception {
         List<Writer> writers = List.of(Writer.of(0, 900, 8, 900), Writer.of(1, 900, 8, 900));
         try (ServeCommandProcess server = serve()) {
