@@ -13,8 +13,8 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
-import java.util.Random;
 import java.util.List;
+import java.util.Random;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -139,7 +139,8 @@ final class HttpObjectsTest {
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "X: " + "a".repeat(9_000))))
                 .startsWith("HTTP/1.1 431 ")
                 .contains("a request's headers take up to 8192 bytes");
-        for (String wrong : List.of("Content-Length: two", "Content-Length: -2", "Content-Length: 1\r\nContent-Length: 2")) {
+        for (String wrong :
+                List.of("Content-Length: two", "Content-Length: -2", "Content-Length: 1\r\nContent-Length: 2")) {
             assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", wrong)))
                     .as(wrong)
                     .startsWith("HTTP/1.1 400 ")
