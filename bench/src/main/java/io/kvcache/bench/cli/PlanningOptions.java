@@ -331,7 +331,7 @@ final class PlanningOptions {
             if (added == null || added.isEmpty()) {
                 return ADDED_PATH_VARIABLE + " is not set: name the jar or folder of the class in it";
             }
-            String missing = Arrays.stream(added.split(File.pathSeparator))
+            String missing = Arrays.stream(added.split(File.pathSeparator, -1))
                     .filter(entry -> !entry.isEmpty() && !entry.endsWith("*") && !Files.exists(Path.of(entry)))
                     .collect(Collectors.joining(", "));
             return missing.isEmpty()

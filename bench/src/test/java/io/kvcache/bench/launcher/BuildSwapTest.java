@@ -158,7 +158,7 @@ class BuildSwapTest {
     }
 
     private Process launch(String command) throws IOException {
-        ProcessBuilder builder = new ProcessBuilder((folder.resolve("kvcache") + " " + command).split(" "));
+        ProcessBuilder builder = new ProcessBuilder((folder.resolve("kvcache") + " " + command).split(" ", -1));
         builder.environment().put("JAVA_HOME", folder.resolve("jdk").toString());
         builder.environment().remove("KVCACHE_BUILDING");
         return builder.redirectErrorStream(true).start();

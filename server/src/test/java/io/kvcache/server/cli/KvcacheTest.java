@@ -67,7 +67,7 @@ final class KvcacheTest {
         "config chekc, kvcache config check"
     })
     void givenAMisspeltOptionOrCommand_whenRun_thenTheOneThatWasMeantIsSuggested(String typed, String meant) {
-        CliRunner.CliResult mistake = CliRunner.run(typed.split(" "));
+        CliRunner.CliResult mistake = CliRunner.run(typed.split(" ", -1));
         assertThat(mistake.exitCode()).isEqualTo(2);
         assertThat(mistake.out()).isEmpty();
         assertThat(mistake.err()).contains("Did you mean: " + meant + "?");
