@@ -157,7 +157,7 @@ final class ClientFuzzTest {
         StackTraceElement thrower = refused.getStackTrace()[0];
         assertThat(thrower.getClassName() + "." + thrower.getMethodName())
                 .as("who throws it, seed %d", SEED)
-                .matches("io\\.kvcache\\.transport\\.remote\\.(RpcClient\\.onFailure|SessionPool\\..*)");
+                .matches("io\\.kvcache\\.transport\\.client\\.(RpcClient\\.onFailure|SessionPool\\..*)");
     }
 
     private void call(RemoteKvCache cache) {
