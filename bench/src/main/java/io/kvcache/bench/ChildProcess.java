@@ -10,7 +10,7 @@ import java.util.concurrent.TimeUnit;
 
 /// A process that this program starts and ends. It is killed if it neither starts nor ends in time.
 ///
-/// [io.kvcache.server.program.ProcessRunner] runs programs that end by themselves.
+/// [io.kvcache.server.doctor.ProcessRunner] runs programs that end by themselves.
 public final class ChildProcess {
 
     private static final int START_SECONDS = 60;
