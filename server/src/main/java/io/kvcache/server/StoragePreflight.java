@@ -71,13 +71,8 @@ final class StoragePreflight {
                 .filter(disk -> !Files.exists(disk.directory()))
                 .map(disk -> disk.name() + ".directory is " + disk.directory()
                         + ", which does not exist; serve makes it, below "
-                        + existing(disk.directory().toAbsolutePath()))
+                        + DiskDirectory.nearestExisting(disk.directory().toAbsolutePath()))
                 .toList();
-    }
-
-    private static Path existing(Path folder) {
-        Path parent = folder.getParent();
-        return parent == null || Files.exists(folder) ? folder : existing(parent);
     }
 
     private static @Nullable Path existingParent(@Nullable Path folder) {

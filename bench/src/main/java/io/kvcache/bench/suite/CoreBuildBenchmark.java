@@ -87,11 +87,8 @@ public final class CoreBuildBenchmark implements BuildBenchmark {
                 return OptionalDouble.empty();
             }
             if (!output.isSuccessful() || Files.size(result) == 0) {
-                throw new IOException(jmhRun.describe() + " of " + build.name()
-                        + (output.isFinished()
-                                ? " failed:\n"
-                                : " did not end within " + TIMEOUT.toMinutes() + " min:\n")
-                        + output.text().strip());
+                throw new IOException(
+                        jmhRun.describe() + " of " + build.name() + " " + output.describeFailure(TIMEOUT));
             }
             JsonNode metric = JSON.readTree(Files.readString(result)).path(0).path("primaryMetric");
             return OptionalDouble.of(

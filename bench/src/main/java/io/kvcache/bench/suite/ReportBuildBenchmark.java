@@ -85,12 +85,10 @@ public record ReportBuildBenchmark(String suiteName, List<Part> parts) implement
         command.addAll(List.of(build.mainClass(), "bench"));
         command.addAll(part.arguments());
         command.addAll(List.of("--quick", "--json"));
-        ProcessOutput output =
-                ProcessRunner.run(TIMEOUT, new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.DISCARD));
+        ProcessOutput output = ProcessRunner.run(TIMEOUT, command);
         if (!output.isSuccessful()) {
-            throw new IOException(String.join(" ", part.arguments()) + " of " + build.name()
-                    + (output.isFinished() ? " failed:\n" : " did not end within " + TIMEOUT.toMinutes() + " min:\n")
-                    + output.text().strip());
+            throw new IOException(
+                    String.join(" ", part.arguments()) + " of " + build.name() + " " + output.describeFailure(TIMEOUT));
         }
         Map<String, Double> speeds = new LinkedHashMap<>();
         for (String line : output.text().lines().toList()) {

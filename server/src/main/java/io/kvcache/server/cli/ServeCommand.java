@@ -183,13 +183,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                     Level.INFO,
                     "KVCache stops: finishes requests that have begun, for " + drain.toSeconds() + " s at most");
             ShutdownResult shutdownResult = server.stop(drain.minus(drain.dividedBy(CLOSE_TIME_FRACTION)));
-            server.newProblems()
-                    .forEach(line -> LogLineFormatter.writeDirectly(
-                            log.format(),
-                            log.level(),
-                            Level.WARNING,
-                            ServeCommand.class,
-                            "In the last minute " + line));
+            server.newProblems().forEach(line -> writeDuringShutdown(Level.WARNING, "In the last minute " + line));
             if (!shutdownResult.requestsCompleted()) {
                 logDuringShutdown(Level.WARNING, "KVCache: " + DRAIN_TIMEOUT_MESSAGE);
             }
@@ -230,6 +224,10 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         if (log.format() != LogFormat.JSON) {
             printLine(line);
         }
+        writeDuringShutdown(level, line);
+    }
+
+    private void writeDuringShutdown(Level level, String line) {
         LogLineFormatter.writeDirectly(log.format(), log.level(), level, ServeCommand.class, line);
     }
 

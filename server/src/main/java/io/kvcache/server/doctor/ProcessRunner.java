@@ -35,6 +35,12 @@ public final class ProcessRunner {
         public boolean isSuccessful() {
             return exitCode == 0;
         }
+
+        /// Returns `failed` or that it did not end within its limit, with its output, for messages.
+        public String describeFailure(Duration limit) {
+            return (isFinished() ? "failed" : "did not end within " + limit.toMinutes() + " min") + ":\n"
+                    + text.strip();
+        }
     }
 
     /// Runs a command.

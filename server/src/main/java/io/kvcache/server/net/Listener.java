@@ -47,6 +47,7 @@ public final class Listener implements AutoCloseable {
     /// with mostly has the rest of it behind it, and asking the system whether it has costs as much as the read.
     private static final int MAX_READS_PER_LOOP = 4;
 
+    private static final String ADDRESS_IN_USE = "address already in use";
     private static final String NO_SUCH_ADDRESS = "this machine has no such address";
     private static final String PERMISSION_DENIED = "permission denied";
 
@@ -92,25 +93,21 @@ public final class Listener implements AutoCloseable {
     public static String reason(Throwable refused) {
         String message = String.valueOf(refused.getMessage());
         Matcher number = ERROR_NUMBER.matcher(message);
-        return switch (number.find() ? number.group(1) : "") {
-            case "98" -> "address already in use";
-            case "99" -> NO_SUCH_ADDRESS;
-            case "13" -> PERMISSION_DENIED;
-            default -> {
-                String small = message.toLowerCase(Locale.ROOT);
-                yield small.contains("address already in use")
-                        ? "address already in use"
-                        : small.contains("cannot assign requested address")
-                                ? NO_SUCH_ADDRESS
-                                : small.contains(PERMISSION_DENIED) ? PERMISSION_DENIED : message;
-            }
-        };
+        String code = number.find() ? number.group(1) : "";
+        String text = message.toLowerCase(Locale.ROOT);
+        if (code.equals("98") || text.contains(ADDRESS_IN_USE)) {
+            return ADDRESS_IN_USE;
+        }
+        if (code.equals("99") || text.contains("cannot assign requested address")) {
+            return NO_SUCH_ADDRESS;
+        }
+        return code.equals("13") || text.contains(PERMISSION_DENIED) ? PERMISSION_DENIED : message;
     }
 
     /// Returns what to do about a refused address, after a semicolon; empty when the reason is another.
     public static String remedy(Throwable refused) {
         return switch (reason(refused)) {
-            case "address already in use" -> "; stop what has that port, or set another one";
+            case ADDRESS_IN_USE -> "; stop what has that port, or set another one";
             case NO_SUCH_ADDRESS ->
                 "; set an address of this machine ('ip addr' lists them), 127.0.0.1 for this machine alone, or 0.0.0.0";
             case PERMISSION_DENIED -> "; set a port from 1024 up, or run as a user that may have lower ones";

@@ -20,7 +20,6 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.Comparator;
-import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -140,6 +139,17 @@ public final class DiskDirectory implements AutoCloseable {
         void log(String device) {
             LOG.log(level, text + " (" + device + ")");
         }
+    }
+
+    /// Returns an absolute path itself, or the nearest of its parents that exists.
+    public static Path nearestExisting(Path folder) {
+        Path nearest = folder;
+        Path parent = nearest.getParent();
+        while (!Files.exists(nearest) && parent != null) {
+            nearest = parent;
+            parent = nearest.getParent();
+        }
+        return nearest;
     }
 
     private static DiskDirectoryException noTier(Path folder) {
@@ -263,9 +273,13 @@ public final class DiskDirectory implements AutoCloseable {
                 requireFolder();
                 return checkFile(onIncompatible);
             } catch (IOException failure) {
-                throw new DiskDirectoryException(
-                        folder, "it cannot be read: " + FileErrorMessage.of(failure, folder.toString()), failure);
+                throw unreadable(failure);
             }
+        }
+
+        private DiskDirectoryException unreadable(Exception failure) {
+            return new DiskDirectoryException(
+                    folder, "it cannot be read: " + FileErrorMessage.of(failure, folder.toString()), failure);
         }
 
         /// Checks that an existing directory holds nothing besides the tier: `discard` never removes other files.
@@ -286,11 +300,7 @@ public final class DiskDirectory implements AutoCloseable {
                                     + " or move those files elsewhere");
                 }
             } catch (IOException | UncheckedIOException failure) {
-                IOException cause = failure instanceof UncheckedIOException unchecked
-                        ? Objects.requireNonNull(unchecked.getCause())
-                        : (IOException) failure;
-                throw new DiskDirectoryException(
-                        folder, "it cannot be read: " + FileErrorMessage.of(cause, folder.toString()), failure);
+                throw unreadable(failure);
             }
         }
 
@@ -309,22 +319,22 @@ public final class DiskDirectory implements AutoCloseable {
 
         /// Returns what an opening finds, before it changes anything. A file that lost its contents is a warning.
         Opening describeOpening() throws IOException {
-            String made = "made a new tier of %s in %s".formatted(ByteSizeFormat.format(bytes), folder);
+            String tier = " a new tier of %s in %s".formatted(ByteSizeFormat.format(bytes), folder);
             if (!Files.exists(file)) {
-                return new Opening(Level.INFO, "M" + made.substring(1));
+                return new Opening(Level.INFO, "Made" + tier);
             }
             long size = Files.size(file);
             if (size == 0) {
-                return new Opening(Level.WARNING, file + " was empty, perhaps truncated; " + made);
+                return new Opening(Level.WARNING, file + " was empty, perhaps truncated; made" + tier);
             }
             LogHeader header = LogHeader.read(file);
             String wrong = incompatibility(header, size);
             LogHeader.TierSummary found = header.summary();
             if (!wrong.isEmpty()) {
-                return new Opening(Level.WARNING, wrong + "; discarded it (on_incompatible: discard) and " + made);
+                return new Opening(Level.WARNING, wrong + "; discarded it (on_incompatible: discard) and made" + tier);
             }
             if (found == null) {
-                return new Opening(Level.WARNING, file + " had no superblock and no blocks; " + made);
+                return new Opening(Level.WARNING, file + " had no superblock and no blocks; made" + tier);
             }
             String opened = "Opened %s: %s, %d namespaces"
                     .formatted(
@@ -359,12 +369,7 @@ public final class DiskDirectory implements AutoCloseable {
 
         /// Returns the directory itself, or its nearest existing parent.
         private Path nearestExistingFolder() {
-            Path nearest = folder.toAbsolutePath();
-            Path parent = nearest.getParent();
-            while (!Files.exists(nearest) && parent != null) {
-                nearest = parent;
-                parent = nearest.getParent();
-            }
+            Path nearest = nearestExisting(folder.toAbsolutePath());
             return nearest.equals(folder.toAbsolutePath()) ? folder : nearest;
         }
 

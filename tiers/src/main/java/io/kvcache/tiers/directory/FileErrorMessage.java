@@ -2,6 +2,7 @@ package io.kvcache.tiers.directory;
 
 import java.io.EOFException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.DirectoryNotEmptyException;
@@ -19,6 +20,9 @@ public final class FileErrorMessage {
     ///
     /// @param asked the file that the rest of the message names; empty when it names none
     public static String of(Throwable failure, String asked) {
+        if (failure instanceof UncheckedIOException && failure.getCause() instanceof IOException cause) {
+            return of(cause, asked);
+        }
         if (failure instanceof CharacterCodingException) {
             return "it is not UTF-8 text";
         }
