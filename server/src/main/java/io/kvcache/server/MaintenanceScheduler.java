@@ -5,6 +5,7 @@ import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.BasicFileAttributes;
 import java.util.List;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ScheduledThreadPoolExecutor;
@@ -119,7 +120,8 @@ final class MaintenanceScheduler implements AutoCloseable {
 
         private static String stamp(Path file) {
             try {
-                return Files.getLastModifiedTime(file) + " " + Files.size(file);
+                BasicFileAttributes now = Files.readAttributes(file, BasicFileAttributes.class);
+                return now.lastModifiedTime() + " " + now.size() + " " + now.fileKey();
             } catch (IOException gone) {
                 return "";
             }
