@@ -28,11 +28,12 @@ final class CredentialStore {
     private final Map<String, User> users = new HashMap<>();
     private final Map<ByteBuffer, String> verifiedPairs = new ConcurrentHashMap<>();
     private final byte[] pepper = new byte[32];
-    private final PasswordHash decoyHash;
+    /// Compared for users that there are not: as slow as the slowest hash of a user.
+    private PasswordHash decoyHash;
 
     private CredentialStore(SecureRandom random) {
         random.nextBytes(pepper);
-        decoyHash = PasswordHash.unmatchable(random);
+        decoyHash = PasswordHash.unmatchable(PasswordHash.DEFAULT_ITERATIONS, random);
     }
 
     /// Reads passwords and their files.
@@ -52,6 +53,11 @@ final class CredentialStore {
                 all.users.put(tenant.user(), new User(tenant.name(), List.copyOf(hashes)));
             }
         }
+        all.users.values().stream()
+                .flatMap(user -> user.hashes().stream())
+                .mapToInt(PasswordHash::iterations)
+                .max()
+                .ifPresent(slowest -> all.decoyHash = PasswordHash.unmatchable(slowest, random));
         return all;
     }
 

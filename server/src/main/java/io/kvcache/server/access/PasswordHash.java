@@ -42,13 +42,17 @@ public final class PasswordHash {
         return new PasswordHash(iterations, salt, derive(password, iterations, salt));
     }
 
-    /// One that no password has, and that takes as long to compare as any.
-    static PasswordHash unmatchable(SecureRandom random) {
+    /// One that no password has.
+    static PasswordHash unmatchable(int iterations, SecureRandom random) {
         byte[] salt = new byte[SALT_BYTES];
         byte[] hash = new byte[HASH_BYTES];
         random.nextBytes(salt);
         random.nextBytes(hash);
-        return new PasswordHash(DEFAULT_ITERATIONS, salt, hash);
+        return new PasswordHash(iterations, salt, hash);
+    }
+
+    int iterations() {
+        return iterations;
     }
 
     /// Returns whether a text is meant as a hash and not as a password.
