@@ -3,6 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
@@ -176,7 +177,7 @@ final class BlockQuotaTest {
                     clients.small().send(clients.small().request(path("aa", 2)).DELETE());
             assertThat(HttpTestClient.json(deleted).get("deleted").intValue()).isEqualTo(MAX_NAMESPACES - 2);
             while (clients.used() > 2 * PAGE) { // until the events were heard
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             chain(clients.small(), "bb", MAX_NAMESPACES - 2);
             assertThat(here(clients.small(), "aa", MAX_NAMESPACES)).isEqualTo(2);
@@ -200,7 +201,7 @@ final class BlockQuotaTest {
                             .at("/blocks/small/blocks")
                             .intValue()
                     < MAX_NAMESPACES) {
-                Thread.onSpinWait(); // until the disk has told all
+                Pause.briefly(); // until the disk has told all
             }
             chain(small, "bb", 3);
             assertThat(here(small, "aa", MAX_NAMESPACES)).isEqualTo(MAX_NAMESPACES - 3);

@@ -5,6 +5,7 @@ import static io.kvcache.server.DiskTestServer.value;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
@@ -150,7 +151,7 @@ final class DiskTenantsTest {
                 Jedis blue = jedis(server, BLUE);
                 Jedis green = jedis(server, GREEN)) {
             while (usage(server).path("usedBytes").longValue() < VALUES * CHARGED) {
-                Thread.onSpinWait(); // until the disk has told all, one by one
+                Pause.briefly(); // until the disk has told all, one by one
             }
             assertThat(usage(server).path("usedBytes").longValue()).isEqualTo(VALUES * CHARGED);
             assertThat(green.exists("v1")).isFalse();

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.CacheServer.ShutdownResult;
 import io.kvcache.server.config.DiskTierConfig;
@@ -114,7 +115,7 @@ final class DrainTest {
                     CompletableFuture.supplyAsync(() -> server.server().stop(Duration.ofMinutes(10)));
 
             while (server.server().cache().unsavedBytes() > 0) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             assertThat(stopped).isNotDone();
             assertThat(ask(busy, "ve\r\n", 5)).isEqualTo("+OK\r\n");
@@ -123,7 +124,7 @@ final class DrainTest {
         try (TestServer server = onDisk();
                 Socket socket = connect(server)) {
             while (server.server().cache().isRecovering()) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             String values = "*3\r\n$1\r\n1\r\n$2\r\n22\r\n$5\r\nhalve\r\n";
             assertThat(ask(socket, "MGET a b k\r\n", values.length())).isEqualTo(values);

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
@@ -389,7 +390,7 @@ final class HttpBlocksTest {
                 HttpTestClient client = new HttpTestClient(disk.port())) {
             client.put("/v1/namespaces/m", SMALL);
             while (disk.server().cache().isRecovering()) {
-                Thread.onSpinWait(); // until the disk has told all
+                Pause.briefly(); // until the disk has told all
             }
             assertThat(client.get("/v1/blocks/m/" + key(1)).body()).isEqualTo(content(1, SMALL_BYTES));
             assertThat(client.get("/v1/blocks/m/" + key(2)).statusCode()).isEqualTo(404);

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.ListenerConfig;
@@ -213,7 +214,7 @@ final class KeyOwnershipIsolationTest {
         assertThat(keysOf("default")).isEqualTo(1);
         Files.writeString(folder.resolve("salts"), "the-salt-of-pink\na-later-salt\n", UTF_8);
         while (all.get("m@a-later-salt") != null) { // the test's time-out ends this
-            Thread.onSpinWait();
+            Pause.briefly();
         }
         all.set("m@a-later-salt", "2");
         assertThat(keysOf("pink")).isEqualTo(1);

@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.DiskTierConfig;
@@ -158,7 +159,7 @@ final class LeaseTest {
             JsonNode lease = HttpTestClient.json(httpTestClient.post("/v1/kv/b/k/leases?ttl_s=1", ""));
             String release = "/v1/leases/" + lease.get("id").stringValue() + "/release";
             while (server.cache().stats().openTables() > 0) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             assertThat(httpTestClient.post(release, "").statusCode()).isEqualTo(404);
             assertThat(httpTestClient.get("/v1/objects/b/k").body()).hasSize(1000);

@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -57,7 +58,7 @@ final class MaintenanceSchedulerTest {
         maintenanceScheduler.scheduleSelfPaced(1, () -> {
             begun.countDown();
             while (!closing.get() || (!closed.get() && closer.getState() == Thread.State.RUNNABLE)) {
-                Thread.onSpinWait(); // until the closer waits for this turn, or has not waited
+                Pause.briefly(); // until the closer waits for this turn, or has not waited
             }
             disturbed.set(Thread.interrupted());
             ended.set(true);

@@ -8,6 +8,7 @@ import static io.kvcache.server.DiskTestServer.lmRequest;
 import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.server.config.RecomputeConfig;
 import java.io.IOException;
@@ -74,7 +75,7 @@ final class PrefetchedValuesTest {
     private static void awaitReads(DiskTestServer server) {
         while (server.server().cache().diskStats().stream()
                 .anyMatch(disk -> disk.readsWaiting() + disk.readsUnderWay() > 0)) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.server.keyspace.TestKeyspace;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -67,7 +68,7 @@ final class RecoverySummaryTest {
 
     private void waitForLines(int count) {
         while (lines.all.size() < count) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 

@@ -3,6 +3,7 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.DataInputStream;
 import java.io.IOException;
@@ -82,7 +83,7 @@ final class SlowReaderTest {
                 stuck.add(socket);
             }
             while (leaving(httpTestClient) < 96L * MIB) {
-                Thread.onSpinWait(); // until all three are being answered
+                Pause.briefly(); // until all three are being answered
             }
             expectBusy(httpTestClient.get("/v1/objects/k"));
             expectBusy(httpTestClient.get("/v1/blocks/m/00"));
@@ -93,12 +94,12 @@ final class SlowReaderTest {
                 socket.close();
             }
             while (leaving(httpTestClient) > 0) {
-                Thread.onSpinWait(); // until the server has seen that they are gone
+                Pause.briefly(); // until the server has seen that they are gone
             }
             assertThat(httpTestClient.get("/v1/objects/k").body()).isEqualTo(value);
             assertThat(httpTestClient.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
             while (leaving(httpTestClient) > 0) {
-                Thread.onSpinWait(); // until the server has heard that the last bytes went out
+                Pause.briefly(); // until the server has heard that the last bytes went out
             }
         }
     }

@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
@@ -130,7 +131,7 @@ final class TenantIsolationTest {
             assertThatThrownBy(() -> blue.clientKill(address(green))).hasMessageContaining("No such client");
             assertThat(blue.clientKill(address(second))).isEqualTo("OK");
             while (server.server().closedCount(CloseReason.KILLED) == 0) {
-                Thread.onSpinWait(); // another thread ends it
+                Pause.briefly(); // another thread ends it
             }
             assertThatThrownBy(second::ping).isInstanceOf(JedisConnectionException.class);
         }

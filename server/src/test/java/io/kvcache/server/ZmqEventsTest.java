@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -272,7 +273,7 @@ final class ZmqEventsTest {
                 put(cache, chain(number, 5));
                 cache.drop(chain(number, 5), number % 5);
                 while (publisher(small).publishedCount() == published) {
-                    Thread.onSpinWait(); // so that there are more messages than are kept
+                    Pause.briefly(); // so that there are more messages than are kept
                 }
             }
             ZMQ.Socket dealer = dealer(small);

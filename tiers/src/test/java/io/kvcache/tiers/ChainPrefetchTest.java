@@ -7,6 +7,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -93,7 +94,7 @@ final class ChainPrefetchTest {
     private static void await(BooleanSupplier reached) {
         long end = System.nanoTime() + PATIENCE;
         while (!reached.getAsBoolean() && System.nanoTime() < end) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
         assertThat(reached.getAsBoolean()).isTrue();
     }

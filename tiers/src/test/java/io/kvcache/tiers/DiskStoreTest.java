@@ -12,6 +12,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -269,7 +270,7 @@ final class DiskStoreTest {
             assertThat(cache.hint(new Hint.Expect(chain, Duration.ZERO))).isTrue();
             long start = System.nanoTime();
             while (cache.match(chain).hostBlocks() < 10 && System.nanoTime() - start < PATIENCE) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             try (BlockTable resident = cache.acquire(chain)) {
                 assertThat(resident.readyBlocks()).isEqualTo(10);
@@ -336,7 +337,7 @@ final class DiskStoreTest {
     private static void recovered(TieredKvCache cache) {
         long start = System.nanoTime();
         while (cache.isRecovering() && System.nanoTime() - start < PATIENCE) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 

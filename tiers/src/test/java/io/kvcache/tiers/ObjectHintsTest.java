@@ -8,6 +8,7 @@ import io.kvcache.core.ObjectView;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.contract.ManualClock;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
@@ -329,7 +330,7 @@ final class ObjectHintsTest {
             assertThat(here(cache, 0, 40)).isZero();
             assertThat(cache.hintObjects(THINGS, keys(0, 40), SOON)).isEqualTo(16);
             while (here(cache, 0, 40) < 16) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
         }
     }

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
 import java.lang.foreign.MemorySegment;
@@ -81,7 +82,7 @@ final class PrefetcherTest {
     private static void awaitLoads(TieredKvCache cache, long loads) {
         long end = System.nanoTime() + PATIENCE;
         while (cache.diskStats().getFirst().loaded() < loads && System.nanoTime() < end) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
         assertThat(cache.diskStats().getFirst().loaded()).isGreaterThanOrEqualTo(loads);
     }

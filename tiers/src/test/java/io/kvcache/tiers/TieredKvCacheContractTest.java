@@ -13,6 +13,7 @@ import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.LocalObjectContract;
 import io.kvcache.core.contract.ManualClock;
 import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.Pause;
 import java.time.Duration;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
@@ -50,7 +51,7 @@ final class TieredKvCacheContractTest {
         @Override
         public void settle() {
             while (open() && cache.offloadStats().writing() > 0) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
         }
 

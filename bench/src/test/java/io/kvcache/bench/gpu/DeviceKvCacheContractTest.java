@@ -7,6 +7,7 @@ import io.kvcache.core.contract.CacheUnderTest;
 import io.kvcache.core.contract.ConcurrencyContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.gpu.host.FakeDeviceDriver;
@@ -66,7 +67,7 @@ final class DeviceKvCacheContractTest {
         @Override
         public void settle() {
             while (open() && busy(cache.offloadStats())) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
         }
 

@@ -8,6 +8,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -101,7 +102,7 @@ final class GpuBackedStoreTest {
         long since = System.nanoTime();
         while (!so.getAsBoolean()) {
             assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(TIMEOUT_NANOS);
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.gpu.engine;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 
@@ -16,7 +17,7 @@ final class ConditionWait {
         long since = System.nanoTime();
         while (!so.getAsBoolean()) {
             assertThat(System.nanoTime() - since).as("nanoseconds").isLessThan(LONG_NANOS);
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 }

@@ -7,6 +7,7 @@ import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
@@ -240,7 +241,7 @@ final class VirtualMemoryPoolTest {
         return Thread.ofPlatform().start(() -> {
             long since = System.nanoTime();
             while (looks() < looks && fakeCuda.calls("cuMemMap") == maps && System.nanoTime() - since < LONG_NANOS) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             fakeCuda.release();
         });
@@ -277,7 +278,7 @@ final class VirtualMemoryPoolTest {
         long since = System.nanoTime();
         while (fakeCuda.calls("cuMemSetAccess") < 2) {
             assertThat(System.nanoTime() - since).isLessThan(LONG_NANOS);
-            Thread.onSpinWait();
+            Pause.briefly();
         }
         long maps = fakeCuda.calls("cuMemMap");
         assertThat(span.grow(2 * page)).isTrue();

@@ -142,7 +142,7 @@ public abstract class TierContract extends TierFixture {
         Thread waker = Thread.ofPlatform().start(() -> {
             while (!over.get()) {
                 tier.wake();
-                Thread.onSpinWait();
+                Pause.briefly();
             }
         });
         for (int i = 0; i < 100; i++) {

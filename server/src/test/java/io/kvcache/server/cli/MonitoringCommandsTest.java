@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -99,7 +100,7 @@ final class MonitoringCommandsTest {
             String replay = "--replay=" + publisher.replayEndpoint();
             putBlock(server, 1);
             while (publisher.publishedCount() == 0) {
-                Thread.onSpinWait(); // until it was told
+                Pause.briefly(); // until it was told
             }
             assertThat(run(0, "events", from, replay, "--from-oldest", "--count=1"))
                     .containsPattern("^0 BlockStored \\{.*\"block_hashes\":\\[\\d+].*\"medium\":\"CPU\"");
@@ -113,7 +114,7 @@ final class MonitoringCommandsTest {
                 long before = publisher.publishedCount();
                 putBlock(server, number);
                 while (publisher.publishedCount() == before && !live.isDone()) {
-                    Thread.onSpinWait(); // so that they do not come faster than they can be published
+                    Pause.briefly(); // so that they do not come faster than they can be published
                 }
             }
             assertThat(live.get().lines())

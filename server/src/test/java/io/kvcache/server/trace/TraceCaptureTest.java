@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.AccessListener.LookupKind;
 import io.kvcache.core.contract.ManualClock;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
@@ -163,7 +164,7 @@ final class TraceCaptureTest {
         try (TraceCapture capture = TraceCapture.start(CLOCK, new TraceConfig(file, limit), 1 << 25)) {
             for (int i = 0; capture.stats().capturing(); i++) {
                 capture.onAccess(LookupKind.GET, OBJECTS, key(i), 10);
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             long uses = capture.stats().uses();
             capture.onAccess(LookupKind.GET, OBJECTS, key(0), 10);

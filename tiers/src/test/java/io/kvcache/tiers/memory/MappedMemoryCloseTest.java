@@ -3,6 +3,7 @@ package io.kvcache.tiers.memory;
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
@@ -40,7 +41,7 @@ class MappedMemoryCloseTest {
         BlockedSegment held = BlockedSegment.hold(memory.segment());
         Thread closing = Thread.ofPlatform().daemon().start(memory::close);
         while (closing.getState() != Thread.State.TIMED_WAITING) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
         assertThat(memory.segment().scope().isAlive()).isTrue();
         held.release();

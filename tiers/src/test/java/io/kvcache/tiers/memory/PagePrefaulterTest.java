@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_LONG;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.tiers.memory.MemoryOptions.Backing;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
 import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
@@ -102,7 +103,7 @@ class PagePrefaulterTest {
         held.awaitCall();
         Thread closing = Thread.ofPlatform().daemon().start(background::close);
         while (closing.isAlive() && closing.getState() != Thread.State.WAITING) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
         assertThat(closing.isAlive()).as("waits for the step that is under way").isTrue();
         held.releaseOne();

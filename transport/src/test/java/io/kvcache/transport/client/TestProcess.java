@@ -5,6 +5,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
@@ -232,7 +233,7 @@ final class TestProcess implements AutoCloseable {
             told.readLine();
             long end = System.nanoTime() + TestBlocks.PATIENCE.toNanos();
             while (TestBlocks.verified(cache, TestBlocks.chain(1, 10)) < 10 && System.nanoTime() < end) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             System.out.println("again " + TestBlocks.verified(cache, TestBlocks.chain(1, 10)));
         }

@@ -2,6 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
@@ -48,7 +49,7 @@ final class TcpEndpointTest {
             assertThat(awaited(entered)).isTrue();
             Thread closing = Thread.ofPlatform().start(() -> close(endpoint));
             while (closing.isAlive() && closing.getState() != Thread.State.TIMED_WAITING) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             assertThat(closing.isAlive())
                     .as("it waits for the thread that is inside")

@@ -3,6 +3,7 @@ package io.kvcache.engines.generator;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 
 /// What a store that was opened has found on its disk so far, which it does beside its work.
 public final class RecoveredBlocks {
@@ -16,7 +17,7 @@ public final class RecoveredBlocks {
             if (System.nanoTime() > end) {
                 throw new AssertionError(cache.match(chain) + " after a minute, not " + blocks + " blocks");
             }
-            Thread.onSpinWait();
+            LockSupport.parkNanos(500_000);
         }
     }
 }
