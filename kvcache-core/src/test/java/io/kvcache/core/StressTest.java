@@ -66,7 +66,7 @@ final class StressTest {
                 "-iters",
                 Integer.toString(Repetitions.usualOrFull(1, 5)),
                 "-time",
-                Integer.toString(Repetitions.usualOrFull(300, 500)),
+                Integer.toString(Repetitions.usualOrFull(100, 500)),
                 "-sc",
                 "false",
                 "-af",

@@ -5,6 +5,7 @@ import static io.kvcache.server.DiskTestServer.ascii;
 import static io.kvcache.server.DiskTestServer.value;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.Socket;
@@ -157,14 +158,14 @@ final class DiskValuesTest {
             }
             assertThat(server.server().drain(Duration.ofSeconds(60))).isTrue();
             while (server.server().cache().stats().openTables() > 0) {
-                Thread.onSpinWait(); // a value that is on its way ends it
+                Pause.briefly(); // a value that is on its way ends it
             }
             server.server().cache().validate();
         }
     }
 
     @Test
-    @Tag("slow")
+    @Tag("nightly")
     void givenValuesOnDisk_whenTakenWithinATransaction_thenEachIsReadInItsTurnAndGone() throws Exception {
         try (DiskTestServer server = new DiskTestServer(folder)) {
             server.fill();
@@ -172,7 +173,7 @@ final class DiskValuesTest {
         try (DiskTestServer server = new DiskTestServer(folder);
                 Socket socket = server.connect()) {
             while (server.server().cache().isRecovering()) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             StringBuilder all = new StringBuilder("MULTI\r\n");
             int taken = 60;
@@ -211,7 +212,7 @@ final class DiskValuesTest {
         }
         try (DiskTestServer server = new DiskTestServer(folder)) {
             while (server.server().cache().isRecovering()) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             assertThat(answers(server, "EXPIRETIME timed\r\nSTRLEN b\r\nTYPE a\r\n"))
                     .containsExactly(":4000000000", ":2", "+string");
@@ -231,7 +232,7 @@ final class DiskValuesTest {
         }
         try (DiskTestServer server = new DiskTestServer(folder)) {
             while (server.server().cache().isRecovering()) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             assertThat(answers(server, "SET a 9 GET\r\nGETSET b 8\r\n")).containsExactly("$1", "1", "$2", "22");
             assertThat(answers(server, "SETNX brief new\r\nSETNX a no\r\n")).containsExactly(":1", ":0");
@@ -263,7 +264,7 @@ final class DiskValuesTest {
                         .version(HttpClient.Version.HTTP_1_1)
                         .build()) {
             while (server.server().cache().isRecovering()) {
-                Thread.onSpinWait();
+                Pause.briefly();
             }
             assertThat(page(client, server, "/health/ready")).isEqualTo("ready\n");
             assertThat(page(client, server, "/metrics")).contains("kv_disk_serving{cache=\"server\",disk=\"0\"} 1.0");

@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
@@ -241,6 +242,7 @@ final class HttpEventsTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenAClientThatDoesNotRead_whenEventsPileUp_thenItIsCutOffAndOthersGoOn() throws Exception {
         try (TestServer hasty = start(Duration.ofSeconds(1));
                 HttpTestClient client = new HttpTestClient(hasty.port());
@@ -312,6 +314,7 @@ final class HttpEventsTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenManyFollowersThatNeverRead_whenMuchHappens_thenWhatWaitsIsBoundedAndOthersAreAnswered() throws Exception {
         int followers = 40;
         List<Socket> silent = new ArrayList<>();

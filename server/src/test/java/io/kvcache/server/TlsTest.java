@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.MaintenanceScheduler.FileReloader;
 import io.kvcache.server.access.ReloadableTls;
@@ -61,10 +62,21 @@ final class TlsTest {
     private static final String PASSWORD = "changeit";
 
     @TempDir
+    private static Path shared = Path.of("");
+
+    @TempDir
     private Path directory = Path.of("");
 
+    /// One made once for all tests, as a test may write over its own.
     private Path keystore(String name) throws Exception {
-        Path file = directory.resolve(name + ".p12");
+        Path made = shared.resolve(name + ".p12");
+        if (Files.notExists(made)) {
+            makeKeystore(name, made);
+        }
+        return Files.copy(made, directory.resolve(name + ".p12"));
+    }
+
+    private static void makeKeystore(String name, Path file) throws Exception {
         Process keytool = new ProcessBuilder(
                         Path.of(System.getProperty("java.home"), "bin", "keytool")
                                 .toString(),
@@ -91,7 +103,6 @@ final class TlsTest {
                 .start();
         String said = new String(keytool.getInputStream().readAllBytes(), US_ASCII);
         assertThat(keytool.waitFor()).as(said).isZero();
-        return file;
     }
 
     private static KeyStore load(Path file) throws Exception {
@@ -265,7 +276,7 @@ final class TlsTest {
                 try (SSLSocket next = connect(server, trusting)) {
                     seen = ping(next);
                 } catch (SSLException stillTheOther) {
-                    Thread.onSpinWait();
+                    Pause.briefly();
                 }
             }
             assertThat(seen).isEqualTo("CN=two");
@@ -326,7 +337,7 @@ final class TlsTest {
                     assertThat(RemoteTestBlocks.verifiedBlocks(next, chain)).isEqualTo(4);
                     in = true;
                 } catch (UncheckedIOException stillTheOther) {
-                    Thread.onSpinWait();
+                    Pause.briefly();
                 }
             }
             assertThat(RemoteTestBlocks.verifiedBlocks(before, chain)).isEqualTo(4);
@@ -407,7 +418,7 @@ final class TlsTest {
 
     private static void awaitClosed(TestServer server, long count) {
         while (server.server().closedCount(CloseReason.TLS_FAILED) < count) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 }

@@ -39,7 +39,7 @@ class BuildComparisonCommandTest {
     }
 
     @Test
-    @Tag("slow")
+    @Tag("nightly")
     void givenTheSameBuildTwice_whenCompared_thenEachCellHasARatio(@TempDir Path folder) throws Exception {
         Path jar = folder.resolve("same.jar");
         ClassPathJar.write(jar);

@@ -73,6 +73,7 @@ final class GpuKitOnFakeCudaTest {
 
     /// By one measurement, and beside a process that turns values all the time.
     @Test
+    @Tag("nightly")
     void givenABusyProcess_whenComparedOnce_thenEveryWayHasARowAndALineAndNoneMeansAnything() throws Exception {
         Process busy = start("busy");
         try (BufferedReader said = busy.inputReader()) {

@@ -28,6 +28,7 @@ class ServerBenchCommandTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenPartsOfOurServerAlone_whenRunQuickly_thenEachQuestionHasAnAnswer() {
         CommandRunner.CommandResult commandResult =
                 CommandRunner.run("bench", "server", "--quick", "--json", "--part", "start,allocation");

@@ -8,7 +8,7 @@ import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-@Tag("slow")
+@Tag("nightly")
 class TransportBenchCommandTest {
 
     @Test

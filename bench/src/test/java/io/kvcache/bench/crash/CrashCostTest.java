@@ -9,6 +9,7 @@ import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import java.io.IOException;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -20,6 +21,7 @@ final class CrashCostTest {
     private Path folder;
 
     @Test
+    @Tag("nightly")
     void givenAProcessKilledWithoutAFlush_whenAnotherGoesOn_thenMostHitsAreLeft() throws IOException {
         TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
         PrefixForest forest = new PrefixForest(TraceSource.parse(TRACE).load(reader), BlockCountingRule.REFERENCE);

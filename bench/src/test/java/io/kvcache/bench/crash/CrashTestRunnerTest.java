@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.crash.CrashTestRunner.CrashRound;
 import io.kvcache.bench.crash.StepCrashProcess.CrashStep;
+import io.kvcache.core.contract.Repetitions;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -17,7 +18,7 @@ import org.junit.jupiter.api.io.TempDir;
 final class CrashTestRunnerTest {
 
     private static final long SEED = 1_000;
-    private static final int ROUNDS = 10;
+    private static final int ROUNDS = Repetitions.usualOrFull(3, 10);
 
     @TempDir
     private Path folder;

@@ -15,14 +15,17 @@ import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.bench.trace.ZipfTrace;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
+import java.util.stream.LongStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.MethodSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// The six capacities at which importance has to hold its own: of the published traces where they
@@ -96,14 +99,19 @@ final class PolicyRegressionCheckTest {
         }
     }
 
+    private static LongStream seeds() {
+        return LongStream.rangeClosed(1, Repetitions.usualOrFull(1, 3));
+    }
+
     @ParameterizedTest
-    @ValueSource(longs = {1, 2})
+    @MethodSource("seeds")
+    @Tag("nightly")
     void givenPromptsOfWhichSomeAreVeryPopular_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
         assertThat(margins(new ZipfTrace(seed).generate("popular:" + seed))).hasSameSizeAs(SHARES);
     }
 
     @ParameterizedTest
-    @ValueSource(longs = {1, 2, 3})
+    @MethodSource("seeds")
     void givenAGeneratedTrace_whenReplayedAtSixShares_thenNowhereHalfAPointBelow(long seed) {
         Trace trace = new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, 10_000);
         assertThat(margins(trace))

@@ -8,6 +8,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import org.junit.jupiter.api.Tag;
@@ -22,7 +23,7 @@ final class LmcacheReplayTest {
     /// 512 chunks to a slab, so that a short trace fills it many times over.
     private static final int SLOT_BYTES = 64 << 10;
 
-    private static final int REQUESTS = 800;
+    private static final int REQUESTS = Repetitions.usualOrFull(400, 800);
 
     private static final PrefixForest FOREST = new PrefixForest(
             new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), BlockCountingRule.FULL_BLOCKS);

@@ -122,6 +122,7 @@ final class AdversarialTenantTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenATenantThatLies_whenReplayed_thenTheOtherKeepsItsShareAndIsNoWorseOffThanUnderLru() {
         Outcome lru = run(PolicyKind.LRU, true);
         Outcome importance = run(PolicyKind.IMPORTANCE, true);

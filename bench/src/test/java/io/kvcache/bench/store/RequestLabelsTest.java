@@ -16,6 +16,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// What labels of requests are worth to the production store, of 2,048 blocks of 16 KiB.
@@ -97,6 +98,7 @@ final class RequestLabelsTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenPromptsThatReturnAmongOneOffOnes_whenLabelled_thenFarMoreHits() {
         double lru = hitRatio(PolicyKind.LRU, Labels.NONE);
         double alone = hitRatio(PolicyKind.IMPORTANCE, Labels.NONE);
@@ -106,6 +108,7 @@ final class RequestLabelsTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenLabelsThatSayNothing_whenServed_thenHitsAreAsWithoutThem() {
         double alone = hitRatio(PolicyKind.IMPORTANCE, Labels.NONE);
         double labelled = hitRatio(PolicyKind.IMPORTANCE, Labels.RANDOM);

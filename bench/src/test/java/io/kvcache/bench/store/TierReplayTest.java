@@ -125,6 +125,7 @@ final class TierReplayTest {
 
     @ParameterizedTest
     @EnumSource
+    @Tag("nightly")
     void givenADeviceInFront_whenReplayed_thenEnginesFindBlocksThereAndImportanceNoFewerThanRecency(
             TestTrace testTrace) {
         PrefixForest forest = testTrace.forest();

@@ -76,7 +76,7 @@ final class LargeQuantizationGroupsTest {
     /// Two pieces at one place: what the second one's codes are is known by the first one's. Codes
     /// that are looked at have a page of their own, and all others one together.
     @Test
-    @Tag("slow")
+    @Tag("nightly")
     void givenTwoGroups_whenCoded_thenTheSecondOnesCodesLieBehindTheFirstOnes() {
         QuantizationFormat quantizationFormat = QuantizationFormat.FP8;
         QuantizedBlock block = new QuantizedBlock(quantizationFormat, GROUP, GROUP, 2);

@@ -3,6 +3,7 @@ package io.kvcache.gpu.paging;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -22,11 +23,13 @@ import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.FieldSource;
 
 /// Every call of the driver fails once, each in turn, while blocks come to an engine's pages layer
 /// by layer, and are moved between pages by copies and by a kernel.
 final class PagingFaultsTest {
+
+    static final List<Integer> CODES = List.of(46, 700, 2, 999).subList(0, Repetitions.usualOrFull(2, 4));
 
     private static final int LAYERS = 2;
     private static final int PAGES = 40;
@@ -53,7 +56,7 @@ final class PagingFaultsTest {
     /// Out of memory, a device that fell off the bus, code that ran where it may not, something
     /// nobody knows.
     @ParameterizedTest
-    @ValueSource(ints = {2, 46, 700, 999})
+    @FieldSource("CODES")
     @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenBlocksAreMoved_thenNeverAWrongByteNorALeak(int code) throws Exception {
         FaultInjection.assumePossible(fakeCuda);

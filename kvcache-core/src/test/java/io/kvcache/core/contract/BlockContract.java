@@ -85,7 +85,6 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAPrefix_whenMatchedWithATimeout_thenWhatAcquireReturnsWithIt() {
         BlockChain chain = chain(1, 20);
         stored(chain.prefix(13));
@@ -251,7 +250,6 @@ public abstract class BlockContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenKeysOfAnEngine_whenStored_thenFoundByTheSameKeysOnly() {
         List<byte[]> keys = Stream.of("a", "b", "c")
                 .map(key -> key.getBytes(StandardCharsets.US_ASCII))

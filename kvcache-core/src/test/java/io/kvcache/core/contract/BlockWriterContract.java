@@ -43,7 +43,6 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAWriterAtABlock_whenAnotherAsks_thenItIsBusyAndCannotSeal() {
         BlockChain chain = chain(1, 1);
         try (BlockWriter first = reserve(chain, 0);
@@ -153,7 +152,6 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAChainDroppedWhileItIsWritten_whenItSeals_thenDropped() {
         BlockChain chain = chain(1, 3);
         stored(chain.prefix(1));
@@ -173,7 +171,6 @@ public abstract class BlockWriterContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenASealedWriter_whenUsed_thenItThrowsAndCloseDoesNothing() {
         BlockChain chain = chain(1, 1);
         BlockWriter writer = reserve(chain, 0);

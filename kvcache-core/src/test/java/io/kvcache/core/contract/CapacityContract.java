@@ -135,7 +135,6 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAnObjectThatWaits_whenAViewCloses_thenItGetsTheRoom() throws Exception {
         int large = 60 << 20;
         putObject(KEY, content(OBJECTS, KEY), large);
@@ -159,7 +158,7 @@ public abstract class CapacityContract extends KvCacheContract {
         while (cache().stats().puts().attemptsWithoutRoom() == 0) {
             assertThat(System.nanoTime() - start)
                     .isLessThan(subject().patience().toNanos());
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 
@@ -248,7 +247,6 @@ public abstract class CapacityContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenATable_whenAnotherThreadClosesIt_thenItsBlocksAreFree() throws Exception {
         BlockChain chain = stored(chain(1, 64));
         BlockTable table = cache().acquire(chain);

@@ -28,7 +28,7 @@ import org.junit.jupiter.api.Test;
 public abstract class ConcurrencyContract extends KvCacheContract {
 
     private static final int THREADS = 4;
-    private static final int OPERATIONS = Repetitions.usualOrFull(500, 1500);
+    private static final int OPERATIONS = Repetitions.usualOrFull(150, 1500);
 
     protected ConcurrencyContract(CacheUnderTest.Factory factory) {
         super(factory);
@@ -100,7 +100,7 @@ public abstract class ConcurrencyContract extends KvCacheContract {
         CacheStats stats = settled();
         while (stats.records().live() > 0
                 && System.nanoTime() - start < subject().patience().toNanos()) {
-            Thread.onSpinWait();
+            Pause.briefly();
             stats = settled();
         }
         assertThat(stats.records().live()).isZero();

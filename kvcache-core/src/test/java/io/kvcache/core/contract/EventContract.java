@@ -60,7 +60,6 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenKeysOfAnEngine_whenStored_thenEventsCarryItsHashes() {
         List<byte[]> keys = List.of(new byte[] {0, 0, 0, 0, 0, 0, 1, 2}, new byte[] {9, 0, 0, 0, 0, 0, 0, 0, 7});
         stored(BlockChain.ofEngineKeys(MIB, keys));
@@ -188,7 +187,6 @@ public abstract class EventContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenMoreEventsThanAreKept_whenAskedFromTheStart_thenLostIsSaid() {
         try (CacheUnderTest small = open(CacheSetup.SMALL.withEvents(16))) {
             small.cache().register(MIB);
@@ -224,7 +222,6 @@ public abstract class EventContract extends KvCacheContract {
 
     /// Followers that start at any moment, from a snapshot, beside writers that put, write over and drop.
     @Test
-    @Tag(ESSENTIAL)
     void givenConcurrentWriters_whenFollowedFromASnapshot_thenTheTruth() throws Exception {
         int writers = 3;
         try (ExecutorService threads = Executors.newFixedThreadPool(writers)) {

@@ -48,7 +48,6 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenATailIsForgotten_whenRoomIsNeeded_thenItGoesFirst() {
         BlockChain old = stored(chain(1, 32));
         BlockChain young = stored(chain(2, 32));
@@ -215,7 +214,6 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenASession_whenItsNextTurnIsLabelled_thenWhatItLeftBehindGoesFirst() {
         BlockChain first = stored(chain(1, 20));
         assertThat(cache().hint(turn(first, 1))).isTrue();
@@ -314,7 +312,6 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenUnknownObjects_whenHinted_thenTheyAreSkipped() {
         List<byte[]> unknown = List.of(objectKey(1), objectKey(2));
         assertThat(cache().hintObjects(OBJECTS, unknown, new ObjectHint.Pin(MINUTE)))

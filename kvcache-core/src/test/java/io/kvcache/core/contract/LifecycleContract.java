@@ -81,7 +81,6 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAClosedView_whenUsed_thenItThrows() {
         putObject(KEY, content(OBJECTS, KEY), 5000);
         ObjectView view = view(KEY);
@@ -128,7 +127,6 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenACheckedCache_whenASegmentOutlivesItsWriter_thenItThrows() {
         assumeThat(subject().checked()).as("checked segments").isTrue();
         MemorySegment sealed;
@@ -166,7 +164,6 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAClosedTable_whenItIsWaitedForByAStage_thenThatCompletes() {
         try (BlockWriter writer = cache().put(chain(1, 1), 0, 0, KvCache.NO_WAIT)) {
             content(chain(1, 1), 0).fill(writer.segment());
@@ -182,7 +179,6 @@ public abstract class LifecycleContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAStrictCache_whenClosedWithATable_thenItThrowsAndTheTableStillReads() {
         CacheUnderTest other = open(CacheSetup.SMALL.withStrict());
         KvCache strict = other.cache();

@@ -78,7 +78,6 @@ public abstract class ObjectContract extends KvCacheContract {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 100_000, 3 << 20})
-    @Tag(ESSENTIAL)
     void givenBytesAtHand_whenStored_thenTheyAreReadAndWrittenOver(int bytes) {
         assertThat(cache().storeObject(OBJECTS, KEY, version(1).toHeapSegment(bytes), KvCache.NO_WAIT))
                 .isTrue();
@@ -120,7 +119,6 @@ public abstract class ObjectContract extends KvCacheContract {
 
     @ParameterizedTest
     @ValueSource(ints = {1, 5000, 70_000, 3_000_000})
-    @Tag(ESSENTIAL)
     void givenAnObjectSealedInAnyWay_whenViewed_thenItsChecksumIsOverValueAndKey(int bytes) {
         int sum = checksum(version(1).toHeapSegment(bytes).toArray(ValueLayout.JAVA_BYTE));
         putObject(KEY, version(1), bytes);
@@ -185,7 +183,6 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
-    @Tag(ESSENTIAL)
     void givenAnObjectThatArrivesInParts_whenSaidSo_thenItIsStoredAsIfNot() {
         int bytes = (1 << 20) + 5000;
         try (ObjectWriter writer = cache().putObject(OBJECTS, KEY, bytes, KvCache.NO_WAIT)) {

@@ -3,6 +3,7 @@ package io.kvcache.core.store;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.CacheStats;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
@@ -23,7 +24,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 final class HostStoreConcurrencyTest {
 
     private static final int THREADS = 4;
-    private static final int OPERATIONS = Integer.getInteger("kvcache.concurrent.ops", 2500);
+    private static final int OPERATIONS = Repetitions.of("kvcache.concurrent.ops", 800, 2500);
 
     @ParameterizedTest
     @CsvSource({"1, LRU, 2, 4000", "2, IMPORTANCE, 3, 4000", "3, LRU, 2, 50", "4, IMPORTANCE, 4, 4000"})

@@ -3,6 +3,7 @@ package io.kvcache.server.cli;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -154,6 +155,7 @@ final class ShutdownUnderLoadTest {
                     assertThat(System.nanoTime())
                             .as("%s of version %d or later is not there", key(index), least)
                             .isLessThan(end);
+                    Pause.briefly();
                 }
             }
         }
@@ -201,7 +203,7 @@ final class ShutdownUnderLoadTest {
 
     private static void awaitPromises(List<Writer> writers, int least) {
         while (writers.stream().anyMatch(writer -> writer.promises() < least)) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
     }
 
@@ -212,6 +214,7 @@ final class ShutdownUnderLoadTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenWritersAndAClientThatIsStuck_whenTerminatedAndRestarted_thenAllThatWasAnsweredIsThere() throws Exception {
         List<Writer> writers = List.of(Writer.of(0, 20, 0, Integer.MAX_VALUE), Writer.of(1, 20, 0, Integer.MAX_VALUE));
         try (ServeCommandProcess server = serve("--set", "shutdown.drain=20s");
@@ -261,6 +264,7 @@ final class ShutdownUnderLoadTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenValuesThatWereSaved_whenTheSameAreSetAgainAndTheServerIsKilled_thenAllAreThere() throws Exception {
         Writer first = Writer.of(0, 200, 0, 200);
         Writer again = Writer.of(0, 200, 0, 200);

@@ -33,6 +33,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.snakeyaml.engine.v2.api.Load;
@@ -161,6 +162,7 @@ final class DeployTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenLmcachesCommandWithADirectory_whenRun_thenItIsADisk() throws Exception {
         String said = served(
                 DeployTest::probeThenStore,
@@ -175,6 +177,7 @@ final class DeployTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenTheNamesOfLmcachesChart_whenRun_thenTheyServeAndItsProbeAnswers() throws Exception {
         String dockerfile = Files.readString(DEPLOY.resolve("Dockerfile"));
         for (String name : List.of("lmcache_server", "lmcache_v0_server", "lmcache_experimental_server", "python3")) {

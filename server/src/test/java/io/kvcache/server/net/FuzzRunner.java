@@ -15,7 +15,7 @@ import java.util.function.Supplier;
 /// is told of its own mistakes and not of what another seed has found.
 public final class FuzzRunner {
 
-    private static final int FRAMES = Repetitions.of("kvcache.fuzz.frames", 5_000, 50_000);
+    private static final int FRAMES = Repetitions.of("kvcache.fuzz.frames", 2_000, 50_000);
     private static final long SEED = Long.getLong("kvcache.fuzz.seed", 20_261_122);
 
     /// Why connections end that have nothing to do with what is sent.

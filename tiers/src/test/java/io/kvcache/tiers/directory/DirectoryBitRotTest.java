@@ -2,6 +2,7 @@ package io.kvcache.tiers.directory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.tiers.device.FileDeviceOptions.DirectIo;
 import io.kvcache.tiers.device.OverlayDevice;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
@@ -30,7 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 final class DirectoryBitRotTest {
 
     private static final long BYTES = 6L << 20;
-    private static final int ROUNDS = 1000;
+    private static final int ROUNDS = Repetitions.usualOrFull(250, 1000);
     private static final int OBJECTS = 300;
     private static final long SEED = 20_260_301;
     private static final int PAGE = 4096;

@@ -12,11 +12,13 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.aeron.TestMediaDriver;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import java.io.IOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.UnaryOperator;
 import org.jspecify.annotations.Nullable;
@@ -27,14 +29,16 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.FieldSource;
 
 /// A cache over Aeron keeps the contract of every `KvCache`: by IPC, where each store has a media
 /// driver of its own, and by UDP, where all have one.
 @ParameterizedClass
-@ValueSource(strings = {"ipc", "udp"})
+@FieldSource("MEDIA")
 @Tag(KvCacheContract.CARRIER)
 final class AeronKvCacheContractTest {
+
+    static final List<String> MEDIA = List.of("udp", "ipc").subList(0, Repetitions.usualOrFull(1, 2));
 
     private static final AtomicInteger FOLDERS = new AtomicInteger();
 

@@ -252,7 +252,7 @@ final class AeronTest {
     }
 
     @Test
-    @Tag("slow")
+    @Tag("nightly")
     void givenAServerThatIsKilled_whenAnotherTakesItsPlace_thenAMissAndThenItIsFound() throws Exception {
         try (TestProcess first = TestProcess.start("serve", ipc())) {
             first.line();

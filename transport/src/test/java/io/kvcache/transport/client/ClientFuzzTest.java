@@ -45,7 +45,7 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(600)
 final class ClientFuzzTest {
 
-    private static final int FRAMES = Repetitions.of("kvcache.transport.fuzz", 10_000, 50_000);
+    private static final int FRAMES = Repetitions.of("kvcache.transport.fuzz", 3_000, 50_000);
     /// So many make it sure that one of them keeps a session from its beginning.
     private static final int ALL_KINDS = 50_000;
 

@@ -14,6 +14,7 @@ import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.KvCacheContract;
 import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.shm.ShmDirectory;
 import java.util.ArrayList;
@@ -25,15 +26,17 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledIf;
 import org.junit.jupiter.params.Parameter;
 import org.junit.jupiter.params.ParameterizedClass;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.FieldSource;
 
 /// A cache whose blocks are read one-sided over UCX keeps the contract of every `KvCache`, by TCP and by shared
 /// memory.
 @EnabledIf(value = "io.kvcache.transport.ucx.UcxMemory#possible", disabledReason = "libucx0 is not installed")
 @ParameterizedClass
-@ValueSource(strings = {"tcp", "shm"})
+@FieldSource("MEDIA")
 @Tag(KvCacheContract.CARRIER)
 final class UcxKvCacheContractTest {
+
+    static final List<String> MEDIA = List.of("tcp", "shm").subList(0, Repetitions.usualOrFull(1, 2));
 
     private static final List<ShmDirectory> FOLDERS = new ArrayList<>();
 

@@ -40,7 +40,7 @@ import org.junit.jupiter.api.Test;
 /// `-Dkvcache.transport.fuzz=N` sends N frames, `-Dkvcache.transport.seed=S` repeats a run.
 final class EndpointFuzzTest {
 
-    private static final int FRAMES = Repetitions.of("kvcache.transport.fuzz", 10_000, 50_000);
+    private static final int FRAMES = Repetitions.of("kvcache.transport.fuzz", 3_000, 50_000);
     private static final long SEED = Long.getLong("kvcache.transport.seed", 20_261_120);
     private static final int FRAMES_A_CONNECTION = 25;
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(60);

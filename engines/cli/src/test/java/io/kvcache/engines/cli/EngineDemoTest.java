@@ -11,6 +11,7 @@ import io.kvcache.engines.llamacpp.RandomGguf;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.Optional;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -33,6 +34,7 @@ final class EngineDemoTest {
     }
 
     @Test
+    @Tag("nightly")
     void givenLlamaCpp_whenTheDemoRuns_thenAllAnswersAreEqualAndSomethingWasThere() throws Exception {
         NativeRequirements.assume();
         // Threads of llama.cpp's spin while they wait for each other, which takes long on a busy machine.
