@@ -2,9 +2,11 @@ package io.kvcache.gpu.engine;
 
 import static io.kvcache.gpu.engine.ConditionWait.awaitTrue;
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.params.provider.Arguments.arguments;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.cuda.FaultInjection;
@@ -26,12 +28,23 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.Arguments;
+import org.junit.jupiter.params.provider.FieldSource;
 
 /// Every call of the driver that a door makes fails once, each in turn, while an engine stores and
 /// loads. One layer of its pool is another process's memory, by a token, the other is told of by a
 /// descriptor.
 final class EngineFaultsTest {
+
+    /// Codes, and whether the engine's pages are moved by a kernel.
+    static final List<Arguments> FAULTS = List.of(
+                    arguments(46, false),
+                    arguments(2, true),
+                    arguments(2, false),
+                    arguments(205, false),
+                    arguments(999, false),
+                    arguments(46, true))
+            .subList(0, Repetitions.usualOrFull(2, 6));
 
     private static final int MIN_CALLS = 40;
     private static final int LATE_MICROS = 200;
@@ -61,7 +74,7 @@ final class EngineFaultsTest {
 
     /// Out of memory, a device that fell off the bus, a stale token, something nobody knows.
     @ParameterizedTest
-    @CsvSource({"46,false", "2,true"})
+    @FieldSource("FAULTS")
     @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code, boolean kernel)
             throws Exception {
@@ -76,14 +89,6 @@ final class EngineFaultsTest {
         }
         FakeCuda.reset();
         assertThat(OpenFileDescriptors.open()).isLessThan(descriptors + MIN_CALLS);
-    }
-
-    @ParameterizedTest
-    @CsvSource({"2,false", "205,false", "999,false", "46,true"})
-    @Tag("nightly")
-    void givenAnotherFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(int code, boolean kernel)
-            throws Exception {
-        givenAFaultAtEachCallInTurn_whenAnEngineIsServed_thenNeverAWrongByteNorALeak(code, kernel);
     }
 
     /// Something asked of the door.

@@ -3,6 +3,7 @@ package io.kvcache.gpu.paging;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.kvcache.core.contract.Pause;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.cuda.FaultInjection;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -26,7 +27,7 @@ final class CopyListTest {
         long since = System.nanoTime();
         while (fakeCuda.calls("cuEventDestroy_v2") < destroyed
                 && System.nanoTime() - since < TimeUnit.SECONDS.toNanos(30)) {
-            Thread.onSpinWait();
+            Pause.briefly();
         }
         fakeCuda.release();
     }
