@@ -16,7 +16,7 @@ gpu_kit_place() {
 }
 
 gpu_kit() {
-    local kit=${1:-$root/.kvcache/gpu-kit} work jar
+    local kit=${1:-$root/.kvcache/gpu-kit} work new jar
     if [ $# -gt 1 ] || [[ $kit == -* ]]; then
         die "gpu-kit takes a folder or nothing, not '$*'" 2
     fi
@@ -24,24 +24,27 @@ gpu_kit() {
     ensure_built || exit 1
     require_writable
     work=$root/.kvcache/gpu-kit-work
-    rm -rf "$work" "$kit"
-    mkdir -p "$kit/lib"
+    new=$work/kit # takes the old one's place once it is whole
+    rm -rf "$work"
+    mkdir -p "$new/lib"
     maven -q package dependency:copy-dependencies -Dkvcache.fast -DskipTests -pl kvcache-core,tiers,gpu-bridge \
         -DincludeScope=test -DoutputDirectory="$work/lib" >"$logs/gpu-kit.log" 2>&1 ||
         { explain "$logs/gpu-kit.log" >&2 && die 'could not gather the libraries'; }
     rm -f "$work"/lib/{jcstress,jna,jopt}*.jar # of core's stress tests, which are not run there
-    cp "$work"/lib/*.jar "$root"/gpu-bridge/target/kvcache-gpu-bridge-*.jar "$kit/lib/"
+    cp "$work"/lib/*.jar "$root"/gpu-bridge/target/kvcache-gpu-bridge-*.jar "$new/lib/"
     for jar in kvcache-core kvcache-bench picocli jackson-; do
-        cp "$current"/bench/{,lib/}"$jar"*.jar "$kit/lib/" 2>/dev/null || true
+        cp "$current"/bench/{,lib/}"$jar"*.jar "$new/lib/" 2>/dev/null || true
     done
-    (cd "$root/gpu-bridge/target/test-classes" && "$JAVA_HOME/bin/jar" --create --file "$kit/lib/gpu-tests.jar" .)
+    (cd "$root/gpu-bridge/target/test-classes" && "$JAVA_HOME/bin/jar" --create --file "$new/lib/gpu-tests.jar" .)
     "$JAVA_HOME/bin/jlink" --add-modules "$gpu_kit_modules" --strip-debug --no-header-files --no-man-pages \
         --compress zip-0 --vm server --output "$work/jre"
-    tar -C "$work" -cf - jre | xz -T0 -6 >"$kit/jre.tar.xz"
-    cp "$root/gpu-bridge/src/test/python/engine.py" "$root/LICENSE" "$root/NOTICE" "$kit/"
-    git -C "$root" rev-parse --short HEAD >"$kit/commit" 2>/dev/null || echo 'no commit' >"$kit/commit"
-    gpu_kit_runner >"$kit/run.sh"
-    chmod +x "$kit/run.sh"
+    tar -C "$work" -cf - jre | xz -T0 -6 >"$new/jre.tar.xz"
+    cp "$root/gpu-bridge/src/test/python/engine.py" "$root/LICENSE" "$root/NOTICE" "$new/"
+    git -C "$root" rev-parse --short HEAD >"$new/commit" 2>/dev/null || echo 'no commit' >"$new/commit"
+    gpu_kit_runner >"$new/run.sh"
+    chmod +x "$new/run.sh"
+    rm -rf "$kit"
+    mv "$new" "$kit"
     rm -rf "$work"
     echo "$kit: $(du -sm "$kit" | cut -f1) MB; on the machine with the GPU: run.sh [RESULTS [STEP...]]"
 }
