@@ -1,7 +1,8 @@
 """An engine in Python, with nothing but its standard library: it has blocks of its pool stored by a KVCache
 process, and loaded into other pages. ENGINES.md says what goes over the socket.
 
-engine.py DOOR LIBCUDA: the path of the socket, and the driver's library. Prints a line for each step that went well.
+engine.py DOOR LIBCUDA [torch]: the path of the socket, and the driver's library. Prints a line for each step that went
+well. With `torch`, half of the pool is a tensor of PyTorch's, as it is in vLLM and SGLang.
 """
 import ctypes
 import os
@@ -44,6 +45,12 @@ class Driver:
         at = u64()
         self.call("cuMemAlloc_v2", ctypes.byref(at), ctypes.c_size_t(size))
         return at.value
+
+    def base_of(self, at):
+        """Where the allocation begins that this address is in: its token is of all of it."""
+        base, size = u64(), ctypes.c_size_t()
+        self.call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), u64(at))
+        return base.value
 
     def map_shared(self, size):
         """CUmemAllocationProp: pinned, to be shared by descriptor, on device 0. Returns address and descriptor."""
@@ -98,6 +105,16 @@ class Driver:
             raise RuntimeError(f"cuEventQuery: {result}")
 
 
+class TorchDriver(Driver):
+    """Memory from PyTorch's allocator, which puts several tensors into one allocation of the driver's."""
+
+    def allocate(self, size):
+        import torch
+        self.tensors = [torch.zeros(some, dtype=torch.uint8, device="cuda") for some in (3 << 20, size)]
+        torch.cuda.synchronize()
+        return self.tensors[-1].data_ptr()
+
+
 class Door:
     """A request is a kind, a number and a body; so is an answer."""
 
@@ -135,21 +152,22 @@ def wanted(first, count, event, pages):
     return struct.pack(f"<iiiii{len(pages)}i", 0, first, count, event, 0, *pages)
 
 
-def main(path, library):
-    driver, door = Driver(library), Door(path)
+def main(path, library, allocator=""):
+    driver, door = (TorchDriver if allocator == "torch" else Driver)(library), Door(path)
     greeting = door.ask(HELLO, struct.pack("<i", 1) + driver.uuid.raw)
     loaded, stored = driver.open_event(greeting[8:72]), driver.open_event(greeting[72:136])
     print("greeted", flush=True)
 
     slab = driver.allocate(REGION_BYTES)  # what is no multiple of 2 MiB, drivers share with what lies beside it
     mapped, descriptor = driver.map_shared(REGION_BYTES)
-    by_token, size = door.numbers(REGION, struct.pack("<i", 0) + driver.memory_token(slab))
-    assert size >= REGION_BYTES
+    base = driver.base_of(slab)
+    by_token, size = door.numbers(REGION, struct.pack("<i", 0) + driver.memory_token(base))
+    assert size >= slab - base + REGION_BYTES
     by_descriptor, _ = door.numbers(REGION, struct.pack("<iq", 1, REGION_BYTES), [descriptor])
     os.close(descriptor)
     described = struct.pack("<i", len(NAME)) + NAME
     described += struct.pack("<iiiiqqq", LAYERS, SIDES, PAGES, PAGES_PER_BLOCK, SIDE, PIECE, PIECE)
-    described += struct.pack("<qqqqqq", by_token, OFFSET, LAYER, by_descriptor, OFFSET, LAYER)
+    described += struct.pack("<qqqqqq", by_token, slab - base + OFFSET, LAYER, by_descriptor, OFFSET, LAYER)
     pool, tokens_per_block = door.numbers(POOL, described)
     assert tokens_per_block == BLOCK_TOKENS
     event, token = driver.shared_event()
@@ -190,4 +208,4 @@ def main(path, library):
         print(refused, flush=True)
 
 
-main(sys.argv[1], sys.argv[2])
+main(*sys.argv[1:])

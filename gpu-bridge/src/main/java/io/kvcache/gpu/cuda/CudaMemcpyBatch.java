@@ -86,17 +86,17 @@ final class CudaMemcpyBatch {
         return true;
     }
 
-    /// Answers as the driver does.
-    int copyRanges(CopyRanges runs, long stream) {
+    /// Makes some of these copies. Answers as the driver does.
+    int copyRanges(CopyRanges runs, int first, int some, long stream) {
         try (Arena arena = Arena.ofConfined()) {
-            long count = runs.count();
+            long count = some;
             MemorySegment to = arena.allocate(JAVA_LONG, count);
             MemorySegment from = arena.allocate(JAVA_LONG, count);
             MemorySegment bytes = arena.allocate(JAVA_LONG, count);
-            for (int i = 0; i < count; i++) {
-                to.setAtIndex(JAVA_LONG, i, runs.to(i));
-                from.setAtIndex(JAVA_LONG, i, runs.from(i));
-                bytes.setAtIndex(JAVA_LONG, i, runs.bytes(i));
+            for (int i = 0; i < some; i++) {
+                to.setAtIndex(JAVA_LONG, i, runs.to(first + i));
+                from.setAtIndex(JAVA_LONG, i, runs.from(first + i));
+                bytes.setAtIndex(JAVA_LONG, i, runs.bytes(first + i));
             }
             if (since13 != null) {
                 return (int) since13.invokeExact(to, from, bytes, count, attributes, firstAttribute, 1L, stream);

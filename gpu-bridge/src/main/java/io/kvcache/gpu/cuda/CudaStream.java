@@ -18,6 +18,9 @@ import jcuda.driver.JCudaDriver;
 /// A stream of its own, that does not wait for the default one.
 final class CudaStream implements DeviceStream {
 
+    /// Copies of one call of the driver's: the device is at the first while the next are handed over.
+    static final int MAX_BATCH = 64;
+
     private final CudaDriver driver;
     private final CudaStreamHandle handle;
     private final CudaMemcpyBatch batches;
@@ -103,16 +106,22 @@ final class CudaStream implements DeviceStream {
         for (int i = 0; i < runs.count(); i++) {
             requireSpans(runs, i);
         }
-        if (runs.count() > 1 && driver.canBatch(runs.direction())) {
-            int result = batches.copyRanges(runs, handle.value());
-            if (!batches.isDeclined(result)) {
-                driver.check("cuMemcpyBatchAsync", result);
-                return;
-            }
-        }
-        for (int i = 0; i < runs.count(); i++) {
+        int done = runs.count() > 1 && driver.canBatch(runs.direction()) ? copyBatched(runs) : 0;
+        for (int i = done; i < runs.count(); i++) {
             copy(runs, i);
         }
+    }
+
+    /// Returns how many were copied before the driver declined; all, if it did not.
+    private int copyBatched(CopyRanges runs) {
+        for (int first = 0; first < runs.count(); first += MAX_BATCH) {
+            int result = batches.copyRanges(runs, first, Math.min(runs.count() - first, MAX_BATCH), handle.value());
+            if (batches.isDeclined(result)) {
+                return first;
+            }
+            driver.check("cuMemcpyBatchAsync", result);
+        }
+        return runs.count();
     }
 
     private void requireSpans(CopyRanges runs, int index) {

@@ -27,7 +27,8 @@ public enum DeviceError {
     /// Memory of the device is damaged, as its own checks found.
     MEMORY_DAMAGED(true, "see nvidia-smi -q -d ECC, and reset the device"),
     /// Something that ran on the device touched memory that it may not; what else is there is in doubt.
-    ILLEGAL_ACCESS(true, "a bug, here or in other code of the same process"),
+    ILLEGAL_ACCESS(
+            true, "a bug, here or in other code of the same process, which gets the device back when it restarts"),
     /// The device is gone: fallen off the bus, reset, or taken away.
     DEVICE_LOST(true, "see dmesg for Xid"),
     /// Anything else, of a thing that is only tried: what was asked for is not there, all else goes on.

@@ -171,7 +171,7 @@ final class CudaDriverTest {
         }
 
         @Test
-        void givenScatteredPieces_whenCopied_thenOneBatchAndNoSingleCopies() {
+        void givenScatteredPieces_whenCopied_thenInBatchesAndNoSingleCopies() {
             DeviceSpan slab = slab((long) PIECES * PIECE);
             DeviceStream stream = stream();
             MemorySegment source = filled((long) PIECES * PIECE, 2);
@@ -191,7 +191,7 @@ final class CudaDriverTest {
             stream.copy(home);
             finish(stream);
             new BlockContent(2).requireEqual(back);
-            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2 * FakeCuda.batches(PIECES));
             assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2") + fakeCuda.calls("cuMemcpyDtoHAsync_v2"))
                     .isZero();
         }
@@ -255,6 +255,7 @@ final class CudaDriverTest {
             new BlockContent(10).requireEqual(2L * PIECE, back);
             assertThat(fakeCuda.calls("cuMemcpyHtoDAsync_v2")).isEqualTo(2);
             assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(1);
+            assertThat(driver.isReachable(source)).isFalse();
             driver.unregister(source);
         }
 
@@ -270,6 +271,8 @@ final class CudaDriverTest {
             stream.copyToHost(slab.address(), back);
             finish(stream);
             new BlockContent(4).requireEqual(back);
+            assertThat(driver.isReachable(source)).isTrue();
+            assertThat(driver.isReachable(back)).isFalse();
             driver.unregister(source.asSlice(0, 4L * PIECE));
             driver.unregister(source.asSlice(4L * PIECE));
         }

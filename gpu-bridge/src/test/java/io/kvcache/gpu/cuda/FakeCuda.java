@@ -144,6 +144,11 @@ public final class FakeCuda implements DeviceUnderTest {
         call("standin_total", FunctionDescriptor.ofVoid(JAVA_LONG), bytes);
     }
 
+    /// Calls of the driver's that so many scattered pieces take.
+    public static long batches(long pieces) {
+        return Math.ceilDiv(pieces, CudaStream.MAX_BATCH);
+    }
+
     /// How often a function was called.
     public long calls(String function) {
         try (Arena arena = Arena.ofConfined()) {

@@ -150,7 +150,8 @@ final class PageCopierTest {
                 .isEqualTo(-1);
         if (fakeCuda.canHold()) {
             assertThat(fakeCuda.calls("cuLaunchKernel")).isEqualTo(2L * launches);
-            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2L - 2L * launches);
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2"))
+                    .isEqualTo((2L - 2L * launches) * FakeCuda.batches(3L * BLOCK / PIECE));
         }
         mover.close();
     }
