@@ -274,6 +274,12 @@ public final class CudaDriver implements DeviceDriver {
     }
 
     @Override
+    public boolean isReachable(MemorySegment host) {
+        enter();
+        return pinnedRanges.covers(host) && trackFailure(context::supportsHostPointers);
+    }
+
+    @Override
     public void unregister(MemorySegment host) {
         enter();
         drain();

@@ -75,6 +75,10 @@ public interface DeviceDriver extends AutoCloseable {
         }
     }
 
+    /// Returns whether code of the device reads and writes this host memory by its own address: all of it is
+    /// registered with this driver, and the device knows the addresses of the process.
+    boolean isReachable(MemorySegment host);
+
     /// Ends a registration, while nothing is on its way there.
     void unregister(MemorySegment host);
 

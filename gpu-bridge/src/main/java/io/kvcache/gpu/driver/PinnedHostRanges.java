@@ -49,6 +49,21 @@ public final class PinnedHostRanges {
         return List.copyOf(endByStart.keySet());
     }
 
+    /// Returns whether all of this memory is registered, by one registration or by several beside each other.
+    public boolean covers(MemorySegment host) {
+        long at = host.address();
+        long end = at + host.byteSize();
+        Map.Entry<Long, Long> around = endByStart.floorEntry(at);
+        while (around != null && around.getValue() > at) {
+            at = around.getValue();
+            if (at >= end) {
+                return true;
+            }
+            around = endByStart.floorEntry(at);
+        }
+        return false;
+    }
+
     /// Returns whether a copy of this memory in one piece would cross the border of a registration.
     public boolean crossesBoundary(long address, long bytes) {
         return nextBoundary(address) < address + bytes;

@@ -234,6 +234,7 @@ final class EngineSession {
         }
         EnginePagePool told = new EnginePagePool(
                 new PagedLayout(spans, sides, sideStride, pages, pageStride, pieceBytes, pagesPerBlock), namespace);
+        told.layout().requireDisjoint();
         transferQueue.prepare(told.layout());
         pools.add(told);
         return EngineCodec.encodeDone(number, new long[] {pools.size() - 1, namespace.blockTokens()});

@@ -4,7 +4,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
-import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -12,9 +12,9 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.paging.CopyThreshold;
-import io.kvcache.gpu.paging.DeviceStagingBuffer;
+import io.kvcache.gpu.paging.HostPageCopier;
 import io.kvcache.gpu.paging.PagedLayout;
-import io.kvcache.gpu.paging.StagedCopier;
+import io.kvcache.gpu.paging.PieceList;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -54,14 +54,14 @@ final class TransferQueue {
     private final DeviceEvent stored;
     private final Deque<PendingLoad> loads = new ArrayDeque<>();
     private final Map<Integer, PendingStore> stores = new HashMap<>();
-    private @Nullable StagedCopier staged;
+    private @Nullable HostPageCopier copier;
     private boolean prepared;
     private int nextStore;
 
-    /// A copy in flight, and its staging buffer if it has one.
+    /// A copy in flight, and its list of pieces if a kernel makes it.
     private static final class PendingCopy {
         private final DeviceEvent event;
-        private @Nullable DeviceStagingBuffer buffer;
+        private @Nullable PieceList list;
 
         PendingCopy(DeviceEvent on) {
             this.event = on;
@@ -69,9 +69,9 @@ final class TransferQueue {
 
         boolean isReached() {
             boolean reached = event.isReached();
-            if (reached && buffer != null) {
-                buffer.release();
-                buffer = null;
+            if (reached && list != null) {
+                list.release();
+                list = null;
             }
             return reached;
         }
@@ -120,19 +120,18 @@ final class TransferQueue {
         return stored;
     }
 
-    /// Gets ready for copies of a pool. Small pieces travel by way of staging buffers, where a kernel moves them.
-    /// Buffers and kernels take device memory, so both come with the first pool that has small pieces. It also
-    /// takes registered host memory.
+    /// Gets ready for copies of a pool. A kernel moves small pieces, which takes registered host memory. It and its
+    /// lists take device memory, so both come with the first pool that has small pieces.
     ///
     /// @throws DeviceException when the device is of no use
     void prepare(PagedLayout layout) {
-        boolean small = StagedCopier.supports(layout) && threshold.canStage(layout.pieceBytes());
+        boolean small = HostPageCopier.supports(layout) && threshold.canUseKernel(layout.pieceBytes());
         if (!queued || prepared || !small) {
             return;
         }
         prepared = true;
         try {
-            staged = StagedCopier.open(driver, threshold::thresholdFor);
+            copier = HostPageCopier.open(driver, threshold::thresholdFor);
         } catch (DeviceException refused) {
             if (refused.error().isFatal()) {
                 throw refused;
@@ -141,9 +140,15 @@ final class TransferQueue {
         }
     }
 
-    /// A staging buffer for these copies; null when they are to be made as they are.
-    private @Nullable DeviceStagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
-        return staged == null ? null : staged.acquireBuffer(layout, copies);
+    /// A list for a kernel that moves these blocks; null when they are to be copied.
+    private @Nullable PieceList acquireList(PagedLayout layout, List<MemorySegment> blocks, List<int[]> pages) {
+        return copier == null ? null : copier.acquireList(layout, blocks, pages);
+    }
+
+    private void waitFor(DeviceStream stream, @Nullable DeviceEvent after) {
+        if (queued && after != null) {
+            stream.waitFor(after);
+        }
     }
 
     /// Copies blocks of a table to pages.
@@ -155,20 +160,18 @@ final class TransferQueue {
     void load(PagedLayout layout, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, table::close));
         loads.add(new PendingLoad(pendingCopy, table));
-        CopyBatch batch = CopyBatch.toDevice();
         List<MemorySegment> blocks = new ArrayList<>();
         for (int block = 0; block < pages.length; block++) {
             blocks.add(table.segment(table.firstBlock() + block));
-            for (int layer = 0; layer < layout.layers().size(); layer++) {
-                layout.addOnboard(blocks.getLast(), pages[block], layer, batch);
-            }
         }
-        DeviceStagingBuffer room = acquireBuffer(layout, batch);
-        if (room == null) {
-            copy(loadStream, batch, after);
+        List<int[]> pagesOf = List.of(pages);
+        PieceList list = acquireList(layout, blocks, pagesOf);
+        if (list == null) {
+            waitFor(loadStream, after);
+            HostPageCopier.copy(loadStream, layout, blocks, pagesOf, CopyDirection.TO_DEVICE);
         } else {
-            pendingCopy.buffer = room;
-            room.load(loadStream, layout, blocks, List.of(pages), after);
+            pendingCopy.list = list;
+            list.load(loadStream, layout, blocks, pagesOf, after);
         }
         markCompletion(loadStream, pendingCopy, loaded);
     }
@@ -187,7 +190,6 @@ final class TransferQueue {
         PendingCopy pendingCopy = new PendingCopy(openEvent(after, () -> writers.forEach(BlockWriter::close)));
         int number = nextStore++;
         stores.put(number, new PendingStore(pendingCopy, writers));
-        CopyBatch batch = CopyBatch.toHost();
         List<MemorySegment> blocks = new ArrayList<>();
         List<int[]> pagesOf = new ArrayList<>();
         for (int block = 0; block < writers.size(); block++) {
@@ -197,16 +199,14 @@ final class TransferQueue {
             }
             blocks.add(writer.segment());
             pagesOf.add(pages[block]);
-            for (int layer = 0; layer < layout.layers().size(); layer++) {
-                layout.addOffload(pages[block], blocks.getLast(), layer, batch);
-            }
         }
-        DeviceStagingBuffer room = acquireBuffer(layout, batch);
-        if (room == null) {
-            copy(storeStream, batch, after);
+        PieceList list = acquireList(layout, blocks, pagesOf);
+        if (list == null) {
+            waitFor(storeStream, after);
+            HostPageCopier.copy(storeStream, layout, blocks, pagesOf, CopyDirection.TO_HOST);
         } else {
-            pendingCopy.buffer = room;
-            room.store(storeStream, layout, blocks, pagesOf, after);
+            pendingCopy.list = list;
+            list.store(storeStream, layout, blocks, pagesOf, after);
         }
         markCompletion(storeStream, pendingCopy, stored);
         return number;
@@ -230,15 +230,6 @@ final class TransferQueue {
 
     private static boolean isWriting(BlockWriter writer) {
         return writer.outcome() == PutOutcome.RESERVED;
-    }
-
-    private void copy(DeviceStream stream, CopyBatch batch, @Nullable DeviceEvent after) {
-        if (queued && after != null) {
-            stream.waitFor(after);
-        }
-        if (batch.pieces() > 0) {
-            stream.copy(batch);
-        }
     }
 
     private static void markCompletion(DeviceStream stream, PendingCopy pendingCopy, DeviceEvent told) {
@@ -268,7 +259,7 @@ final class TransferQueue {
         for (Map.Entry<Integer, PendingStore> each : List.copyOf(stores.entrySet())) {
             PendingStore store = each.getValue();
             IntConsumer then = store.whenSealed;
-            boolean asked = then != null || store.pendingCopy.buffer != null;
+            boolean asked = then != null || store.pendingCopy.list != null;
             if (asked && store.pendingCopy.isReached() && then != null) {
                 stores.remove(each.getKey());
                 store.pendingCopy.event.close();
@@ -332,10 +323,10 @@ final class TransferQueue {
     void close() {
         loads.forEach(load -> resources.register(load.pendingCopy.event, DeviceEvent::close));
         stores.values().forEach(store -> resources.register(store.pendingCopy.event, DeviceEvent::close));
-        StagedCopier copier = staged;
-        if (copier != null) {
-            staged = null;
-            resources.register(copier::close);
+        HostPageCopier open = copier;
+        if (open != null) {
+            copier = null;
+            resources.register(open::close);
         }
         resources.releaseAll();
     }
@@ -355,15 +346,15 @@ final class TransferQueue {
         }
 
         /// Returns whether a kernel may be faster for pieces of this size, as far as is known.
-        synchronized boolean canStage(long pieceBytes) {
+        synchronized boolean canUseKernel(long pieceBytes) {
             return known == null || pieceBytes < known.pieceBytes();
         }
 
         /// Measures it, or knows it.
-        synchronized CopyThreshold thresholdFor(StagedCopier staged) {
+        synchronized CopyThreshold thresholdFor(HostPageCopier copier) {
             CopyThreshold present = known;
             if (present == null) {
-                present = staged.measure(System::nanoTime);
+                present = copier.measure(System::nanoTime);
                 known = present;
             }
             return present;

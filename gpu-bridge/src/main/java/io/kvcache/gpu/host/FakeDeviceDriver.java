@@ -151,6 +151,14 @@ public final class FakeDeviceDriver implements DeviceDriver {
         pinnedRanges.add(host);
     }
 
+    /// {@inheritDoc}
+    ///
+    /// False, as this device runs no code.
+    @Override
+    public boolean isReachable(MemorySegment host) {
+        return false;
+    }
+
     @Override
     public void unregister(MemorySegment host) {
         enter();

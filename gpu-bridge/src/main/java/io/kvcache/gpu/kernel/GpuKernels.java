@@ -37,6 +37,12 @@ public final class GpuKernels implements AutoCloseable {
     /// Unit of [#copyPieces].
     static final int UNIT_BYTES = 16;
 
+    /// Units that a thread of [#copyPieces] reads before it writes.
+    private static final int UNITS_AT_ONCE = 4;
+
+    /// Units of [#copyPieces], fewer than this.
+    private static final long MAX_UNITS = 1L << 31;
+
     private final DeviceProgram program;
     private final KernelLauncher launcher;
     private final QuantizationKernels coding;
@@ -87,19 +93,23 @@ public final class GpuKernels implements AutoCloseable {
         }
     }
 
-    /// Copies pieces of one size within the device, for those that are too small for the copy engine.
+    /// Copies pieces of one size, for those that are too small for the copy engine: within the device, or between it
+    /// and host memory that it reaches, see [DeviceDriver#isReachable].
     ///
     /// @param from on the device, `count` addresses of 8 bytes; each, like `pieceBytes`, a multiple of 16
     /// @param to the same for where they go, all apart
+    /// @throws IllegalArgumentException for 32 GiB and more
     public void copyPieces(DeviceStream stream, DeviceSpan from, DeviceSpan to, int pieceBytes, int count) {
         require(pieceBytes > 0 && pieceBytes % UNIT_BYTES == 0, "pieceBytes", pieceBytes);
         requireAddressList(from, count);
         requireAddressList(to, count);
         int units = pieceBytes / UNIT_BYTES;
+        long threads = Math.ceilDiv((long) units * count, UNITS_AT_ONCE);
+        require((long) units * count < MAX_UNITS, "pieceBytes of %d pieces".formatted(count), pieceBytes);
         launcher.launch(
                 stream,
                 copyPieces,
-                (long) units * count,
+                threads,
                 from.address().value(),
                 to.address().value(),
                 units,

@@ -139,6 +139,50 @@ public record PagedLayout(
         return all % unitBytes == 0;
     }
 
+    /// Refuses a pool whose pieces overlap: what is loaded into one would be lost to another. Also refuses layouts that
+    /// no engine has, as where layers take turns at other than whole pages.
+    ///
+    /// @throws IllegalArgumentException then
+    public void requireDisjoint() {
+        if (!isDisjoint()) {
+            throw new IllegalArgumentException("layers or sides of the pool overlap; they take "
+                    + "places of their own, or take turns within each page");
+        }
+    }
+
+    private boolean isDisjoint() {
+        long[] starts = layers.stream()
+                .mapToLong(layer -> layer.address().value())
+                .flatMap(start -> IntStream.range(0, sides).mapToLong(side -> start + side * sideStride))
+                .sorted()
+                .toArray();
+        long stride = pages == 1 ? pieceBytes : pageStride;
+        long first = starts[0];
+        for (int i = 1; i < starts.length; i++) {
+            boolean besides = starts[i] - first + pieceBytes <= stride; // the same page of another layer or side
+            long least = starts[i - 1] + pieceBytes + (besides ? 0 : (pages - 1) * stride);
+            if (starts[i] < least) {
+                return false;
+            }
+            first = besides ? first : starts[i];
+        }
+        return stride >= pieceBytes;
+    }
+
+    /// Returns how many copies the pieces of these pages take, where adjacent pages of a block are copied together.
+    ///
+    /// @param blocks pages of each
+    long runs(List<int[]> blocks) {
+        long runs = 0;
+        for (int[] block : blocks) {
+            runs++;
+            for (int i = 1; i < block.length; i++) {
+                runs += pageStride == pieceBytes && block[i] == block[i - 1] + 1 ? 0 : 1;
+            }
+        }
+        return runs * layers.size() * sides;
+    }
+
     /// Checks the number of a page.
     ///
     /// @throws IllegalArgumentException unless it is a page of the pool

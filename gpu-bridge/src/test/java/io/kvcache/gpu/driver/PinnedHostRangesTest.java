@@ -43,4 +43,21 @@ final class PinnedHostRangesTest {
             assertThat(ranges.count()).isEqualTo(3);
         }
     }
+
+    @Test
+    void givenRegistrationsBesideEachOtherAndAGap_whenAsked_thenMemoryUpToTheGapIsCovered() {
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment memory = arena.allocate(4 * PAGE, PAGE);
+            ranges.add(memory.asSlice(PAGE, PAGE));
+            ranges.add(memory.asSlice(2 * PAGE, 100));
+            ranges.add(memory.asSlice(2 * PAGE + 101, 100));
+            assertThat(ranges.covers(memory.asSlice(PAGE, PAGE + 100))).isTrue();
+            assertThat(ranges.covers(memory.asSlice(PAGE + 1, 10))).isTrue();
+            assertThat(ranges.covers(memory.asSlice(2 * PAGE, 100))).isTrue();
+            assertThat(ranges.covers(memory.asSlice(2 * PAGE, 101))).isFalse();
+            assertThat(ranges.covers(memory.asSlice(PAGE - 1, 2))).isFalse();
+            assertThat(ranges.covers(memory.asSlice(0, 1))).isFalse();
+            assertThat(ranges.covers(memory.asSlice(3 * PAGE, PAGE))).isFalse();
+        }
+    }
 }

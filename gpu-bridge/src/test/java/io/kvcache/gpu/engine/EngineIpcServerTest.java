@@ -24,6 +24,7 @@ import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.atomic.AtomicInteger;
@@ -155,13 +156,39 @@ final class EngineIpcServerTest {
     /// With its standard library alone, over the same stand-in.
     @Test
     void givenAnEngineInPython_whenItStoresAndLoads_thenItHasItsBytesAndIsRefusedAPageThatIsNone() throws Exception {
+        assertThatItStoresAndLoads(engineInPython());
+    }
+
+    /// Half of its pool lies in a tensor, somewhere in an allocation of PyTorch's.
+    @Test
+    void givenAnEngineInPyTorch_whenItStoresAndLoads_thenItHasItsBytesAndIsRefusedAPageThatIsNone() throws Exception {
+        assumeThat(isGpuOfPyTorch()).as("python3 with PyTorch and a GPU").isTrue();
+        List<String> command = new ArrayList<>(engineInPython());
+        command.add("torch");
+        assertThatItStoresAndLoads(command);
+    }
+
+    private static boolean isGpuOfPyTorch() throws InterruptedException {
+        try {
+            String question = "import importlib.util as u, sys\n"
+                    + "sys.exit(not (u.find_spec('torch') and __import__('torch').cuda.is_available()))";
+            return ProcessLauncher.start(List.of("python3", "-c", question)).waitFor() == 0;
+        } catch (IOException none) {
+            return false;
+        }
+    }
+
+    private List<String> engineInPython() {
         Path script = Path.of(System.getProperty("kvcache.gpu.engine", "src/test/python/engine.py"))
                 .toAbsolutePath();
-        List<String> command = List.of(
+        return List.of(
                 "python3",
                 script.toString(),
                 path().toString(),
                 fakeCuda.library().toString());
+    }
+
+    private void assertThatItStoresAndLoads(List<String> command) throws Exception {
         Process peer;
         try {
             peer = ProcessLauncher.start(command);

@@ -33,8 +33,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
-/// Small pieces through a door: whole blocks are copied, a kernel does the rest, and the bytes are those that
-/// copies alone would have brought.
+/// Small pieces through a door: a kernel moves them, and the bytes are those that copies would have brought.
 final class EngineStagingTest {
 
     private static final int LAYERS = 3;
@@ -43,7 +42,6 @@ final class EngineStagingTest {
     private static final int PAGES = 60;
     private static final int PAGE_TOKENS = 16;
     private static final String NAME = "m";
-    private static final long ROOM_BYTES = 4L << 20;
 
     /// The engine's own: its pool there and back.
     private static final int OWN_COPIES = 2;
@@ -117,32 +115,27 @@ final class EngineStagingTest {
         }
     }
 
-    /// Pieces of 4 to 32 KiB, of 1 to 9 blocks; nine of the largest do not fit into a room at once.
+    /// Pieces of 4 to 32 KiB, of 1 to 9 blocks, of 72 KiB to 9 MiB.
     @ParameterizedTest
-    @CsvSource({"4096,1", "4096,5", "6144,9", "8192,9", "16384,3", "16384,9", "32768,1", "32768,9"})
-    void givenSmallPieces_whenStoredAndLoaded_thenByKernelsAndFewCopiesAndTheBytesAreRight(int pieceBytes, int blocks)
-            throws IOException {
-        Pool pool = new Pool(pieceBytes, 0);
+    @CsvSource({
+        "4096,1,3",
+        "4096,5,3",
+        "6144,9,3",
+        "8192,9,3",
+        "16384,3,3",
+        "16384,9,3",
+        "32768,1,3",
+        "32768,9,3",
+        "32768,2,24",
+        "32768,1,48"
+    })
+    void givenSmallPieces_whenStoredAndLoaded_thenByAKernelEachWayAndTheBytesAreRight(
+            int pieceBytes, int blocks, int perBlock) throws IOException {
+        Pool pool = new Pool(pieceBytes, 0, perBlock, Math.max(PAGES, 2 * perBlock * blocks));
         storedAndLoaded(pool, blocks, new EngineCopyThreshold(new CopyThreshold(1 << 20)));
         if (fakeCuda.canHold()) {
-            long atOnce = ROOM_BYTES / ((long) pool.blockPieces() * pieceBytes);
-            long parts = Math.ceilDiv(blocks, atOnce);
-            assertThat(fakeCuda.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
-            assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
-        }
-    }
-
-    /// Of 4.5 MiB, and of 9: no room has one, and none ends where a block does.
-    @ParameterizedTest
-    @CsvSource({"24,1", "24,2", "48,1"})
-    void givenBlocksThatAreLargerThanARoom_whenStoredAndLoaded_thenInPartsAndTheBytesAreRight(int perBlock, int blocks)
-            throws IOException {
-        Pool pool = new Pool(32 << 10, 0, perBlock, 2 * perBlock * blocks);
-        storedAndLoaded(pool, blocks, new EngineCopyThreshold(new CopyThreshold(1 << 20)));
-        if (fakeCuda.canHold()) {
-            long parts = Math.ceilDiv((long) blocks * pool.blockPieces() * pool.pieceBytes, ROOM_BYTES);
-            assertThat(fakeCuda.calls("cuLaunchKernel")).as("one for each part").isEqualTo(2 * parts);
-            assertThat(copies()).as("parts each way, and a list each").isEqualTo(2 * parts + 2 + OWN_COPIES);
+            assertThat(fakeCuda.calls("cuLaunchKernel")).isEqualTo(2);
+            assertThat(copies()).as("a list each").isEqualTo(2 + OWN_COPIES);
         }
     }
 
@@ -156,9 +149,9 @@ final class EngineStagingTest {
     @Test
     void givenNothingKnownOfTheDevice_whenStoredAndLoaded_thenItIsMeasuredOnceAndTheBytesAreRight() throws IOException {
         EngineCopyThreshold measured = new EngineCopyThreshold();
-        assertThat(measured.canStage(1)).isTrue();
+        assertThat(measured.canUseKernel(1)).isTrue();
         storedAndLoaded(new Pool(4096, 0), 5, measured);
-        assertThat(measured.canStage(128 << 10)).isFalse();
+        assertThat(measured.canUseKernel(128 << 10)).isFalse();
         if (!fakeCuda.canHold()) {
             return;
         }
@@ -173,17 +166,19 @@ final class EngineStagingTest {
     @CsvSource({"4096,5,0,4096", "4096,5,8,1048576", "32768,9,0,0"})
     void givenPiecesThatAKernelIsNotFor_whenStoredAndLoaded_thenTheyAreCopied(
             int pieceBytes, int blocks, int askew, int threshold) throws IOException {
-        storedAndLoaded(new Pool(pieceBytes, askew), blocks, new EngineCopyThreshold(new CopyThreshold(threshold)));
+        Pool pool = new Pool(pieceBytes, askew);
+        storedAndLoaded(pool, blocks, new EngineCopyThreshold(new CopyThreshold(threshold)));
         if (fakeCuda.canHold()) {
             assertThat(fakeCuda.calls("cuLaunchKernel")).isZero();
-            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2")).isEqualTo(2);
+            assertThat(fakeCuda.calls("cuMemcpyBatchAsync_v2"))
+                    .isEqualTo(2 * FakeCuda.batches((long) blocks * pool.blockPieces()));
         }
     }
 
-    /// Six works at once, each of one block, and four rooms: a room that went to the next before
-    /// its work had ended would have the wrong bytes.
+    /// Six works at once, each of one block, and four lists: a list that went to the next before
+    /// its work had ended would have the wrong places.
     @Test
-    void givenMoreWorksThanRooms_whenStoredAndLoaded_thenTheRestIsCopiedAndTheBytesAreRight() throws IOException {
+    void givenMoreWorksThanLists_whenStoredAndLoaded_thenTheRestIsCopiedAndTheBytesAreRight() throws IOException {
         works = 6;
         storedAndLoaded(new Pool(4096, 0), works, new EngineCopyThreshold(new CopyThreshold(1 << 20)));
         if (fakeCuda.canHold()) {
@@ -193,16 +188,16 @@ final class EngineStagingTest {
         }
     }
 
-    /// Too little for rooms, or enough for these and not for a measurement.
+    /// Too little for lists, or enough for these and not for a measurement.
     @ParameterizedTest
-    @ValueSource(longs = {8 << 20, 24 << 20})
+    @ValueSource(longs = {5 << 19, 8 << 20})
     void givenADeviceThatIsNearlyFull_whenStoredAndLoaded_thenPiecesAreCopied(long deviceBytes) throws IOException {
         FaultInjection.assumePossible(fakeCuda);
         fakeCuda.memory(deviceBytes);
         EngineCopyThreshold unknown = new EngineCopyThreshold();
         storedAndLoaded(new Pool(4096, 0), 5, unknown);
         assertThat(fakeCuda.calls("cuLaunchKernel")).isZero();
-        assertThat(unknown.canStage(1 << 20)).as("not known yet").isTrue();
+        assertThat(unknown.canUseKernel(1 << 20)).as("not known yet").isTrue();
     }
 
     private void hold() {

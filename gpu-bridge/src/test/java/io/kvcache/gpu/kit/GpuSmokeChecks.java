@@ -15,7 +15,7 @@ import io.kvcache.gpu.driver.VirtualMemory;
 import io.kvcache.gpu.driver.VirtualMemory.PhysicalPages;
 import io.kvcache.gpu.kernel.GpuKernels;
 import io.kvcache.gpu.paging.CopyThreshold;
-import io.kvcache.gpu.paging.StagedCopier;
+import io.kvcache.gpu.paging.HostPageCopier;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
 import io.kvcache.tiers.memory.MemoryOptions.HugePages;
@@ -94,7 +94,7 @@ public final class GpuSmokeChecks {
         line("libcuda", GpuSmokeChecks::libraries);
         line("kernels load", () -> millis(() -> GpuKernels.load(driver, 1).close()));
         line("pieces are copied", this::threshold);
-        line("pieces of host memory are copied", this::stagedThreshold);
+        line("pieces of host memory are copied", this::hostThreshold);
         line("batches", this::batches);
         line("registering small pages", () -> registering(HugePages.OFF));
         line("registering huge pages", () -> registering(HugePages.ON));
@@ -131,9 +131,9 @@ public final class GpuSmokeChecks {
     }
 
     /// Of an engine's pages, at a door.
-    private String stagedThreshold() {
-        try (StagedCopier staged = StagedCopier.open(driver, measured -> measured.measure(System::nanoTime))) {
-            return "from " + staged.threshold().pieceBytes() + " bytes on";
+    private String hostThreshold() {
+        try (HostPageCopier copier = HostPageCopier.open(driver, measured -> measured.measure(System::nanoTime))) {
+            return "from " + copier.threshold().pieceBytes() + " bytes on";
         }
     }
 

@@ -353,6 +353,38 @@ final class PagedLayoutTest {
         }
     }
 
+    @Test
+    void givenTheLayoutsThatEnginesHave_whenAsked_thenTheirPiecesAreDisjoint() {
+        DeviceSpan pool = new DeviceSpan(new DeviceAddress(1 << 20), 1 << 20);
+        List<DeviceSpan> apart = List.of(pool.slice(8 * PIECE, 8 * PIECE), pool.slice(0, 8 * PIECE));
+        PagedLayout.sideFirst(apart, 2, 4, PIECE, 1).requireDisjoint();
+        PagedLayout.pageFirst(apart, 2, 4, PIECE, 1).requireDisjoint();
+        PagedLayout.blockFirst(pool, 3, 2, 5, PIECE, 1).requireDisjoint();
+        PagedLayout.blockFirst(pool, 1, 1, 1, PIECE, 1).requireDisjoint();
+    }
+
+    @Test
+    void givenLayersThatOverlap_whenAsked_thenRefused() {
+        DeviceSpan pool = new DeviceSpan(new DeviceAddress(1 << 20), 1 << 20);
+        for (long by : new long[] {0, PIECE / 2, 7 * PIECE, 8 * PIECE - 1}) {
+            PagedLayout layout =
+                    PagedLayout.sideFirst(List.of(pool.slice(0, 8 * PIECE), pool.slice(by, 8 * PIECE)), 2, 4, PIECE, 1);
+            assertThatIllegalArgumentException()
+                    .as("the second layer by %d", by)
+                    .isThrownBy(layout::requireDisjoint)
+                    .withMessageContaining("overlap");
+        }
+    }
+
+    @Test
+    void givenAdjacentPages_whenCounted_thenARunIsOneCopyOfEachLayerAndSide() {
+        DeviceSpan pool = new DeviceSpan(new DeviceAddress(1 << 20), 1 << 20);
+        List<DeviceSpan> layers = List.of(pool.slice(0, 64 * PIECE), pool.slice(64 * PIECE, 64 * PIECE));
+        List<int[]> pages = List.of(new int[] {4, 5, 6, 8}, new int[] {9, 3, 2, 1});
+        assertThat(PagedLayout.sideFirst(layers, 2, 16, PIECE, 4).runs(pages)).isEqualTo((2 + 4) * 2 * 2);
+        assertThat(PagedLayout.pageFirst(layers, 2, 16, PIECE, 4).runs(pages)).isEqualTo((4 + 4) * 2 * 2);
+    }
+
     private interface LayoutFactory {
 
         PagedLayout make();

@@ -1,15 +1,14 @@
 package io.kvcache.gpu.paging;
 
-import io.kvcache.gpu.driver.AllocationTable;
 import io.kvcache.gpu.driver.CopyBatch;
-import io.kvcache.gpu.driver.CopyBatch.CopyRanges;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
+import io.kvcache.gpu.driver.DeviceError;
 import io.kvcache.gpu.driver.DeviceEvent;
 import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
-import io.kvcache.gpu.driver.PinnedHostRanges;
 import io.kvcache.gpu.driver.ResourceScope;
 import io.kvcache.gpu.kernel.GpuKernels;
 import java.lang.foreign.Arena;
@@ -23,24 +22,28 @@ import java.util.function.LongSupplier;
 import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Takes small pieces between registered host memory and an engine's pages by way of rooms on the device, see
-/// [DeviceStagingBuffer]. A copy engine needs about as long for each piece as for many bytes; a kernel does not.
+/// Moves small pieces between registered host memory and an engine's pages by a kernel that reads and writes host
+/// memory where it lies. A copy engine needs about as long for each piece as for many bytes; a kernel does not.
 ///
-/// Rooms are few. When none is free, or a work does not fit, there is none to be had, and pieces are copied
-/// as ever: no caller waits for a room.
+/// The kernel takes the places of the pieces from a [PieceList]. Lists are few. When none is free, or pieces do
+/// not fit into one, the caller copies them as ever and does not wait.
 ///
-/// **Ownership.** The caller closes this once the device has done with all rooms.
+/// **Ownership.** The caller closes this once the device has done with all lists.
 ///
 /// **Threads.** The driver's.
-public final class StagedCopier implements AutoCloseable {
+public final class HostPageCopier implements AutoCloseable {
 
-    /// Groups of threads for small pieces: engines want their processors for themselves.
-    private static final int THREAD_GROUPS = 32;
+    /// Groups of threads, as few as use all of the bus: engines want the GPU's processors for themselves.
+    private static final int THREAD_GROUPS = 16;
 
-    /// Enough for the copy of the next part to be worth its call.
-    static final long BUFFER_BYTES = 4L << 20;
+    /// How many times as fast as copies a kernel must be. Copies leave the GPU's processors to the engine. A kernel
+    /// does not, and while the engine's process computes it has half of the time, or less.
+    private static final int MIN_GAIN = 2;
 
-    private static final int BUFFER_COUNT = 4;
+    /// Pieces that are handed to the device together: it copies these while the next are planned.
+    private static final int PIECES_AT_ONCE = 256;
+
+    private static final int LIST_COUNT = 4;
     private static final int UNIT_BYTES = 16;
     private static final int PAGE = 4096;
     private static final int MEASURED_BLOCK_PAGES = 32;
@@ -54,41 +57,42 @@ public final class StagedCopier implements AutoCloseable {
     private final ResourceScope resources = new ResourceScope();
     private CopyThreshold threshold = CopyThreshold.ALWAYS_COPY;
     private final Arena arena = Arena.ofShared();
-    private final MemorySegment addresses = arena.allocate(BUFFER_COUNT * LIST_BYTES, PAGE);
+    private final MemorySegment addresses = arena.allocate(LIST_COUNT * LIST_BYTES, PAGE);
     private final DeviceSpan memory;
-    private final Deque<DeviceStagingBuffer> freeBuffers = new ArrayDeque<>();
+    private final Deque<PieceList> freeLists = new ArrayDeque<>();
 
-    private StagedCopier(DeviceDriver driver, GpuKernels kernels) {
+    private HostPageCopier(DeviceDriver driver, GpuKernels kernels) {
         this.driver = driver;
         resources.register(kernels, GpuKernels::close);
         try {
-            memory = resources.register(driver.allocate(BUFFER_COUNT * (BUFFER_BYTES + LIST_BYTES)), driver::free);
+            memory = resources.register(driver.allocate(LIST_COUNT * LIST_BYTES), driver::free);
             driver.register(addresses);
             resources.register(addresses, driver::unregister);
+            if (!driver.isReachable(addresses)) {
+                throw new DeviceException(DeviceError.NOT_SUPPORTED, "kernels", "the device has other host addresses");
+            }
         } catch (DeviceException refused) {
             arena.close();
             throw resources.releaseAfter(refused);
         }
-        for (int i = 0; i < BUFFER_COUNT; i++) {
-            DeviceSpan blocks = memory.slice(i * BUFFER_BYTES, BUFFER_BYTES);
-            DeviceSpan list = memory.slice(BUFFER_COUNT * BUFFER_BYTES + i * LIST_BYTES, LIST_BYTES);
-            freeBuffers.add(new DeviceStagingBuffer(
-                    this, kernels, blocks, list, addresses.asSlice(i * LIST_BYTES, LIST_BYTES)));
+        for (int i = 0; i < LIST_COUNT; i++) {
+            DeviceSpan list = memory.slice(i * LIST_BYTES, LIST_BYTES);
+            freeLists.add(new PieceList(this, kernels, list, addresses.asSlice(i * LIST_BYTES, LIST_BYTES)));
         }
     }
 
-    /// Takes 17 MiB of the device, and loads code.
+    /// Takes 1 MiB of the device, and loads code.
     ///
     /// @param thresholds knows from which size on pieces are better copied, or measures it
     /// @throws DeviceException when the device has not so much, runs no code, or does not let host memory be
     ///     registered; nothing is taken then
-    public static StagedCopier open(DeviceDriver driver, Function<StagedCopier, CopyThreshold> thresholds) {
-        StagedCopier staged = new StagedCopier(driver, GpuKernels.load(driver, THREAD_GROUPS));
+    public static HostPageCopier open(DeviceDriver driver, Function<HostPageCopier, CopyThreshold> thresholds) {
+        HostPageCopier copier = new HostPageCopier(driver, GpuKernels.load(driver, THREAD_GROUPS));
         try {
-            staged.threshold = thresholds.apply(staged);
-            return staged;
+            copier.threshold = thresholds.apply(copier);
+            return copier;
         } catch (DeviceException refused) {
-            staged.abandon(refused);
+            copier.abandon(refused);
             throw refused;
         }
     }
@@ -101,14 +105,14 @@ public final class StagedCopier implements AutoCloseable {
         }
     }
 
-    /// Measures from where on pieces are better copied: the smallest of 4, 8, … 64 KiB of which copies load
-    /// 128 scattered pieces at least as fast as this does, in the best of three; 128 KiB when there is none.
+    /// Measures from where on pieces are better copied: the smallest of 4, 8, … 64 KiB of which copies load 128
+    /// scattered pieces at least half as fast as a kernel does, in the best of three; 128 KiB when there is none.
     /// Takes 16 MiB of the device, and 8 MiB of host memory, meanwhile.
     ///
     /// @param nanos a clock that never goes back
     /// @throws DeviceException when the device refuses
     public CopyThreshold measure(LongSupplier nanos) {
-        DeviceStagingBuffer room = freeBuffers.remove();
+        PieceList list = freeLists.remove();
         Deque<Runnable> taken = new ArrayDeque<>();
         Arena own = Arena.ofShared();
         taken.push(own::close);
@@ -132,15 +136,15 @@ public final class StagedCopier implements AutoCloseable {
                 CopyBatch batch = CopyBatch.toDevice();
                 addScattered(layout, host, blocks, pages, batch);
                 long copying = CopyThreshold.bestTime(nanos, stream, event, () -> stream.copy(batch));
-                return copying
-                        <= CopyThreshold.bestTime(
-                                nanos, stream, event, () -> room.load(stream, layout, blocks, pages, null));
+                long kernel = CopyThreshold.bestTime(
+                        nanos, stream, event, () -> list.load(stream, layout, blocks, pages, null));
+                return copying <= MIN_GAIN * kernel;
             });
         } finally {
             try {
                 taken.forEach(Runnable::run); // each waits for what is on its way; when that has no end, all stays
             } finally {
-                freeBuffers.add(room);
+                freeLists.add(list);
             }
         }
     }
@@ -163,26 +167,61 @@ public final class StagedCopier implements AutoCloseable {
         return threshold;
     }
 
-    /// Returns whether pieces of a pool can be staged: they must be small, and begin at multiples of 16.
+    /// Returns whether a kernel is for the pieces of a pool: they must be small, and begin at multiples of 16.
     public static boolean supports(PagedLayout layout) {
         return layout.pieceBytes() < CopyThreshold.MAX_THRESHOLD_BYTES && layout.isAlignedTo(UNIT_BYTES);
     }
 
-    /// A room for a work, when it is better done in one.
+    /// A list for the pieces of these blocks, when a kernel had better move them.
     ///
-    /// @param copies what would be done in its place
-    /// @return null when it is better copied, or has to be
-    /// @throws IllegalArgumentException when two of the copies write to the same place
-    public @Nullable DeviceStagingBuffer acquireBuffer(PagedLayout layout, CopyBatch copies) {
-        if (!supports(layout) || copies.pieces() == 0 || copies.pieces() > MAX_PIECES) {
+    /// @param blocks host memory of each
+    /// @param pages of each block, each page once
+    /// @return null when they are better copied, or have to be
+    public @Nullable PieceList acquireList(PagedLayout layout, List<MemorySegment> blocks, List<int[]> pages) {
+        long bytes = blocks.size() * layout.blockBytes();
+        if (bytes == 0 || bytes / layout.pieceBytes() > MAX_PIECES || !supports(layout)) {
             return null;
         }
-        CopyRanges runs = copies.toRanges(new PinnedHostRanges(), new AllocationTable());
-        return threshold.usesCopyEngine(copies.bytes() / runs.count(), runs.count()) ? null : freeBuffers.poll();
+        long runs = layout.runs(pages);
+        boolean copied = threshold.usesCopyEngine(bytes / runs, runs);
+        return copied || !blocks.stream().allMatch(this::isReachable) ? null : freeLists.poll();
     }
 
-    void returnBuffer(DeviceStagingBuffer room) {
-        freeBuffers.add(room);
+    private boolean isReachable(MemorySegment block) {
+        return block.address() % UNIT_BYTES == 0 && driver.isReachable(block);
+    }
+
+    /// Moves the pieces of these blocks by copies, where there is no list for them: one for each piece, or for a run of
+    /// pages that are adjacent.
+    ///
+    /// @param blocks host memory of each
+    /// @param pages of each block, each page once
+    /// @param direction between host memory and the device
+    public static void copy(
+            DeviceStream stream,
+            PagedLayout layout,
+            List<MemorySegment> blocks,
+            List<int[]> pages,
+            CopyDirection direction) {
+        boolean loads = direction == CopyDirection.TO_DEVICE;
+        CopyBatch batch = loads ? CopyBatch.toDevice() : CopyBatch.toHost();
+        for (int block = 0; block < blocks.size(); block++) {
+            for (int layer = 0; layer < layout.layers().size(); layer++) {
+                if (loads) {
+                    layout.addOnboard(blocks.get(block), pages.get(block), layer, batch);
+                } else {
+                    layout.addOffload(pages.get(block), blocks.get(block), layer, batch);
+                }
+            }
+            if (batch.pieces() >= PIECES_AT_ONCE || block == blocks.size() - 1) {
+                stream.copy(batch);
+                batch.clear();
+            }
+        }
+    }
+
+    void returnList(PieceList list) {
+        freeLists.add(list);
     }
 
     /// {@inheritDoc}
