@@ -171,7 +171,7 @@ final class GpuBenchCommand implements Callable<Integer> {
             pages.printRow(String.format(
                     Locale.ROOT, "%d MiB each, medians of %d rounds%s", scale.bytes() >> 20, scale.rounds(), limit));
             pages.printRow(
-                    String.format(Locale.ROOT, "%-14s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
+                    String.format(Locale.ROOT, "%-20s %10s %12s %8s  %s", "", "GB/s", "bare GB/s", "ratio", "budget"));
         }
 
         void printResult(GpuCopyResult cell) {
@@ -194,7 +194,7 @@ final class GpuBenchCommand implements Callable<Integer> {
         private String row(GpuCopyResult cell) {
             return String.format(
                     Locale.ROOT,
-                    "%-14s %10.2f %12.2f %8.2f  %s%s%s",
+                    "%-20s %10.2f %12.2f %8.2f  %s%s%s",
                     cell.name(),
                     cell.gigabytes(),
                     cell.baselineGigabytes(),

@@ -1,8 +1,11 @@
 package io.kvcache.bench.gpu;
 
 import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceSpan;
+import io.kvcache.gpu.paging.HostPageCopier;
 import io.kvcache.gpu.paging.PagedLayout;
+import io.kvcache.gpu.paging.PieceList;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.Collections;
@@ -10,13 +13,20 @@ import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
 
-/// The copies that are measured: blocks of 2 MiB in scattered slots, and pages of 32 KiB a layer and side.
+/// The copies that are measured: blocks of 2 MiB in scattered slots, and blocks of an engine's scattered pages.
 final class CopyBenchmarks {
 
     private static final int BLOCK = 2 << 20;
+
+    /// Of a layer and side: a page of 16 tokens has 32 KiB with 8 heads of 128 values, 8 KiB with 2 of them.
     private static final int PIECE = 32 << 10;
+
+    private static final int SMALL_PIECE = 8 << 10;
     private static final int LAYERS = 32;
-    private static final int BATCH_PIECES = 1024;
+    private static final int SIDES = 2;
+
+    /// Requests of an engine that are in flight at a time, so that each has a list of pieces.
+    private static final int REQUESTS = 4;
 
     private static final double MIN_BLOCKS_RATIO = 0.95;
     private static final double MIN_PAGES_RATIO = 0.85;
@@ -35,9 +45,6 @@ final class CopyBenchmarks {
     List<CopyBenchmark> copies() {
         CopyBatch there = scattered(CopyBatch.toDevice(), stage.source, stage.first);
         CopyBatch home = scattered(CopyBatch.toHost(), stage.target, stage.second);
-        List<CopyBatch> pagesIn = new ArrayList<>();
-        List<CopyBatch> pagesOut = new ArrayList<>();
-        pages(pagesIn, pagesOut);
         return List.of(
                 new CopyBenchmark(
                         "onboard", stage.bytes, () -> stage.copy(there), stage::copyToDevice, MIN_BLOCKS_RATIO),
@@ -48,10 +55,75 @@ final class CopyBenchmarks {
                         () -> stage.copy(there, home),
                         stage::copyBothWays,
                         MIN_PAGES_RATIO),
-                new CopyBenchmark(
-                        "into pages", stage.bytes, () -> stage.copy(pagesIn), stage::copyToDevice, MIN_PAGES_RATIO),
-                new CopyBenchmark(
-                        "out of pages", stage.bytes, () -> stage.copy(pagesOut), stage::copyToHost, MIN_PAGES_RATIO));
+                intoPages("into pages", PIECE, MIN_PAGES_RATIO),
+                outOfPages("out of pages", PIECE, MIN_PAGES_RATIO),
+                intoPages("into small pages", SMALL_PIECE, 0),
+                outOfPages("out of small pages", SMALL_PIECE, 0));
+    }
+
+    private CopyBenchmark intoPages(String name, int pieceBytes, double minRatio) {
+        return new CopyBenchmark(
+                name,
+                stage.bytes,
+                () -> move(stage.source, stage.first, pieceBytes, false),
+                stage::copyToDevice,
+                minRatio);
+    }
+
+    private CopyBenchmark outOfPages(String name, int pieceBytes, double minRatio) {
+        return new CopyBenchmark(
+                name,
+                stage.bytes,
+                () -> move(stage.target, stage.second, pieceBytes, true),
+                stage::copyToHost,
+                minRatio);
+    }
+
+    /// As [io.kvcache.gpu.engine.EngineIpcServer] does it: by a kernel or by copies, whichever was measured to be
+    /// better.
+    private void move(MemorySegment host, DeviceSpan device, int pieceBytes, boolean out) {
+        int perBlock = PIECE / pieceBytes;
+        PagedLayout layout = PagedLayout.sideFirst(layers(device), SIDES, blocks * perBlock, pieceBytes, perBlock);
+        List<PieceList> lists = new ArrayList<>();
+        int each = Math.ceilDiv(blocks, REQUESTS);
+        for (int first = 0; first < blocks; first += each) {
+            List<MemorySegment> hostBlocks = new ArrayList<>();
+            List<int[]> pages = new ArrayList<>();
+            for (int i = first; i < Math.min(first + each, blocks); i++) {
+                hostBlocks.add(host.asSlice((long) i * BLOCK, BLOCK));
+                pages.add(pagesOf(order.get(i), perBlock));
+            }
+            PieceList list = stage.acquireList(layout, hostBlocks, pages);
+            if (list == null) {
+                HostPageCopier.copy(
+                        stage.stream(),
+                        layout,
+                        hostBlocks,
+                        pages,
+                        out ? CopyDirection.TO_HOST : CopyDirection.TO_DEVICE);
+            } else if (out) {
+                list.store(stage.stream(), layout, hostBlocks, pages, null);
+            } else {
+                list.load(stage.stream(), layout, hostBlocks, pages, null);
+            }
+            if (list != null) {
+                lists.add(list);
+            }
+        }
+        stage.awaitIdle();
+        lists.forEach(PieceList::release);
+    }
+
+    /// None beside another: pages of all blocks take turns.
+    private int[] pagesOf(int block, int perBlock) {
+        return IntStream.range(0, perBlock).map(i -> i * blocks + block).toArray();
+    }
+
+    private List<DeviceSpan> layers(DeviceSpan device) {
+        long layerBytes = stage.bytes / LAYERS;
+        return IntStream.range(0, LAYERS)
+                .mapToObj(layer -> device.slice(layer * layerBytes, layerBytes))
+                .toList();
     }
 
     private CopyBatch scattered(CopyBatch batch, MemorySegment host, DeviceSpan device) {
@@ -60,32 +132,6 @@ final class CopyBenchmarks {
             batch.add(slot, device.address().plus((long) i * BLOCK));
         }
         return batch;
-    }
-
-    /// As an engine has them: each layer by itself, pages of a sequence anywhere. Layer by layer, as they
-    /// are wanted, and about a thousand pieces at a time: what is done for each piece before a call of the
-    /// driver is done while the device is busy.
-    private void pages(List<CopyBatch> in, List<CopyBatch> out) {
-        long layerBytes = stage.bytes / LAYERS;
-        List<DeviceSpan> into = new ArrayList<>();
-        List<DeviceSpan> from = new ArrayList<>();
-        for (int layer = 0; layer < LAYERS; layer++) {
-            into.add(stage.first.slice(layer * layerBytes, layerBytes));
-            from.add(stage.second.slice(layer * layerBytes, layerBytes));
-        }
-        PagedLayout inPages = PagedLayout.sideFirst(into, 2, blocks, PIECE, 1);
-        PagedLayout outPages = PagedLayout.sideFirst(from, 2, blocks, PIECE, 1);
-        for (int layer = 0; layer < LAYERS; layer++) {
-            for (int i = 0; i < blocks; i++) {
-                if (in.isEmpty() || in.getLast().pieces() >= BATCH_PIECES) {
-                    in.add(CopyBatch.toDevice());
-                    out.add(CopyBatch.toHost());
-                }
-                int[] page = {order.get(i)};
-                inPages.addOnboard(stage.source.asSlice((long) i * BLOCK, BLOCK), page, layer, in.getLast());
-                outPages.addOffload(page, stage.target.asSlice((long) i * BLOCK, BLOCK), layer, out.getLast());
-            }
-        }
     }
 
     /// One way to move bytes, and the bare copy that it is held against.

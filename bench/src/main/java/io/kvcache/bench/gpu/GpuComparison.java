@@ -12,7 +12,7 @@ import java.util.function.Consumer;
 ///
 /// Each way and its bare copy take turns, so that a device that gets slower does so for both.
 ///
-/// @param rounds how often each is measured, after one round that is not counted
+/// @param rounds how often each is measured, after as many that are not counted: a JVM compiles what it runs often
 /// @param bytes that each moves, of whole blocks of 2 MiB
 public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
 
@@ -43,7 +43,7 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         double[] ours = new double[rounds];
         double[] bare = new double[rounds];
         double[] ratios = new double[rounds];
-        for (int round = -1; round < rounds; round++) {
+        for (int round = -rounds; round < rounds; round++) {
             double other = gigabytes(way.baseline(), bareBytes);
             double own = gigabytes(way.copy(), way.bytes());
             if (round >= 0) {

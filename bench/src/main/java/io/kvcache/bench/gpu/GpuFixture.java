@@ -8,10 +8,14 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.ResourceScope;
+import io.kvcache.gpu.paging.HostPageCopier;
+import io.kvcache.gpu.paging.PagedLayout;
+import io.kvcache.gpu.paging.PieceList;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /// A device with memory on both sides, two streams, and copies that end before they return.
 final class GpuFixture implements AutoCloseable {
@@ -32,6 +36,7 @@ final class GpuFixture implements AutoCloseable {
     private final Arena arena = Arena.ofShared();
     private final ResourceScope holdings = new ResourceScope();
     private int fixed;
+    private @Nullable HostPageCopier copier;
 
     /// @param bytes of each of the four spans
     /// @throws DeviceException when the device has not so much; nothing is taken then
@@ -51,6 +56,7 @@ final class GpuFixture implements AutoCloseable {
             down = holdings.register(driver.openStream(Priority.HIGH), DeviceStream::close);
             upDone = holdings.register(driver.openEvent(), DeviceEvent::close);
             downDone = holdings.register(driver.openEvent(), DeviceEvent::close);
+            openCopier();
         } catch (DeviceException refused) {
             DeviceException why = holdings.releaseAfter(refused);
             arena.close();
@@ -70,6 +76,27 @@ final class GpuFixture implements AutoCloseable {
                 throw refused;
             }
         }
+    }
+
+    /// As for an engine: none where the device runs no code, or may not register host memory.
+    private void openCopier() {
+        if (!isPinned()) {
+            return;
+        }
+        try {
+            copier = HostPageCopier.open(driver, unknown -> unknown.measure(System::nanoTime));
+            holdings.register(copier, HostPageCopier::close);
+        } catch (DeviceException refused) {
+            if (refused.error().isFatal()) {
+                throw refused;
+            }
+        }
+    }
+
+    /// Returns a list for a kernel that moves these pieces, or null when they are copied.
+    @Nullable
+    PieceList acquireList(PagedLayout layout, List<MemorySegment> hostBlocks, List<int[]> pages) {
+        return copier == null ? null : copier.acquireList(layout, hostBlocks, pages);
     }
 
     /// Returns whether host memory is registered with the device.

@@ -29,9 +29,16 @@ final class GpuComparisonTest {
             List<GpuCopyResult> cells = new GpuComparison(1, BYTES, steps::add).run(driver, told::add);
             assertThat(cells)
                     .extracting(GpuCopyResult::name)
-                    .containsExactly("onboard", "offload", "both at once", "into pages", "out of pages")
-                    .containsExactlyElementsOf(steps.subList(0, 5));
-            assertThat(steps.subList(5, steps.size()))
+                    .containsExactly(
+                            "onboard",
+                            "offload",
+                            "both at once",
+                            "into pages",
+                            "out of pages",
+                            "into small pages",
+                            "out of small pages")
+                    .containsExactlyElementsOf(steps.subList(0, 7));
+            assertThat(steps.subList(7, steps.size()))
                     .singleElement()
                     .asString()
                     .startsWith("without kernels: ");
@@ -64,7 +71,7 @@ final class GpuComparisonTest {
     void givenHostMemoryThatMayNotBeRegistered_whenCompared_thenEveryWayIsMeasuredAndSaysSo() {
         try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
             List<GpuCopyResult> cells = new GpuComparison(1, BYTES, _ -> {}).run(refusing(driver), _ -> {});
-            assertThat(cells).hasSize(5).noneMatch(GpuCopyResult::registered);
+            assertThat(cells).hasSize(7).noneMatch(GpuCopyResult::registered);
             assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
         }
     }
