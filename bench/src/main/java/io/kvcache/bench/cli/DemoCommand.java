@@ -50,7 +50,8 @@ final class DemoCommand implements Callable<Integer> {
             paramLabel = "TRACE",
             defaultValue = "",
             description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
-                    + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
+                    + " conversation, synthetic, generated[:SEED], popular[:SEED], hostile[:SEED],"
+                    + " agents[:SEED] or mixed[:SEED]."
                     + " Default: conversation when it is found, else generated.")
     private String trace = "";
 

@@ -125,7 +125,8 @@ final class PlanningOptions {
                 paramLabel = "TRACE",
                 defaultValue = "conversation",
                 description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
-                        + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
+                        + " conversation, synthetic, generated[:SEED], popular[:SEED], hostile[:SEED],"
+                        + " agents[:SEED] or mixed[:SEED]."
                         + " Default: ${DEFAULT-VALUE}.")
         private String name = "";
 
@@ -156,7 +157,8 @@ final class PlanningOptions {
                 split = ",",
                 defaultValue = "conversation,synthetic",
                 description = "Traces: a file in the format of Mooncake, Qwen-Bailian or token ids, or"
-                        + " conversation, synthetic, generated[:SEED], popular[:SEED] or hostile[:SEED]."
+                        + " conversation, synthetic, generated[:SEED], popular[:SEED], hostile[:SEED],"
+                        + " agents[:SEED] or mixed[:SEED]."
                         + " Default: ${DEFAULT-VALUE}.")
         private List<String> names = new ArrayList<>();
 

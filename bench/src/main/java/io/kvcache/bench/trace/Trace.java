@@ -2,9 +2,11 @@ package io.kvcache.bench.trace;
 
 import io.kvcache.core.identity.ModelPreset;
 import java.util.Arrays;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
+import java.util.stream.Stream;
 
 /// A named sequence of requests, in the order of their arrival.
 ///
@@ -78,6 +80,33 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
     /// Bytes of one block of a model's KV.
     public long blockBytes(ModelPreset model) {
         return model.kvBytesPerToken() * blockTokens;
+    }
+
+    /// The requests of this trace and of another one by their time, until the first of the two ends. They share no
+    /// block.
+    ///
+    /// @param other with blocks of the same size
+    Trace mixedWith(Trace other) {
+        long end = Math.min(
+                requests.getLast().timestampMillis(), other.requests.getLast().timestampMillis());
+        return new Trace(
+                name,
+                blockTokens,
+                Stream.concat(
+                                requests.stream().map(request -> renumbered(request, 0)),
+                                other.requests.stream().map(request -> renumbered(request, 1)))
+                        .filter(request -> request.timestampMillis() <= end)
+                        .sorted(Comparator.comparingLong(TraceRequest::timestampMillis))
+                        .toList());
+    }
+
+    private static TraceRequest renumbered(TraceRequest request, int side) {
+        return new TraceRequest(
+                request.timestampMillis(),
+                request.inputTokens(),
+                request.outputTokens(),
+                Arrays.stream(request.hashIds()).map(id -> 2 * id + side).toArray(),
+                2 * request.session() + side);
     }
 
     /// The first requests only.

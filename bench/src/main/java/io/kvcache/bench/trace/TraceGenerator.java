@@ -3,9 +3,7 @@ package io.kvcache.bench.trace;
 import io.kvcache.bench.trace.ZipfTrace.ZipfSampler;
 import java.util.ArrayList;
 import java.util.Comparator;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.Random;
 
@@ -15,10 +13,6 @@ import java.util.Random;
 /// session's previous prompt, the answer to it, and something new, so its full blocks are those of the
 /// previous one and then some. The ids follow Mooncake's convention: prefix-chained, numbered in the
 /// order of appearance, the last block partial.
-///
-/// What a block holds is never generated. It is known from where it lies: inside the system prompt it is
-/// the same for all sessions with that prompt, beyond it the session's own; a partial block differs from
-/// the full one that it becomes.
 public final class TraceGenerator {
 
     /// Spread of lengths and gaps: the log-normal's sigma. With 1, one in ten is 3.6 times the median.
@@ -31,7 +25,7 @@ public final class TraceGenerator {
     private final Random random;
     private final int[] systemLengths;
     private final ZipfSampler zipfSampler;
-    private final Map<Block, Long> ids = new HashMap<>();
+    private final BlockNumbering numbering = new BlockNumbering();
     private final PriorityQueue<Turn> pendingTurns =
             new PriorityQueue<>(Comparator.comparingLong(Turn::atMillis).thenComparingInt(turn -> turn.session.number));
     private int sessions;
@@ -65,9 +59,6 @@ public final class TraceGenerator {
     /// The next request of a session: when, and how long its prompt is.
     private record Turn(Session session, long atMillis, int inputTokens) {}
 
-    /// Identifies the content of a block: its owner, its index and the number of its tokens.
-    private record Block(boolean shared, int owner, int index, int tokens) {}
-
     private void startSession() {
         boolean agent = random.nextDouble() < workload.agentShare();
         int system = zipfSampler.draw(random);
@@ -88,18 +79,11 @@ public final class TraceGenerator {
             pendingTurns.add(new Turn(session, turn.atMillis + gap, (int) nextInput));
         }
         return new TraceRequest(
-                turn.atMillis, turn.inputTokens, answer, blocks(session, turn.inputTokens), session.number);
-    }
-
-    private long[] blocks(Session session, int inputTokens) {
-        long[] blocks = new long[Math.ceilDiv(inputTokens, Trace.BLOCK_TOKENS)];
-        for (int i = 0; i < blocks.length; i++) {
-            int end = Math.min(inputTokens, (i + 1) * Trace.BLOCK_TOKENS);
-            boolean shared = end <= session.systemTokens;
-            Block block = new Block(shared, shared ? session.system : session.number, i, end - i * Trace.BLOCK_TOKENS);
-            blocks[i] = ids.computeIfAbsent(block, any -> (long) ids.size());
-        }
-        return blocks;
+                turn.atMillis,
+                turn.inputTokens,
+                answer,
+                numbering.ids(session.system, session.systemTokens, session.number, turn.inputTokens),
+                session.number);
     }
 
     /// A log-normal length with this median, at least 1.

@@ -12,7 +12,8 @@ public sealed interface TraceSource {
 
     /// The forms that `--trace` takes, for messages.
     String FORMS =
-            "a file, conversation, synthetic, generated:SEED, popular:SEED or hostile:SEED (SEED is 1 where none is given)";
+            "a file, conversation, synthetic, generated:SEED, popular:SEED, hostile:SEED, agents:SEED or mixed:SEED"
+                    + " (SEED is 1 where none is given; sessions=N, for one, may follow that of agents and mixed)";
 
     /// Requests in a generated trace: enough to turn a cache of a few thousand blocks over many times.
     int GENERATED_REQUESTS = 10_000;
@@ -33,6 +34,8 @@ public sealed interface TraceSource {
             case "generated" -> new Generated(seed(text));
             case "popular" -> new Zipf(seed(text));
             case "hostile" -> new Adversarial(seed(text));
+            case "agents" -> Agents.parse(text, false);
+            case "mixed" -> Agents.parse(text, true);
             default -> new File(Path.of(text));
         };
     }
@@ -87,6 +90,30 @@ public sealed interface TraceSource {
         @Override
         public Trace load(TraceReader reader) {
             return new AdversarialTrace(seed).generate("hostile:" + seed);
+        }
+    }
+
+    /// Made up from a seed: agents with tools, alone or with chats on one clock.
+    record Agents(String name, AgentWorkload workload, boolean withChats, long seed) implements TraceSource {
+
+        static Agents parse(String text, boolean withChats) {
+            String[] parts = text.split(":", 3);
+            boolean seeded = parts.length > 1 && !parts[1].contains("=");
+            String settings = text.substring(
+                    Math.min(text.length(), parts[0].length() + 1 + (seeded ? parts[1].length() + 1 : 0)));
+            return new Agents(
+                    text,
+                    AgentWorkload.parse(settings),
+                    withChats,
+                    seeded ? TraceSource.seed(parts[0] + ":" + parts[1]) : 1);
+        }
+
+        @Override
+        public Trace load(TraceReader reader) {
+            Trace agents = new AgentTraceGenerator(workload, seed).generate(name);
+            return withChats
+                    ? agents.mixedWith(new TraceGenerator(Workload.chats(), seed).generate(name, workload.requests()))
+                    : agents;
         }
     }
 

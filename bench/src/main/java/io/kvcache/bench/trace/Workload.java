@@ -49,11 +49,17 @@ public record Workload(
         require(maxInputTokens >= 2 * systemTokens, "maxInputTokens", maxInputTokens, "twice systemTokens or more");
     }
 
-    /// Returns a mix of chats, with two minutes between a user's turns, and agent loops, one session in five, whose
-    /// tools take two seconds. Studies of production traces report these gaps.
+    /// Returns a mix of chats, with two minutes between a user's turns, and agent loops, one session in five,
+    /// whose tools take two seconds. Studies of production traces report these gaps.
     public static Workload mixed() {
         return new Workload(
                 50, 2000, 1.0, 0.2, new Session(4, 115_000, 300, 350), new Session(15, 1500, 900, 150), 2000, 128_000);
+    }
+
+    /// Returns chats alone, with prompts as long as in published traces of chats.
+    public static Workload chats() {
+        Session chat = new Session(5, 115_000, 900, 350);
+        return new Workload(50, 3000, 1.0, 0, chat, chat, 6000, 128_000);
     }
 
     private static void require(boolean holds, String name, double value, String allowed) {
