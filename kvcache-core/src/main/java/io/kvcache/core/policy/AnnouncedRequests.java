@@ -3,21 +3,24 @@ package io.kvcache.core.policy;
 import io.kvcache.core.policy.GhostCache.SetAssociativeTable;
 import org.jspecify.annotations.Nullable;
 
-/// Blocks that announced requests will use, with the number of requests and the time of the first announcement.
-/// One policy instance keeps one.
+/// Blocks that announced requests will use, with the times at which the next of these requests were announced. One
+/// policy instance keeps one.
 ///
-/// A request that uses a block fulfils one announcement of it. The rest of a block's announcements is forgotten
-/// when the last one is too long ago. So announcing a block many times does not exempt it for as many uses.
+/// A request that uses a block fulfils one announcement of it, the earliest. The times of the next [#EXACT] are
+/// kept as they were; those of more lie between them and the last one, and are taken to lie evenly. Where one
+/// estimate for all of them stood, a longer queue found fewer blocks than a shorter one. The rest of a block's
+/// announcements is forgotten when the last one is too long ago. So announcing a block many times does not exempt
+/// it for as many uses.
 ///
 /// In a full set of [GhostCache.SetAssociativeTable] a new block replaces the one with the oldest last
 /// announcement. An entry is
 ///
 /// ```
-/// first announcement (24 bits, in steps of 64 uses) | last one (16 bits, in steps of 4,096) | count (8 bits) |
-/// tag of the fingerprint (16 bits)
+/// last announcement (32 bits) | count (16) | tag of the fingerprint (16)
 /// ```
 ///
-/// Times wrap around after a quarter of a billion uses. Nothing is kept before the first hint.
+/// and beside it the [#EXACT] times, of 32 bits. They wrap around after four billion uses. Nothing is kept before
+/// the first hint.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class AnnouncedRequests {
@@ -30,19 +33,20 @@ final class AnnouncedRequests {
     /// No more requests are known to come.
     static final long NONE = -1;
 
-    /// Number of sets, as a power of two: enough for a thousand requests of 128 blocks, in a MiB.
+    /// Number of sets, as a power of two: enough for a thousand requests of 128 blocks, in four MiB.
     private static final int SET_BITS = 14;
 
-    private static final long COUNT_UNIT = 1L << SetAssociativeTable.TAG_BITS;
-    private static final int MAX_COUNT = 0xFF;
-    private static final int LAST_SHIFT = 24;
-    private static final long LAST_MASK = 0xFFFF;
-    private static final int LAST_STEP_BITS = 12;
-    private static final int FIRST_SHIFT = 40;
-    private static final long FIRST_MASK = 0xFF_FFFF;
-    private static final int FIRST_STEP_BITS = 6;
+    /// Announcements of a block whose times are kept.
+    static final int EXACT = 6;
+
+    private static final int COUNT_SHIFT = SetAssociativeTable.TAG_BITS;
+    private static final int MAX_COUNT = 0xFFFF;
+    private static final int LAST_SHIFT = 32;
 
     private @Nullable SetAssociativeTable sets;
+
+    /// [#EXACT] for each place of the table.
+    private int[] times = new int[0];
 
     AnnouncedRequests() {}
 
@@ -54,16 +58,17 @@ final class AnnouncedRequests {
         SetAssociativeTable table = sets;
         if (table == null) {
             table = new SetAssociativeTable(SET_BITS);
+            times = new int[EXACT * table.capacity()];
             sets = table;
         }
         int place = find(table, fingerprint, now, maxAge);
-        if (place < 0) {
-            long entry = first(now) | last(now) | COUNT_UNIT | SetAssociativeTable.tag(fingerprint);
-            table.set(slotFor(table, fingerprint, now), entry);
-        } else {
-            long known = (table.get(place) & ~(LAST_MASK << LAST_SHIFT)) | last(now);
-            table.set(place, known + (count(known) < MAX_COUNT ? COUNT_UNIT : 0));
+        int count = place < 0 ? 0 : count(table.get(place));
+        place = place < 0 ? slotFor(table, fingerprint, now) : place;
+        if (count < EXACT) {
+            times[EXACT * place + count] = (int) now;
         }
+        long tag = SetAssociativeTable.tag(fingerprint);
+        table.set(place, now << LAST_SHIFT | (long) Math.min(MAX_COUNT, count + 1) << COUNT_SHIFT | tag);
     }
 
     /// A request uses a block.
@@ -76,23 +81,34 @@ final class AnnouncedRequests {
         if (table == null || place < 0) {
             return NONE;
         }
-        long known = table.get(place);
-        int left = count(known) - 1;
+        long entry = table.get(place);
+        int left = count(entry) - 1;
         if (left < 1) {
             table.set(place, 0);
             return NONE;
         }
-        long announced = now - sinceFirst(known, now);
-        long next = announced + (now - announced) / (left + 1);
-        table.set(place, ((known & ~(FIRST_MASK << FIRST_SHIFT)) | first(next)) - COUNT_UNIT);
-        return next;
+        int first = EXACT * place;
+        System.arraycopy(times, first + 1, times, first, EXACT - 1);
+        if (left >= EXACT) {
+            int before = times[first + EXACT - 2];
+            times[first + EXACT - 1] = before + ((int) (entry >>> LAST_SHIFT) - before) / (left - EXACT + 1);
+        }
+        table.set(place, entry - (1L << COUNT_SHIFT));
+        return time(times[first], now);
+    }
+
+    /// When the request after the present one was announced, or [#NONE].
+    long nextAfterUse(long fingerprint, long now, long maxAge) {
+        SetAssociativeTable table = sets;
+        int place = table == null ? -1 : find(table, fingerprint, now, maxAge);
+        return table == null || place < 0 || count(table.get(place)) < 2 ? NONE : time(times[EXACT * place + 1], now);
     }
 
     /// When the next request for a block was announced, or [#NONE].
     private long nextAnnounced(long fingerprint, long now, long maxAge) {
         SetAssociativeTable table = sets;
         int place = table == null ? -1 : find(table, fingerprint, now, maxAge);
-        return table == null || place < 0 ? NONE : now - sinceFirst(table.get(place), now);
+        return table == null || place < 0 ? NONE : time(times[EXACT * place], now);
     }
 
     /// The word of a block that was used just now. When more requests are known to come, it stands
@@ -120,7 +136,7 @@ final class AnnouncedRequests {
     }
 
     long bytes() {
-        return sets == null ? 0 : sets.bytes();
+        return sets == null ? 0 : sets.bytes() + (long) times.length * Integer.BYTES;
     }
 
     /// The place of a block that is expected still, or -1.
@@ -144,23 +160,16 @@ final class AnnouncedRequests {
         return place;
     }
 
-    private static long sinceFirst(long entry, long now) {
-        return (((now >>> FIRST_STEP_BITS) - (entry >>> FIRST_SHIFT)) & FIRST_MASK) << FIRST_STEP_BITS;
-    }
-
     private static long sinceLast(long entry, long now) {
-        return (((now >>> LAST_STEP_BITS) - (entry >>> LAST_SHIFT)) & LAST_MASK) << LAST_STEP_BITS;
+        return now - time((int) (entry >>> LAST_SHIFT), now);
     }
 
-    private static long first(long reading) {
-        return ((reading >>> FIRST_STEP_BITS) & FIRST_MASK) << FIRST_SHIFT;
-    }
-
-    private static long last(long reading) {
-        return ((reading >>> LAST_STEP_BITS) & LAST_MASK) << LAST_SHIFT;
+    /// A reading of which 32 bits are kept.
+    private static long time(int kept, long now) {
+        return now - Integer.toUnsignedLong((int) now - kept);
     }
 
     private static int count(long entry) {
-        return (int) (entry >>> SetAssociativeTable.TAG_BITS) & MAX_COUNT;
+        return (int) (entry >>> COUNT_SHIFT) & MAX_COUNT;
     }
 }
