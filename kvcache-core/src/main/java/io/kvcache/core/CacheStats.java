@@ -44,6 +44,7 @@ public record CacheStats(
     /// @param noRoom puts that ended with [PutOutcome#NO_ROOM]
     /// @param attemptsWithoutRoom times that room was sought and not found: a put that waits seeks it again and
     /// again, and may find it in the end
+    /// @param declined puts of which the policy expected too little
     public record Puts(
             long reserved,
             long present,
@@ -52,7 +53,8 @@ public record CacheStats(
             long noRoom,
             long abandoned,
             long foreign,
-            long attemptsWithoutRoom) {}
+            long attemptsWithoutRoom,
+            long declined) {}
 
     /// Counts by [io.kvcache.core.event.EventKind].
     public record Removals(long evicted, long dropped, long replaced, long quota) {}

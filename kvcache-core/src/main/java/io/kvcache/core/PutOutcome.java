@@ -15,7 +15,10 @@ public enum PutOutcome {
     /// own.
     FOREIGN,
     /// No room: everything is pinned or being written, or a remote store cannot be reached.
-    NO_ROOM;
+    NO_ROOM,
+    /// The eviction policy expects less of the block than of any that would have to go for it. Put it again when
+    /// it is computed the next time: by then the store knows that it returns.
+    DECLINED;
 
     /// Returns whether the block after this one may be put: this one is resident, or will be.
     public boolean allowsNextBlock() {

@@ -134,13 +134,29 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
             IntPredicate claim = node -> pinnedBy[node] != pin;
             int cohort = cache.cohort(forest, request, hits);
             int end = hits;
-            while (end < forest.storedBlocks(request) && cache.makeRoom(claim, counter)) {
+            while (end < forest.storedBlocks(request)
+                    && !isDeclined(request, end, cohort)
+                    && cache.makeRoom(claim, counter)) {
                 int node = forest.node(request, end++);
                 cache.records.cohort(node, cohort);
                 cache.records.add(node);
                 cache.policy.admit(node);
             }
             return end - hits;
+        }
+
+        /// Returns whether the policy has the request put no more from a block on. It is told of what is declined
+        /// then.
+        private boolean isDeclined(int request, int block, int cohort) {
+            int end = forest.storedBlocks(request);
+            if (cache.records.size() < cache.blocks
+                    || cache.policy.admits(cache.records.fingerprint(forest.node(request, block)), cohort)) {
+                return false;
+            }
+            for (int i = end - 1; i >= block; i--) {
+                cache.policy.onDeclined(cache.records.fingerprint(forest.node(request, i)), cohort, i == end - 1);
+            }
+            return true;
         }
 
         private void announce(int request) {

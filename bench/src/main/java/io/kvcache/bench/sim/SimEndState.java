@@ -45,6 +45,7 @@ final class SimEndState {
                 stats.puts().noRoom(),
                 stats.puts().abandoned(),
                 stats.puts().foreign(),
+                stats.puts().declined(),
                 stats.removals().evicted(),
                 stats.removals().dropped(),
                 stats.removals().replaced(),

@@ -10,10 +10,14 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
+import java.io.IOException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -41,7 +45,24 @@ final class StoreReplayTest {
         assertThat(real.totals().blockHits()).isPositive();
     }
 
-    /// Importance remembers evicted blocks by their keys, in sets; which of them share one differs between the two.
+    /// Agents make importance decline blocks.
+    @Test
+    void givenAgents_whenReplayedThroughTheRealStore_thenNearlyTheHitsOfTheMetadataReplay() throws IOException {
+        Trace agents = TraceSource.parse("agents:2:requests=1200:context=40000")
+                .load(new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}));
+        PrefixForest forest = new PrefixForest(agents, BlockCountingRule.FULL_BLOCKS);
+        int blocks = 400;
+        StoreReplayResult real = new StoreReplay(
+                        forest, new StoreReplay.Settings(PolicyKind.IMPORTANCE, blocks, 4096, 0))
+                .run(request -> {});
+        double expected =
+                new PolicyReplay(PolicyKind.IMPORTANCE).run(forest, blocks, 0).blockHitRatio();
+        assertThat(real.check().wrongBlocks()).isZero();
+        assertThat(real.totals().blockHitRatio()).isCloseTo(expected, within(0.01));
+    }
+
+    /// Importance remembers evicted blocks by their keys, in sets; which of them share one differs between the
+    /// two.
     @Test
     void givenImportance_whenReplayedThroughTheRealStore_thenRightBytesAndNearlyTheSameHits() {
         PrefixForest forest = new PrefixForest(trace, BlockCountingRule.REFERENCE);

@@ -5,14 +5,14 @@ import java.util.function.IntPredicate;
 
 /// Chooses the next victim among the resident records of one slot class in one tier.
 ///
-/// The life of a record, as reported to the policy: [#admit] or [#onPrefetched], then any number of [#touch], until
-/// [#evict] returns it, or [#onEvicted] or [#forget] reports that it left. Records form trees, and only leaves are
-/// evicted: a victim has no resident child. When a victim's departure makes its parent a leaf, the store calls
-/// [#onBecameLeaf] for the parent.
+/// The life of a record, as reported to the policy: [#admit] or [#onPrefetched], then any number of [#touch],
+/// until [#evict] returns it, or [#onEvicted] or [#forget] reports that it left. Records form trees, and only
+/// leaves are evicted: a victim has no resident child. When a victim's departure makes its parent a leaf, the
+/// store calls [#onBecameLeaf] for the parent.
 ///
-/// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older than
-/// its head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on eviction)
-/// answers `false` to [#touchesAncestors()] and is spared the walk.
+/// **Touch order.** A request touches its blocks from the deepest to the first, so that a tail is always older
+/// than its head. A policy for which touching the deepest block alone is enough (it lets the parent inherit on
+/// eviction) answers `false` to [#touchesAncestors()] and is spared the walk.
 ///
 /// **Threads.** One writer, the holder of the store's lock. Nothing here blocks or allocates per call, apart from
 /// growing arrays.
@@ -89,6 +89,22 @@ public interface EvictionPolicy {
 
     /// A record that is not resident was used where else it lies.
     default void onUsedElsewhere(int record) {}
+
+    /// Returns whether a new block is wanted more than the likeliest victim. Asked for the first new block of a
+    /// request when there is no room but a victim's.
+    ///
+    /// @param fingerprint of the block, which is not resident
+    /// @param novelty as [NoveltyClass] has it
+    default boolean admits(long fingerprint, int novelty) {
+        return true;
+    }
+
+    /// A block was used that is not resident, and that is not to be, as [#admits] said for it or for one before
+    /// it. The blocks of a request are told from the deepest to the first.
+    ///
+    /// @param novelty as [NoveltyClass] has it
+    /// @param last whether the request ended there
+    default void onDeclined(long fingerprint, int novelty, boolean last) {}
 
     /// Returns whether the policy remembers anything of a block that is not resident.
     default boolean hasGhost(long fingerprint) {

@@ -33,9 +33,9 @@ import java.util.function.LongConsumer;
 /// else can, those announced last go first. An announcement that does not come true is forgotten.
 ///
 /// **Cost.** 16 bytes a record, one more once a caller labels blocks, and 32 to 64 for each resident block for the
-/// memory of evicted ones. An instance takes four tenths of a MB, a MiB more once anything is announced, and two
-/// tenths of one for each lane but the first. It must be told of the use of all blocks of a path: the number of
-/// uses is the strongest signal.
+/// memory of evicted ones. An instance takes six tenths of a MB, four MiB more once anything is announced, and
+/// two tenths of one for each lane but the first. It must be told of the use of all blocks of a path: the number
+/// of uses is the strongest signal.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
@@ -49,6 +49,7 @@ public final class ImportancePolicy implements EvictionPolicy {
     private final CandidateIndex candidateIndex;
     private final AccessClock clock;
     private final AnnouncedRequests announcedRequests = new AnnouncedRequests();
+    private final AdmissionGuard admissionGuard;
     private final IntConsumer postponeAction = this::postpone;
     private int size;
     /// The block before the one touched last: if it is touched next, it belongs to the same request.
@@ -72,6 +73,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         buckets = reuseTracker.buckets();
         candidateIndex = new CandidateIndex(records, state, buckets, labelClasses);
         clock = new AccessClock(state, reuseTracker, this::expireAnnouncements);
+        admissionGuard = new AdmissionGuard(reuseTracker::density);
     }
 
     @Override
@@ -88,6 +90,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         begin(record);
         size++;
         onBecameLeaf(record);
+        compareAdmission(fingerprint, candidateIndex.labelClassOf(record), ImportanceWord.withContinuation(word));
     }
 
     /// {@inheritDoc}
@@ -131,11 +134,11 @@ public final class ImportancePolicy implements EvictionPolicy {
         boolean last = record != previous;
         previous = records.parent(record);
         reuseTracker.onUse(candidateIndex.labelClassOf(record), word, now);
+        long used = ImportanceWord.withUse(word, last, now);
         candidateIndex.updateState(
-                record,
-                announcedRequests.stateAfterUse(
-                        ImportanceWord.withUse(word, last, now), records.fingerprint(record), horizon()));
+                record, announcedRequests.stateAfterUse(used, records.fingerprint(record), horizon()));
         begin(record);
+        compareAdmission(records.fingerprint(record), candidateIndex.labelClassOf(record), used);
     }
 
     @Override
@@ -161,6 +164,7 @@ public final class ImportancePolicy implements EvictionPolicy {
     public void forget(int record) {
         assertResident(record);
         clock.lruFallback().onRemoved(records.fingerprint(record));
+        admissionGuard.onRemoved(records.fingerprint(record));
         candidateIndex.removeFromList(record);
         end(record);
         candidateIndex.setState(record, 0);
@@ -226,19 +230,59 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     @Override
     public void onUsedElsewhere(int record) {
-        long fingerprint = records.fingerprint(record);
-        int known = reuseTracker.onReturn(fingerprint, state.now());
         boolean last = record != previous;
         previous = records.parent(record);
+        useElsewhere(records.fingerprint(record), records.noveltyClass(record), last);
+    }
+
+    /// {@inheritDoc}
+    ///
+    /// It is worth less if blocks of its class and of an age of a tenth of the cache are worth less than the
+    /// victim, as long as [AdmissionGuard] finds that declining pays. Before a victim that an announced request
+    /// will use, it is worth more if an earlier one will use it.
+    @Override
+    public boolean admits(long fingerprint, int novelty) {
+        int lowest = candidateIndex.lowestRecord();
+        if (lowest == NONE) {
+            return true;
+        }
+        long victim = candidateIndex.stateOf(lowest);
+        long announced = announcedRequests.nextAfterUse(fingerprint, state.now(), horizon());
+        if (ImportanceWord.status(victim) == ImportanceWord.EXPECTED) {
+            return announced != AnnouncedRequests.NONE && announced < ImportanceWord.stamp(victim);
+        }
+        if (announced != AnnouncedRequests.NONE
+                || !admissionGuard.isDeclining()
+                || clock.lruFallback().followsLru()) {
+            return true;
+        }
+        int known = reuseTracker.ghostClass(fingerprint);
+        long word = ImportanceWord.withContinuation(ImportanceWord.of(
+                candidateIndex.owner(), ReuseTracker.usesOf(known, state.now()), novelty, state.now()));
+        int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(known));
+        return reuseTracker.score(lane, word, state.now() + AdmissionGuard.trustedAge(size), false) >= lowestScore();
+    }
+
+    @Override
+    public void onDeclined(long fingerprint, int novelty, boolean last) {
+        clock.recordOutcome(false, false, fingerprint);
+        announcedRequests.fulfil(fingerprint, state.now(), horizon());
+        useElsewhere(fingerprint, novelty, last);
+    }
+
+    private void useElsewhere(long fingerprint, int novelty, boolean last) {
+        int known = reuseTracker.onReturn(fingerprint, state.now());
         long word = ImportanceWord.of(
-                candidateIndex.owner(),
-                ReuseTracker.usesOf(known, state.now()),
-                records.noveltyClass(record),
-                clock.tick(size));
+                candidateIndex.owner(), ReuseTracker.usesOf(known, state.now()), novelty, clock.tick(size));
         long left = last ? word : ImportanceWord.withContinuation(word);
         int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(known));
         reuseTracker.addResident(lane, left);
         reuseTracker.onEvicted(fingerprint, lane, left, size);
+        compareAdmission(fingerprint, lane, left);
+    }
+
+    private void compareAdmission(long fingerprint, int lane, long word) {
+        admissionGuard.onUse(fingerprint, reuseTracker.kind(lane, word), state.now());
     }
 
     @Override
@@ -261,6 +305,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         int victim = candidateIndex.takeLowest(claim, postponeAction);
         if (victim != NONE) {
             clock.lruFallback().onFull(size);
+            admissionGuard.onFull(size);
             depart(victim);
         }
         return victim;
@@ -280,7 +325,7 @@ public final class ImportancePolicy implements EvictionPolicy {
     /// Returns the bytes of this instance's tables, without the memory of evicted blocks.
     @Override
     public long heapBytes() {
-        return reuseTracker.bytes() + ShadowLru.BYTES + announcedRequests.bytes();
+        return reuseTracker.bytes() + ShadowLru.BYTES + admissionGuard.bytes() + announcedRequests.bytes();
     }
 
     /// Returns the bytes of the memory of evicted blocks.

@@ -16,25 +16,13 @@ public final class LruFallback {
     /// become LRU's.
     private static final double MAX_LOSS = 0.0025;
 
-    /// Standard deviations of the difference that count as chance.
-    private static final double CHANCE = 3;
-
-    /// Longer runs of equal differences count as several.
-    private static final int MAX_RUN = 64;
-
-    private static final int PARTS = 8;
+    private static final int PARTS = HitDifference.PARTS;
     private static final int MIN_PART = 512;
     private static final int MAX_PATIENCE = 64;
 
     private final ShadowLru shadow = new ShadowLru();
-    private final long[] losses = new long[PARTS];
-    /// Variance of the loss of each part. The blocks of one request are found or lost together, so it sums the
-    /// square of each run of equal differences.
-    private final long[] variances = new long[PARTS];
-    private long loss;
-    private long varianceOfAll;
-    private int run;
-    private int part;
+    /// What LRU finds more.
+    private final HitDifference loss = new HitDifference();
     private long leftInPart = MIN_PART;
     private boolean isFull;
     private boolean followsLru;
@@ -112,7 +100,7 @@ public final class LruFallback {
         shadowHits += shadowHit ? 1 : 0;
         boolean before = followsLru;
         if (hit == shadowHit) {
-            run = 0;
+            loss.addEqual();
         } else {
             count(shadowHit ? 1 : -1);
         }
@@ -131,15 +119,8 @@ public final class LruFallback {
     }
 
     private void count(int lost) {
-        run = Integer.signum(run) == lost && Math.abs(run) < MAX_RUN ? run + lost : lost;
-        int variance = 2 * Math.abs(run) - 1;
-        losses[part] += lost;
-        variances[part] += variance;
-        loss += lost;
-        varianceOfAll += variance;
-        if (!followsLru
-                && loss > MAX_LOSS * PARTS * partLength()
-                && loss > CHANCE * Math.sqrt((double) varianceOfAll)) {
+        loss.add(lost);
+        if (!followsLru && loss.isAbove(MAX_LOSS * PARTS * partLength())) {
             followsLru = true;
             switches++;
             rest = patience * PARTS;
@@ -156,18 +137,11 @@ public final class LruFallback {
         } else if (!followsLru && ++partsPassed % PARTS == 0) {
             patience = Math.max(1, patience / 2);
         }
-        part = (part + 1) % PARTS;
-        loss -= losses[part];
-        varianceOfAll -= variances[part];
-        losses[part] = 0;
-        variances[part] = 0;
+        loss.nextPart();
     }
 
     private void beginWindow() {
-        Arrays.fill(losses, 0);
-        Arrays.fill(variances, 0);
-        loss = 0;
-        varianceOfAll = 0;
+        loss.clear();
         partsPassed = 0;
     }
 

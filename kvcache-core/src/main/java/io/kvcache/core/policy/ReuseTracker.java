@@ -260,7 +260,7 @@ final class ReuseTracker {
     }
 
     private double score(int kind, long age, boolean byAge) {
-        return byAge ? 1.0 / (1 + age) : model.density(kind, AgeBins.binOf(age));
+        return byAge ? 1.0 / (1 + age) : density(kind, age);
     }
 
     /// Bytes of what is learned and of the lists.
@@ -323,7 +323,13 @@ final class ReuseTracker {
         return entry != GhostCache.NONE && GhostCache.classOf(entry) < FIRST_ANNOUNCED_CLASS;
     }
 
-    private int kind(int labelClass, long word) {
+    /// Uses expected for the time that a block of a kind and an age is kept.
+    double density(int kind, long age) {
+        return model.density(kind, AgeBins.binOf(age));
+    }
+
+    /// The model's kind of a block with this word.
+    int kind(int labelClass, long word) {
         return labelClasses.labelOf(labelClass) * ReuseModel.CLASSES + ImportanceWord.baseClass(word);
     }
 

@@ -605,6 +605,7 @@ public final class HostStore implements AutoCloseable {
         static final PutReservation FOREIGN = new PutReservation(PutOutcome.FOREIGN, -1);
         static final PutReservation NO_PARENT = new PutReservation(PutOutcome.NO_PARENT, -1);
         static final PutReservation NO_ROOM = new PutReservation(PutOutcome.NO_ROOM, -1);
+        static final PutReservation DECLINED = new PutReservation(PutOutcome.DECLINED, -1);
 
         /// One that replaces nothing.
         public PutReservation(PutOutcome outcome, int record) {

@@ -27,16 +27,17 @@ import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.util.BitSet;
+import org.jspecify.annotations.Nullable;
 
 /// Gives records slots to be filled, by the writer of a put or by a read from disk, and makes room for them.
 ///
-/// The writer or load that fills a slot counts as one pin. A reader that waits for a block has a pin of its own from
-/// the start, so that the block stays when the load ends.
+/// The writer or load that fills a slot counts as one pin. A reader that waits for a block has a pin of its own
+/// from the start, so that the block stays when the load ends.
 ///
-/// Room is made in this order: a free slot; a free or empty slab; a victim of the same class; a slab of another class,
-/// emptied. So a class that has nothing gets a slab at once, however full the store is, unless everything is
-/// pinned. A slab is emptied with all that is below its blocks; one whose blocks have thousands below them
-/// is left alone until nothing else is to be had.
+/// Room is made in this order: a free slot; a free or empty slab; a victim of the same class; a slab of another
+/// class, emptied. So a class that has nothing gets a slab at once, however full the store is, unless everything
+/// is pinned. A slab is emptied with all that is below its blocks; one whose blocks have thousands below them is
+/// left alone until nothing else is to be had.
 ///
 /// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot
 /// takes) from the others: that is looked at once in [#BALANCE_BYTES] evicted.
@@ -133,6 +134,14 @@ final class SlotAllocator {
         if (index > 0 && (parent == NONE || pool.depth(parent) != index - 1 || !allowsChildren(entry, parent))) {
             return PutReservation.NO_PARENT;
         }
+        int novelty = noveltyClassifier.classify(entry, chain, index, parent);
+        EvictionPolicy policy = policyOfNextVictim(entry);
+        if (policy != null && !policy.admits(chain.keyLo(index), novelty) && disks.disks() == 0) {
+            for (int declined = chain.length() - 1; declined >= index; declined--) {
+                policy.onDeclined(chain.keyLo(declined), novelty, declined == chain.length() - 1);
+            }
+            return PutReservation.DECLINED;
+        }
         return reserveRoom(
                 entry,
                 new NewRecordFields(
@@ -140,7 +149,7 @@ final class SlotAllocator {
                         chain.keyLo(index),
                         parent,
                         index,
-                        RecordFlags.ofBlock(entry.id(), noveltyClassifier.classify(entry, chain, index, parent)),
+                        RecordFlags.ofBlock(entry.id(), novelty),
                         entry.blockBytes(),
                         chain.engineHash64(index),
                         NONE),
@@ -160,19 +169,43 @@ final class SlotAllocator {
         if (above != null && (parent == NONE || !allowsChildren(entry, parent))) {
             return PutReservation.NO_PARENT;
         }
+        int depth = parent == NONE ? 0 : pool.depth(parent) + 1;
+        int novelty = NoveltyClass.ofSingleBlock(depth);
+        EvictionPolicy policy = policyOfNextVictim(entry);
+        if (policy != null && !policy.admits(key.lo(), novelty) && disks.disks() == 0) {
+            policy.onDeclined(key.lo(), novelty, true);
+            return PutReservation.DECLINED;
+        }
         return reserveRoom(
                 entry,
                 new NewRecordFields(
                         key.hi(),
                         key.lo(),
                         parent,
-                        parent == NONE ? 0 : pool.depth(parent) + 1,
+                        depth,
                         RecordFlags.ofBlock(entry.id(), -1),
                         entry.blockBytes(),
                         block.engineHash(),
                         NONE),
                 0,
                 sparing);
+    }
+
+    /// The policy of the namespace if a new block of it needs a victim and that is the policy's own, else null. What
+    /// it does not admit is declined unless there is a disk, which such a block would not reach.
+    private @Nullable EvictionPolicy policyOfNextVictim(NamespaceEntry entry) {
+        SlotClass slotClass = entry.slotClass();
+        boolean full = slabs.freeSlabs() == 0 && slabs.heldSlots(slotClass) == slabs.slots(slotClass);
+        if (!full && pool.live() < pool.capacity()) {
+            return null;
+        }
+        for (int group : shares.heaviestFirst()) {
+            EvictionPolicy policy = policies.find(slotClass.id(), group);
+            if (policy != null && policy.size() > 0) {
+                return group == shares.groupOf(entry.id()) ? policy : null;
+            }
+        }
+        return null;
     }
 
     /// @param blocks of the prompt from this one on, or 0 when unknown
@@ -376,7 +409,8 @@ final class SlotAllocator {
                 refused,
                 abandoned,
                 total(PutOutcome.FOREIGN),
-                total(PutOutcome.NO_ROOM));
+                total(PutOutcome.NO_ROOM),
+                total(PutOutcome.DECLINED));
     }
 
     /// A request for room, and what may go for its sake.
@@ -435,10 +469,10 @@ final class SlotAllocator {
         return page;
     }
 
-    /// Takes slots for an object: as many of 1 MiB as fit, then of 64 KiB, then of 4 KiB, linked one after another.
-    /// Sixteen of one size become one of the next, so an object wastes less than 4 KiB and has at most 15 slots
-    /// of each size below its megabytes. Where a class has no room and can get none, one slot of a larger class
-    /// takes the rest.
+    /// Takes slots for an object: as many of 1 MiB as fit, then of 64 KiB, then of 4 KiB, linked one after
+    /// another. Sixteen of one size become one of the next, so an object wastes less than 4 KiB and has at most 15
+    /// slots of each size below its megabytes. Where a class has no room and can get none, one slot of a larger
+    /// class takes the rest.
     ///
     /// A class holds whole slabs. In a store of fewer slabs than classes they would take the last slab from each
     /// other with every put, and lose what is in it. So two slabs are for 1 MiB and 4 KiB slots, and one is for 4

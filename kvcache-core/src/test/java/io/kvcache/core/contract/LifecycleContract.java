@@ -38,7 +38,7 @@ public abstract class LifecycleContract extends KvCacheContract {
         assertThat(stats.records().live()).isZero();
         assertThat(stats.records().capacity()).isPositive();
         assertThat(stats.openTables()).isZero();
-        assertThat(stats.puts()).isEqualTo(new CacheStats.Puts(0, 0, 0, 0, 0, 0, 0, 0));
+        assertThat(stats.puts()).isEqualTo(new CacheStats.Puts(0, 0, 0, 0, 0, 0, 0, 0, 0));
         assertThat(stats.removals()).isEqualTo(new CacheStats.Removals(0, 0, 0, 0));
         assertThat(stats.namespaces()).hasSize(3);
         assertThat(stats.hitRatio()).isZero();

@@ -125,6 +125,7 @@ final class ImportancePolicyTest {
         assertThat(state.arrayBytes()).isEqualTo(16L * records);
         assertThat(importancePolicy.heapBytes()).isLessThan(400_000);
         store.evict(0);
+        assertThat(importancePolicy.heapBytes()).isLessThan(700_000);
         assertThat(importancePolicy.ghostBytes()).isBetween(32L * (records - 1), 64L * records + 1024);
     }
 

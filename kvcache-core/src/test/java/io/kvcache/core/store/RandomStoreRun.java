@@ -224,7 +224,8 @@ final class RandomStoreRun {
                         0, // the store is asked itself here, and refuses nothing for good
                         abandoned,
                         outcome(PutOutcome.FOREIGN),
-                        outcome(PutOutcome.NO_ROOM)));
+                        outcome(PutOutcome.NO_ROOM),
+                        outcome(PutOutcome.DECLINED)));
         assertThat(stats.removals())
                 .isEqualTo(new CacheStats.Removals(
                         follower.count(EventKind.EVICTED),

@@ -168,15 +168,15 @@ public final class BlockEndpoint implements HttpEndpoint {
         BlockWriter writer = cache.put(namespace, key, parent, KvCache.NO_WAIT);
         return switch (writer.outcome()) {
             case RESERVED -> write(writer, namespace, key, parent);
-            case PRESENT, BUSY, FOREIGN, NO_PARENT, NO_ROOM -> {
+            case PRESENT, BUSY, FOREIGN, NO_PARENT, NO_ROOM, DECLINED -> {
                 writer.close();
                 yield PutBlockHandler.handlerFor(writer.outcome());
             }
         };
     }
 
-    /// Room in the store is had; the block has to be within what may be on its way, and a tenant with a quota takes
-    /// room in that too, by giving up other blocks or values.
+    /// Room in the store is had; the block has to be within what may be on its way, and a tenant with a quota
+    /// takes room in that too, by giving up other blocks or values.
     private HttpRequestHandler write(
             BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
         long bytes = NamespaceJson.shapeOf(namespace).bytes();

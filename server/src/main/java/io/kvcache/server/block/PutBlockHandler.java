@@ -111,6 +111,13 @@ final class PutBlockHandler implements HttpRequestHandler {
                                 HttpResponseStatus.INSUFFICIENT_STORAGE,
                                 "no room: everything that could be evicted is in use; try again")
                         .toHandler();
+            case DECLINED ->
+                ProblemDetails.withType(
+                                HttpResponseStatus.INSUFFICIENT_STORAGE,
+                                "declined",
+                                "other blocks are expected to be read sooner than this one; put it again when it is"
+                                        + " computed the next time")
+                        .toHandler();
         };
     }
 

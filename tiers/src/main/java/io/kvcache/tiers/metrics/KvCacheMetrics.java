@@ -32,8 +32,8 @@ import java.util.function.ToDoubleFunction;
 /// | `kv.tables.open`, `kv.slabs.moved`, `kv.touches.lost` | | |
 ///
 /// At most [CardinalityLimit#MAX_LABELS] pairs of namespace and tenant get a series of their own, in order of
-/// registration; the rest add up under `other`. A namespace that is registered later appears after the next reading
-/// of any meter.
+/// registration; the rest add up under `other`. A namespace that is registered later appears after the next
+/// reading of any meter.
 ///
 /// **Threads.** Any; every reading takes the store's lock for some microseconds.
 public final class KvCacheMetrics implements MeterBinder {
@@ -118,6 +118,11 @@ public final class KvCacheMetrics implements MeterBinder {
                 "cache.puts",
                 tags.and("outcome", "foreign"),
                 stats -> stats.puts().foreign());
+        counter(
+                registry,
+                "cache.puts",
+                tags.and("outcome", "declined"),
+                stats -> stats.puts().declined());
         counter(registry, "kv.room.attempts.failed", tags, stats -> stats.puts().attemptsWithoutRoom());
     }
 

@@ -14,13 +14,13 @@ public final class OutcomeCodec {
             case PRESENT -> 1;
             case BUSY, FOREIGN -> 2;
             case NO_PARENT -> 3;
-            case NO_ROOM -> 4;
+            case NO_ROOM, DECLINED -> 4;
         };
     }
 
     /// Returns the detail that follows the code. Older clients ignore it.
     public static int cause(PutOutcome outcome) {
-        return outcome == PutOutcome.FOREIGN ? 1 : 0;
+        return outcome == PutOutcome.FOREIGN || outcome == PutOutcome.DECLINED ? 1 : 0;
     }
 
     /// The outcome of a code.
@@ -32,7 +32,7 @@ public final class OutcomeCodec {
             case 1 -> PutOutcome.PRESENT;
             case 2 -> cause == 1 ? PutOutcome.FOREIGN : PutOutcome.BUSY;
             case 3 -> PutOutcome.NO_PARENT;
-            case 4 -> PutOutcome.NO_ROOM;
+            case 4 -> cause == 1 ? PutOutcome.DECLINED : PutOutcome.NO_ROOM;
             default -> throw new ProtocolException("put outcome = " + code + "; allowed: 0 to 4");
         };
     }

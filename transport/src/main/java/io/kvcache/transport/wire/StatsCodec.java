@@ -34,7 +34,8 @@ public final class StatsCodec {
         List<NamespaceStats> told = stats.namespaces().stream()
                 .filter(each -> ids.containsKey(each.namespace()))
                 .toList();
-        to.i64(removals.quota()).i64(puts.attemptsWithoutRoom()).i32(0).i32(told.size());
+        to.i64(removals.quota()).i64(puts.attemptsWithoutRoom());
+        to.i32((int) Math.min(Integer.MAX_VALUE, puts.declined())).i32(told.size());
         told.forEach(each -> write(each, ids.getOrDefault(each.namespace(), 0), to));
     }
 
@@ -59,7 +60,8 @@ public final class StatsCodec {
         long lost = count(from);
         long quota = count(from);
         long attempts = count(from);
-        int told = from.skip(Integer.BYTES).count("namespaces");
+        int declined = from.count("declined puts");
+        int told = from.count("namespaces");
         List<NamespaceStats> namespaces = new ArrayList<>();
         for (int i = 0; i < told; i++) {
             namespace(from, names, namespaces);
@@ -67,7 +69,7 @@ public final class StatsCodec {
         return new CacheStats(
                 host,
                 records,
-                new CacheStats.Puts(puts[0], puts[1], puts[2], puts[3], puts[4], puts[5], 0, attempts),
+                new CacheStats.Puts(puts[0], puts[1], puts[2], puts[3], puts[4], puts[5], 0, attempts, declined),
                 new CacheStats.Removals(removals[0], removals[1], removals[2], quota),
                 open,
                 lost,

@@ -179,7 +179,7 @@ final class GoldenFramesTest {
         CacheStats stats = new CacheStats(
                 new CacheStats.Memory(1, 2, 3, 4, 5),
                 new CacheStats.Records(6, 7, 8),
-                new CacheStats.Puts(9, 10, 11, 12, 13, 14, 0, 28),
+                new CacheStats.Puts(9, 10, 11, 12, 13, 14, 0, 28, 0),
                 new CacheStats.Removals(15, 16, 17, 29),
                 18,
                 19,
