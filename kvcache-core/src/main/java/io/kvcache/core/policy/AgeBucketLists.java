@@ -113,6 +113,11 @@ final class AgeBucketLists {
         return oldest[bucket];
     }
 
+    /// The next leaf of the same list, or [#NONE].
+    int newerThan(int record) {
+        return newer[record];
+    }
+
     /// The list with the lowest rank that has leaves, the oldest among equals, or [#NONE].
     int lowestList() {
         if (oldest[DEMOTED_LIST] != NONE) {

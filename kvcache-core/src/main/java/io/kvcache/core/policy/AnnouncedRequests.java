@@ -1,52 +1,59 @@
 package io.kvcache.core.policy;
 
 import io.kvcache.core.policy.GhostCache.SetAssociativeTable;
+import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/// Blocks that announced requests will use, with the times at which the next of these requests were announced. One
-/// policy instance keeps one.
+/// Blocks that announced requests will use, with the times at which these requests were announced. One policy
+/// instance keeps one.
 ///
-/// A request that uses a block fulfils one announcement of it, the earliest. The times of the next [#EXACT] are
-/// kept as they were; those of more lie between them and the last one, and are taken to lie evenly. Where one
-/// estimate for all of them stood, a longer queue found fewer blocks than a shorter one. The rest of a block's
-/// announcements is forgotten when the last one is too long ago. So announcing a block many times does not exempt
-/// it for as many uses.
+/// A request that uses a block fulfils one announcement of it, the earliest. All times are kept: an estimate for
+/// some of them made a longer queue find fewer blocks than a shorter one. They lie in a pool that grows up to
+/// [#MAX_TIMES]; what is announced beyond that is not kept, as it is wanted last. A block's announcements are
+/// forgotten when the last one is too long ago. So announcing a block many times does not exempt it for as many
+/// uses.
 ///
 /// In a full set of [GhostCache.SetAssociativeTable] a new block replaces the one with the oldest last
 /// announcement. An entry is
 ///
 /// ```
-/// last announcement (32 bits) | count (16) | tag of the fingerprint (16)
+/// place of its last time in the pool (24 bits) | of its first (24) | tag of the fingerprint (16)
 /// ```
 ///
-/// and beside it the [#EXACT] times, of 32 bits. They wrap around after four billion uses. Nothing is kept before
-/// the first hint.
+/// Times have 32 bits and wrap around after four billion uses. Nothing is kept before the first hint.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
 final class AnnouncedRequests {
 
-    /// Uses after which an announcement is given up.
-    private static final int MIN_HORIZON = 1 << 16;
+    /// Uses after which an announcement is given up: a thousand waiting requests of 500 blocks.
+    private static final int MIN_HORIZON = 1 << 19;
 
     private static final int HORIZON_IN_MEMORY = 4;
 
     /// No more requests are known to come.
     static final long NONE = -1;
 
-    /// Number of sets, as a power of two: enough for a thousand requests of 128 blocks, in four MiB.
+    /// Number of sets, as a power of two: enough for a hundred thousand blocks, in one MiB.
     private static final int SET_BITS = 14;
 
-    /// Announcements of a block whose times are kept.
-    static final int EXACT = 6;
+    /// Times that are kept of all blocks, 8 bytes each.
+    static final int MAX_TIMES = 1 << 20;
 
-    private static final int COUNT_SHIFT = SetAssociativeTable.TAG_BITS;
-    private static final int MAX_COUNT = 0xFFFF;
-    private static final int LAST_SHIFT = 32;
+    private static final int MIN_TIMES = 1 << 10;
+
+    private static final int FIRST_SHIFT = SetAssociativeTable.TAG_BITS;
+    private static final int LAST_SHIFT = 40;
+    private static final int PLACE_MASK = 0xFFFFFF;
 
     private @Nullable SetAssociativeTable sets;
 
-    /// [#EXACT] for each place of the table.
+    /// The pool; place 0 stands for none.
     private int[] times = new int[0];
+
+    /// The next time of the same block, or the next free place.
+    private int[] next = new int[0];
+
+    private int free;
 
     AnnouncedRequests() {}
 
@@ -58,17 +65,25 @@ final class AnnouncedRequests {
         SetAssociativeTable table = sets;
         if (table == null) {
             table = new SetAssociativeTable(SET_BITS);
-            times = new int[EXACT * table.capacity()];
             sets = table;
         }
-        int place = find(table, fingerprint, now, maxAge);
-        int count = place < 0 ? 0 : count(table.get(place));
-        place = place < 0 ? slotFor(table, fingerprint, now) : place;
-        if (count < EXACT) {
-            times[EXACT * place + count] = (int) now;
+        if (free == 0 && !grow()) {
+            return;
         }
-        long tag = SetAssociativeTable.tag(fingerprint);
-        table.set(place, now << LAST_SHIFT | (long) Math.min(MAX_COUNT, count + 1) << COUNT_SHIFT | tag);
+        int time = free;
+        free = next[time];
+        times[time] = (int) now;
+        next[time] = 0;
+        int place = find(table, fingerprint, now, maxAge);
+        if (place < 0) {
+            place = slotFor(table, fingerprint, now);
+            forget(table, place);
+            table.set(place, entry(time, time, SetAssociativeTable.tag(fingerprint)));
+        } else {
+            long entry = table.get(place);
+            next[last(entry)] = time;
+            table.set(place, entry(first(entry), time, SetAssociativeTable.tag(fingerprint)));
+        }
     }
 
     /// A request uses a block.
@@ -82,33 +97,27 @@ final class AnnouncedRequests {
             return NONE;
         }
         long entry = table.get(place);
-        int left = count(entry) - 1;
-        if (left < 1) {
-            table.set(place, 0);
-            return NONE;
-        }
-        int first = EXACT * place;
-        System.arraycopy(times, first + 1, times, first, EXACT - 1);
-        if (left >= EXACT) {
-            int before = times[first + EXACT - 2];
-            times[first + EXACT - 1] = before + ((int) (entry >>> LAST_SHIFT) - before) / (left - EXACT + 1);
-        }
-        table.set(place, entry - (1L << COUNT_SHIFT));
-        return time(times[first], now);
+        int first = first(entry);
+        int second = next[first];
+        next[first] = free;
+        free = first;
+        table.set(place, second == 0 ? 0 : entry(second, last(entry), SetAssociativeTable.tag(fingerprint)));
+        return second == 0 ? NONE : time(times[second], now);
     }
 
     /// When the request after the present one was announced, or [#NONE].
     long nextAfterUse(long fingerprint, long now, long maxAge) {
         SetAssociativeTable table = sets;
         int place = table == null ? -1 : find(table, fingerprint, now, maxAge);
-        return table == null || place < 0 || count(table.get(place)) < 2 ? NONE : time(times[EXACT * place + 1], now);
+        int second = table == null || place < 0 ? 0 : next[first(table.get(place))];
+        return second == 0 ? NONE : time(times[second], now);
     }
 
     /// When the next request for a block was announced, or [#NONE].
     private long nextAnnounced(long fingerprint, long now, long maxAge) {
         SetAssociativeTable table = sets;
         int place = table == null ? -1 : find(table, fingerprint, now, maxAge);
-        return table == null || place < 0 ? NONE : time(times[EXACT * place], now);
+        return table == null || place < 0 ? NONE : time(times[first(table.get(place))], now);
     }
 
     /// The word of a block that was used just now. When more requests are known to come, it stands
@@ -136,20 +145,20 @@ final class AnnouncedRequests {
     }
 
     long bytes() {
-        return sets == null ? 0 : sets.bytes() + (long) times.length * Integer.BYTES;
+        return sets == null ? 0 : sets.bytes() + 2L * times.length * Integer.BYTES;
     }
 
     /// The place of a block that is expected still, or -1.
-    private static int find(SetAssociativeTable table, long fingerprint, long now, long maxAge) {
+    private int find(SetAssociativeTable table, long fingerprint, long now, long maxAge) {
         int place = table.find(fingerprint);
         while (place >= 0 && sinceLast(table.get(place), now) > maxAge) {
-            table.set(place, 0);
+            forget(table, place);
             place = table.find(fingerprint);
         }
         return place;
     }
 
-    private static int slotFor(SetAssociativeTable table, long fingerprint, long now) {
+    private int slotFor(SetAssociativeTable table, long fingerprint, long now) {
         int from = table.firstSlot(fingerprint);
         int place = from;
         for (int i = from; i < from + SetAssociativeTable.WAYS && table.get(place) != 0; i++) {
@@ -160,8 +169,34 @@ final class AnnouncedRequests {
         return place;
     }
 
-    private static long sinceLast(long entry, long now) {
-        return now - time((int) (entry >>> LAST_SHIFT), now);
+    /// Empties a place of the table, and gives its times back.
+    private void forget(SetAssociativeTable table, int place) {
+        long entry = table.get(place);
+        if (entry != 0) {
+            next[last(entry)] = free;
+            free = first(entry);
+            table.set(place, 0);
+        }
+    }
+
+    /// Makes the pool twice as large, and returns whether that was possible.
+    private boolean grow() {
+        int before = times.length;
+        if (before >= MAX_TIMES) {
+            return false;
+        }
+        int after = Math.max(MIN_TIMES, 2 * before);
+        times = Arrays.copyOf(times, after);
+        next = Arrays.copyOf(next, after);
+        for (int place = after - 1; place >= Math.max(1, before); place--) {
+            next[place] = free;
+            free = place;
+        }
+        return true;
+    }
+
+    private long sinceLast(long entry, long now) {
+        return now - time(times[last(entry)], now);
     }
 
     /// A reading of which 32 bits are kept.
@@ -169,7 +204,15 @@ final class AnnouncedRequests {
         return now - Integer.toUnsignedLong((int) now - kept);
     }
 
-    private static int count(long entry) {
-        return (int) (entry >>> COUNT_SHIFT) & MAX_COUNT;
+    private static long entry(int first, int last, long tag) {
+        return (long) last << LAST_SHIFT | (long) first << FIRST_SHIFT | tag;
+    }
+
+    private static int first(long entry) {
+        return (int) (entry >>> FIRST_SHIFT) & PLACE_MASK;
+    }
+
+    private static int last(long entry) {
+        return (int) (entry >>> LAST_SHIFT) & PLACE_MASK;
     }
 }

@@ -33,8 +33,9 @@ import java.util.function.LongConsumer;
 /// else can, those announced last go first. An announcement that does not come true is forgotten.
 ///
 /// **Cost.** 16 bytes a record, one more once a caller labels blocks, and 32 to 64 for each resident block for the
-/// memory of evicted ones. An instance takes six tenths of a MB, four MiB more once anything is announced, and
-/// two tenths of one for each lane but the first. It must be told of the use of all blocks of a path: the number
+/// memory of evicted ones. An instance takes six tenths of a MB, one MiB more once anything is announced with
+/// 8 bytes for each use that is (8 MiB at most), and two tenths of one for each lane but the first. It must be told of
+/// the use of all blocks of a path: the number
 /// of uses is the strongest signal.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
@@ -580,6 +581,9 @@ public final class ImportancePolicy implements EvictionPolicy {
 
         static final int NONE = RecordView.NONE;
 
+        /// Announced leaves of which the one goes that is wanted last.
+        private static final int MAX_COMPARED = 64;
+
         /// Leaves that are tried before an eviction is given up.
         private static final int MAX_REFUSALS = 1024;
 
@@ -672,7 +676,22 @@ public final class ImportancePolicy implements EvictionPolicy {
         /// Returns the leaf with the lowest score, or [#NONE]; it may have children by now.
         int lowestRecord() {
             int lowest = buckets.lowestList();
-            return lowest == AgeBucketLists.NONE ? NONE : buckets.oldest(lowest);
+            int first = lowest == AgeBucketLists.NONE ? NONE : buckets.oldest(lowest);
+            return first == NONE || ImportanceWord.status(words[first]) != ImportanceWord.EXPECTED
+                    ? first
+                    : lastWanted(first);
+        }
+
+        /// Returns the leaf of a list that is wanted last, of the first few. Spans are long where announcements are
+        /// old, and there order matters most: all that is kept is wanted by the next few requests.
+        private int lastWanted(int first) {
+            int last = first;
+            int record = first;
+            for (int i = 1; i < MAX_COMPARED && record != NONE; i++) {
+                last = ImportanceWord.stamp(words[record]) > ImportanceWord.stamp(words[last]) ? record : last;
+                record = buckets.newerThan(record);
+            }
+            return last;
         }
 
         /// Takes the leaf with the lowest score off its list, or returns [#NONE].

@@ -37,7 +37,7 @@ final class AnnouncedRequestsTest {
     /// A queue of requests moves on: each that is served is replaced by one that is announced.
     @ParameterizedTest
     @ValueSource(ints = {4, 16, 200})
-    void givenAQueue_whenItMovesOn_thenTheOrderOfWhatIsLeftIsRightAndExactForThoseOfFewRequests(int length) {
+    void givenAQueue_whenItMovesOn_thenEachNextIsWhereItWasAnnounced(int length) {
         Random random = new Random(length);
         Map<Long, Deque<Long>> model = new HashMap<>();
         Deque<List<Long>> queue = new ArrayDeque<>();
@@ -59,14 +59,8 @@ final class AnnouncedRequestsTest {
             for (long block : queue.remove()) {
                 Deque<Long> times = model.getOrDefault(block, new ArrayDeque<>());
                 times.remove();
-                long next = requests.fulfil(block, ++now, MAX_AGE);
-                if (times.isEmpty()) {
-                    assertThat(next).isEqualTo(AnnouncedRequests.NONE);
-                } else if (times.size() < AnnouncedRequests.EXACT && length == 4) {
-                    assertThat(next).isEqualTo(times.element());
-                } else {
-                    assertThat(next).isBetween(now - 40L * (length + 200), times.getLast());
-                }
+                assertThat(requests.fulfil(block, ++now, MAX_AGE))
+                        .isEqualTo(times.isEmpty() ? AnnouncedRequests.NONE : times.element());
             }
         }
     }
@@ -78,5 +72,38 @@ final class AnnouncedRequestsTest {
         requests.add(4, 1000, MAX_AGE);
         requests.add(4, 2000, MAX_AGE);
         assertThat(requests.nextAfterUse(4, 1000 + 2 * MAX_AGE, MAX_AGE)).isEqualTo(AnnouncedRequests.NONE);
+    }
+
+    @Test
+    void givenMoreAnnouncementsThanAreKept_whenTheyComeTrue_thenTheFirstAreKnownAndPlacesAreUsedAgain() {
+        for (int round = 0; round < 3; round++) {
+            for (int i = 0; i < AnnouncedRequests.MAX_TIMES + 10; i++) {
+                requests.add(i % 64, i, 2L * AnnouncedRequests.MAX_TIMES);
+            }
+            long kept = 0;
+            for (int block = 0; block < 64; block++) {
+                long next = requests.nextAfterUse(block, AnnouncedRequests.MAX_TIMES, 2L * AnnouncedRequests.MAX_TIMES);
+                assertThat(next).isEqualTo(block + 64);
+                do {
+                    kept++;
+                    next = requests.fulfil(block, AnnouncedRequests.MAX_TIMES, 2L * AnnouncedRequests.MAX_TIMES);
+                } while (next != AnnouncedRequests.NONE);
+            }
+            assertThat(kept).isEqualTo(AnnouncedRequests.MAX_TIMES - 1);
+        }
+    }
+
+    @Test
+    void givenMoreBlocksThanThereAreSetsFor_whenAnnounced_thenPlacesOfThoseThatHadToGoAreUsedAgain() {
+        int blocks = 1 << 20;
+        for (int round = 0; round < 4; round++) {
+            for (int block = 0; block < blocks; block++) {
+                requests.add(block, (long) round * blocks + block, MAX_AGE);
+            }
+        }
+        int last = blocks - 1;
+        requests.add(last, 4L * blocks, MAX_AGE);
+        assertThat(requests.nextAfterUse(last, 4L * blocks, MAX_AGE)).isEqualTo(4L * blocks);
+        assertThat(requests.bytes()).isLessThan(9 << 20);
     }
 }

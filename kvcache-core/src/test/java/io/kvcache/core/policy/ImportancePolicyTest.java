@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.policy.ReuseTracker.BucketScores;
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Learning of the importance policy, on loads whose best order is plain.
+@Tag("slow")
 final class ImportancePolicyTest {
 
     private static final int BLOCKS = 1000;
@@ -53,11 +55,11 @@ final class ImportancePolicyTest {
         FlatCache cache = new FlatCache(PolicyKind.IMPORTANCE, 20_000, BLOCKS);
         Random random = new Random(5);
         int fresh = 1_000_000;
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
             cache.use(i % 2 == 0 ? i / 2 % 1500 : fresh++);
         }
         int hits = 0;
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
             int key = 5_000_000 + i / 20 * 10 + random.nextInt(800);
             hits += cache.use(key) && i > 50_000 ? 1 : 0;
         }
@@ -153,7 +155,7 @@ final class ImportancePolicyTest {
     @Test
     void givenABlockThatIsUsedAllTheTime_whenRoomIsNeeded_thenItGoesBeforeTheAnnouncedOnes() {
         TreeStore store = full(new PolicyState(500), 500);
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
             store.use(499);
         }
         for (int record = 0; record < 100; record++) {
@@ -196,7 +198,7 @@ final class ImportancePolicyTest {
         PolicyState state = new PolicyState(10);
         TreeStore store = full(state, 10);
         announce(store, 0);
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
             store.use(9);
         }
         for (int i = 0; i < 9; i++) {
@@ -211,8 +213,8 @@ final class ImportancePolicyTest {
         for (int i = 0; i < 200; i++) {
             announce(store, 0);
         }
-        for (int i = 0; i < 100_000; i++) {
-            store.use(i % 1000 == 0 ? 0 : 9);
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0) / 2; i++) {
+            store.use(i % 10_000 == 0 ? 0 : 9);
         }
         assertThat(store.policy(0).score(0)).as("no longer exempt").isLessThan(1);
     }
@@ -225,7 +227,7 @@ final class ImportancePolicyTest {
         store.addClass(new ImportancePolicy(store, state));
         store.policy(0).announce(11); // the fingerprint of the last admission
         store.policy(0).announce(11);
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
             store.policy(1).announce(1000 + i);
         }
         for (int record = 0; record < 11; record++) {
@@ -280,7 +282,7 @@ final class ImportancePolicyTest {
         announce(store, one);
         assertThat(policy.score(one)).isGreaterThan(1000 * policy.score(998));
         assertThat(policy.score(other)).isPositive().isLessThan(1);
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
             store.use(998);
         }
         assertThat(policy.score(one)).isZero();
@@ -295,7 +297,7 @@ final class ImportancePolicyTest {
     void givenBlocksThatLeaveAndAreAnnounced_whenTheyReturn_thenNoneIsCountedTwice() {
         FlatCache cache = new FlatCache(PolicyKind.IMPORTANCE, 20_000, BLOCKS);
         int hits = 0;
-        for (int i = 0; i < 200_000; i++) {
+        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
             cache.policy().announce(cache.fingerprintOf((i + 500) % 3000));
             hits += cache.use(i % 3000) ? 1 : 0;
         }
