@@ -135,7 +135,7 @@ final class SlotAllocator {
             return PutReservation.NO_PARENT;
         }
         int novelty = noveltyClassifier.classify(entry, chain, index, parent);
-        EvictionPolicy policy = policyOfNextVictim(entry);
+        EvictionPolicy policy = policyOfNextVictim(entry, entry.slotClass());
         if (policy != null && !policy.admits(chain.keyLo(index), novelty) && disks.disks() == 0) {
             for (int declined = chain.length() - 1; declined >= index; declined--) {
                 policy.onDeclined(chain.keyLo(declined), novelty, declined == chain.length() - 1);
@@ -171,7 +171,7 @@ final class SlotAllocator {
         }
         int depth = parent == NONE ? 0 : pool.depth(parent) + 1;
         int novelty = NoveltyClass.ofSingleBlock(depth);
-        EvictionPolicy policy = policyOfNextVictim(entry);
+        EvictionPolicy policy = policyOfNextVictim(entry, entry.slotClass());
         if (policy != null && !policy.admits(key.lo(), novelty) && disks.disks() == 0) {
             policy.onDeclined(key.lo(), novelty, true);
             return PutReservation.DECLINED;
@@ -191,10 +191,25 @@ final class SlotAllocator {
                 sparing);
     }
 
+    /// Returns whether the policy does not want an object that readers take after another one. Others are always
+    /// wanted: whoever sets a value expects to find it.
+    private boolean isDeclined(NamespaceEntry entry, BlockKey after, BlockKey key, int bytes) {
+        EvictionPolicy policy = policyOfNextVictim(entry, objectClass(bytes));
+        if (policy == null) {
+            return false;
+        }
+        int before = tree.findAny(after.hi(), after.lo());
+        int novelty = NoveltyClass.ofSingleBlock(before == NONE ? 0 : objectLinks.depth(before) + 1);
+        if (policy.admits(key.lo(), novelty) || disks.disks() > 0) {
+            return false;
+        }
+        policy.onDeclined(key.lo(), novelty, true);
+        return true;
+    }
+
     /// The policy of the namespace if a new block of it needs a victim and that is the policy's own, else null. What
     /// it does not admit is declined unless there is a disk, which such a block would not reach.
-    private @Nullable EvictionPolicy policyOfNextVictim(NamespaceEntry entry) {
-        SlotClass slotClass = entry.slotClass();
+    private @Nullable EvictionPolicy policyOfNextVictim(NamespaceEntry entry, SlotClass slotClass) {
         boolean full = slabs.freeSlabs() == 0 && slabs.heldSlots(slotClass) == slabs.slots(slotClass);
         if (!full && pool.live() < pool.capacity()) {
             return null;
@@ -263,6 +278,9 @@ final class SlotAllocator {
         }
         if (bytes > slabs.capacityBytes()) {
             return PutReservation.NO_ROOM;
+        }
+        if (present == NONE && what.after() != null && isDeclined(entry, what.after(), key, bytes)) {
+            return PutReservation.DECLINED;
         }
         int record = insert(
                 new NewRecordFields(key.hi(), key.lo(), NONE, 0, RecordFlags.ofObject(entry.id()), bytes, 0, NONE));

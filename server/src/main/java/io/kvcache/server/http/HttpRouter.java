@@ -320,7 +320,7 @@ final class HttpRouter {
                     put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
                     out.sendEmpty(HttpResponseStatus.NO_CONTENT);
                 }
-                case REJECTED ->
+                case REJECTED, DECLINED ->
                     out.sendProblem(new ProblemDetails(
                             HttpResponseStatus.INSUFFICIENT_STORAGE,
                             "no room: everything that could be evicted is in use; try again"));

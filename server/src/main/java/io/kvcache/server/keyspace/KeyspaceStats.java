@@ -78,8 +78,9 @@ public record KeyspaceStats(
     ///
     /// @param stored values that were stored
     /// @param refused writes for which there was no room
+    /// @param declined writes of what promised less than what they would have replaced
     /// @param deleted keys that were deleted
-    public record Writes(long stored, long refused, long deleted) {}
+    public record Writes(long stored, long refused, long declined, long deleted) {}
 
     /// Positive answers to EXISTS.
     ///
@@ -108,6 +109,7 @@ public record KeyspaceStats(
         final LongAdder cheaperComputed = new LongAdder();
         final LongAdder stored = new LongAdder();
         final LongAdder refused = new LongAdder();
+        final LongAdder declined = new LongAdder();
         final LongAdder deleted = new LongAdder();
         final LongAdder sentBytes = new LongAdder();
         final LongAdder receivedBytes = new LongAdder();
@@ -169,7 +171,7 @@ public record KeyspaceStats(
                     index.count(),
                     expiringKeys.get(),
                     reads(),
-                    new KeyspaceStats.Writes(stored.sum(), refused.sum(), deleted.sum()),
+                    new KeyspaceStats.Writes(stored.sum(), refused.sum(), declined.sum(), deleted.sum()),
                     new KeyspaceStats.ExistsPinCounts(
                             existsGranted.sum(),
                             existsUnpinned.sum(),

@@ -55,8 +55,8 @@ final class KeyspaceWrites {
     /// How many writers are at each key at this moment.
     private final ConcurrentHashMap<ObjectKey, Integer> writers = new ConcurrentHashMap<>();
 
-    /// Halves for which there was no room a moment ago, so that the other one need not come either.
-    private final Cache<ObjectKey, Boolean> rejectedHalves;
+    /// Halves that were not stored a moment ago, and why, so that the other one need not come either.
+    private final Cache<ObjectKey, PendingPut.State> rejectedHalves;
 
     /// Registers the namespace.
     ///
@@ -115,9 +115,11 @@ final class KeyspaceWrites {
     /// @param predecessor the key that readers take before this one; null for none
     PendingPut put(ObjectKey key, long bytes, byte @Nullable [] predecessor) {
         ObjectKey other = key.otherHalf(namespace);
-        if (other != null && rejectedHalves.getIfPresent(other) != null) {
-            return rejected(key, bytes);
+        PendingPut.State why = other == null ? null : rejectedHalves.getIfPresent(other);
+        if (why != null) {
+            return drop(key, bytes, why);
         }
+        why = PendingPut.State.REJECTED;
         writers.merge(key, 1, Integer::sum);
         Quota.QuotaReservation reservation = quotaEnforcer.reserve(key, bytes);
         if (reservation != null) {
@@ -126,20 +128,21 @@ final class KeyspaceWrites {
             if (writer.outcome() == PutOutcome.RESERVED) {
                 return new PendingPut(this, key, bytes, reservation, writer);
             }
+            why = writer.outcome() == PutOutcome.DECLINED ? PendingPut.State.DECLINED : why;
             writer.close();
             quotaEnforcer.onReceived(reservation, bytes);
         }
         endWrite(key);
         if (other != null) {
-            rejectedHalves.put(key, true);
+            rejectedHalves.put(key, why);
             delete(other);
         }
-        return rejected(key, bytes);
+        return drop(key, bytes, why);
     }
 
-    private PendingPut rejected(ObjectKey key, long bytes) {
-        counters.refused.increment();
-        return new PendingPut(this, key, bytes, null, null);
+    private PendingPut drop(ObjectKey key, long bytes, PendingPut.State why) {
+        (why == PendingPut.State.DECLINED ? counters.declined : counters.refused).increment();
+        return new PendingPut(this, key, bytes, why);
     }
 
     /// The bytes of a value are there, or will not come.

@@ -24,7 +24,10 @@ public final class PendingPut implements AutoCloseable {
         /// There is room for them.
         WRITING,
         /// There is no room: throw the bytes away.
-        REJECTED
+        REJECTED,
+        /// It continues a sequence, and what would go for its sake promises more: throw the bytes away, and answer as
+        /// if they were stored. A reader finds a shorter prefix.
+        DECLINED
     }
 
     /// Less is summed up with what comes after it.
@@ -46,20 +49,34 @@ public final class PendingPut implements AutoCloseable {
     private ByteBuffer current = NO_BUFFER;
     private boolean open;
 
-    /// @param quotaReservation what it takes of the quota; null when there is no room
-    /// @param writer null when there is no room
+    /// A value that is not to be stored.
+    PendingPut(KeyspaceWrites keyspaceWrites, ObjectKey key, long bytes, State state) {
+        this(keyspaceWrites, key, bytes, null, null, state);
+    }
+
+    /// @param quotaReservation what it takes of the quota
     PendingPut(
             KeyspaceWrites keyspaceWrites,
             ObjectKey key,
             long bytes,
+            Quota.QuotaReservation quotaReservation,
+            ObjectWriter writer) {
+        this(keyspaceWrites, key, bytes, quotaReservation, writer, State.WRITING);
+    }
+
+    private PendingPut(
+            KeyspaceWrites keyspaceWrites,
+            ObjectKey key,
+            long bytes,
             Quota.@Nullable QuotaReservation quotaReservation,
-            @Nullable ObjectWriter writer) {
+            @Nullable ObjectWriter writer,
+            State state) {
         this.keyspaceWrites = keyspaceWrites;
         this.key = key;
         this.bytes = bytes;
         this.quotaReservation = quotaReservation;
         this.writer = writer;
-        state = writer == null ? State.REJECTED : State.WRITING;
+        this.state = state;
         room = writer == null ? SegmentedBuffer.of(List.of()) : SegmentedBuffer.of(writer.segments());
         left = bytes;
         open = writer != null;

@@ -291,7 +291,7 @@ public final class LeaseEndpoint implements HttpEndpoint {
                         out.sendProblem(alreadyExists());
                     }
                 }
-                case REJECTED ->
+                case REJECTED, DECLINED ->
                     out.sendProblem(new ProblemDetails(
                             HttpResponseStatus.INSUFFICIENT_STORAGE,
                             "no room: everything that could be evicted is in use; try again"));

@@ -238,6 +238,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
                 recordDropped(request);
                 onResponded();
             }
+            case DECLINED -> onResponded();
         }
     }
 

@@ -151,9 +151,11 @@ public record ServerMetrics(
                 keyspace,
                 "kv.writes",
                 "outcome",
-                "Values that clients sent to be stored, by outcome; refused: out of memory or quota.");
+                "Values that clients sent to be stored, by outcome; refused: out of memory or quota; declined: chunks that"
+                        + " promised less than what they would have replaced.");
         writes.add("stored", stats -> stats.writes().stored());
         writes.add("refused", stats -> stats.writes().refused());
+        writes.add("declined", stats -> stats.writes().declined());
         TenantCounter evicted = new TenantCounter(
                 meters,
                 keyspace,

@@ -239,6 +239,7 @@ final class InfoCommands {
             Lines lines = new Lines()
                     .add("values_stored", keys.writes().stored())
                     .add("values_refused", keys.writes().refused())
+                    .add("values_declined", keys.writes().declined())
                     .add("promises_given", keys.promises().given())
                     .add("promises_without_pin", keys.promises().bare())
                     .add("promises_broken", keys.promises().broken())

@@ -131,6 +131,8 @@ final class WriteCommands {
                 }
             }
             case REJECTED -> reject(session, request, OUT_OF_MEMORY, out);
+            case DECLINED -> // the key is absent
+                reply(options, null, options.condition() != Condition.IF_PRESENT, out, storeReply);
         }
     }
 
@@ -273,7 +275,9 @@ final class WriteCommands {
                 throw new CommandException("OOM command not allowed when used memory > 'maxmemory'.");
             }
             for (PendingPut put : puts) {
-                put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
+                if (put.state() == PendingPut.State.WRITING) {
+                    put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
+                }
             }
             out.writeOk();
         }

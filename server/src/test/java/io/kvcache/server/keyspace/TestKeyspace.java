@@ -1,6 +1,8 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.ByteArrayOutputStream;
@@ -23,8 +25,17 @@ public final class TestKeyspace implements AutoCloseable {
     }
 
     TestKeyspace(long hostBytes, KeyspaceOptions options) {
+        this(hostBytes, PolicyKind.LRU, options);
+    }
+
+    TestKeyspace(long hostBytes, EvictionPolicyFactory policy) {
+        this(hostBytes, policy, KeyspaceOptions.defaults(hostBytes));
+    }
+
+    private TestKeyspace(long hostBytes, EvictionPolicyFactory policy, KeyspaceOptions options) {
         cache = TieredKvCache.builder()
                 .hostBytes(hostBytes)
+                .policy(policy)
                 .prefaultInBackground(false)
                 .failOnLeak(true)
                 .closeWait(Duration.ZERO)
