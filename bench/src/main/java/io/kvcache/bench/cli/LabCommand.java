@@ -60,6 +60,12 @@ final class LabCommand implements Callable<Integer> {
             description = "Also importance that knows the next N requests, as a server knows its waiting ones.")
     private List<Integer> lookAheads = new ArrayList<>();
 
+    @Option(
+            names = "--one-per-session",
+            description = "With --look-ahead, once more as where clients wait for their answers: the known requests end"
+                    + " before the first whose session has one that is not served yet.")
+    private boolean onePerSession;
+
     @Option(names = "--sensitivity", description = "Also importance with each of its constants halved and doubled.")
     private boolean sensitivity;
 
@@ -122,6 +128,12 @@ final class LabCommand implements Callable<Integer> {
                     throw PlanningOptions.invalidOption("--look-ahead", String.valueOf(lookAhead), "at least 1");
                 }
                 caches.add(new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead));
+                if (onePerSession) {
+                    caches.add(new PolicyReplay(PolicyKind.IMPORTANCE, lookAhead, true));
+                }
+            }
+            if (onePerSession && lookAheads.isEmpty()) {
+                throw new IllegalArgumentException("--one-per-session restricts --look-ahead N, which is not given");
             }
             if (sensitivity) {
                 caches.addAll(ParameterSweep.variants(0));
@@ -174,7 +186,7 @@ final class LabCommand implements Callable<Integer> {
             }
             io.println(
                     "  share    blocks  policy                          block hits  token hits     Belady  of the gap"
-                            + "    saved   moving      net    first token p50      p99  taken");
+                            + "    saved   moving      net    first token p50      p99  taken declined");
             lastBlocks = 0;
         }
 
@@ -192,7 +204,7 @@ final class LabCommand implements Callable<Integer> {
             lastBlocks = row.blocks();
             return String.format(
                     Locale.ROOT,
-                    "%6s %9s  %-30s  %8.2f %%  %8.2f %%  %7.2f %%  %8.0f %% %,6.0f s %,6.0f s %,6.0f s %16.2f s %6.1f s %4.0f %%",
+                    "%6s %9s  %-30s  %8.2f %%  %8.2f %%  %7.2f %%  %8.0f %% %,6.0f s %,6.0f s %,6.0f s %16.2f s %6.1f s %4.0f %% %6.0f %%",
                     first ? String.format(Locale.ROOT, "%.1f %%", 100 * row.share()) : "",
                     first ? String.format(Locale.ROOT, "%,d", row.blocks()) : "",
                     row.policy(),
@@ -205,7 +217,8 @@ final class LabCommand implements Callable<Integer> {
                     row.savedLessLoadingSeconds(),
                     row.ttftP50Seconds(),
                     row.ttftP99Seconds(),
-                    100 * row.occupancy());
+                    100 * row.occupancy(),
+                    100 * row.declinedShare());
         }
     }
 }

@@ -22,6 +22,7 @@ import java.util.OptionalDouble;
 /// @param occupancy share of the capacity that was taken, the mean over the requests
 /// @param bytesRead of the model's KV, from the cache to devices; nothing of it is on disk here
 /// @param blocksPut into the cache
+/// @param blocksDeclined that the policy did not want there
 /// @param seconds that the replay took
 public record LabRow(
         String trace,
@@ -42,6 +43,7 @@ public record LabRow(
         double occupancy,
         long bytesRead,
         long blocksPut,
+        long blocksDeclined,
         double seconds) {
 
     /// The heads of a table of rows in [#csv].
@@ -50,7 +52,7 @@ public record LabRow(
     /// The effect on an engine.
     ///
     /// @param occupancy share of the capacity
-    record EngineStats(EngineSimulator.Summary engine, double occupancy, long blocksPut) {}
+    record EngineStats(EngineSimulator.Summary engine, double occupancy, long blocksPut, long blocksDeclined) {}
 
     static LabRow of(
             String trace, String rule, double share, ReplayComparison.Outcome outcome, EngineStats engineStats) {
@@ -74,7 +76,13 @@ public record LabRow(
                 engineStats.occupancy,
                 engineStats.engine.hostBytesRead(),
                 engineStats.blocksPut,
+                engineStats.blocksDeclined,
                 outcome.seconds());
+    }
+
+    /// Returns the share of the blocks offered to the cache that its policy declined.
+    public double declinedShare() {
+        return blocksDeclined == 0 ? 0 : (double) blocksDeclined / (blocksPut + blocksDeclined);
     }
 
     /// A line of comma-separated values.

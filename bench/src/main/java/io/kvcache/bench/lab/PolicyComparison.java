@@ -56,6 +56,7 @@ public final class PolicyComparison {
         private final Occupancy occupancy = new Occupancy();
         private final int capacity;
         private long put;
+        private long declined;
 
         EngineReplay(int capacity) {
             this.capacity = capacity;
@@ -72,8 +73,13 @@ public final class PolicyComparison {
             occupancy.add(held, capacity);
         }
 
+        @Override
+        public void onDeclined(int request, int blocks) {
+            declined += blocks;
+        }
+
         LabRow.EngineStats row() {
-            return new LabRow.EngineStats(engineFeed.summary(), occupancy.mean(), put);
+            return new LabRow.EngineStats(engineFeed.summary(), occupancy.mean(), put, declined);
         }
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.bench.lab;
 
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.replay.SessionInference;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.ArrayList;
@@ -57,7 +58,7 @@ public final class RequestRouter {
     }
 
     private int[] bySession(long seed) {
-        long[] sessions = SessionInference.of(trace);
+        long[] sessions = SessionInference.of(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS));
         int[] places = new int[sessions.length];
         for (int i = 0; i < places.length; i++) {
             long mixed = ((seed * HASH_MULTIPLIER) ^ sessions[i]) * HASH_MULTIPLIER;
@@ -133,47 +134,6 @@ public final class RequestRouter {
         /// Name on command lines and in output.
         public String commandName() {
             return name().toLowerCase(Locale.ROOT);
-        }
-    }
-
-    /// Finds the session of each request of a trace.
-    ///
-    /// A trace that names sessions decides. Otherwise a request continues a session if it is a prompt of that
-    /// session and something more: the full blocks that it shares with earlier requests end where that prompt
-    /// ended, with a block that was new then. All others begin a session, those with a shared system prompt too.
-    static final class SessionInference {
-
-        private static final long NONE = TraceRequest.NO_SESSION;
-
-        private SessionInference() {}
-
-        static long[] of(Trace trace) {
-            boolean said = trace.requests().stream().allMatch(request -> request.session() != NONE);
-            return said
-                    ? trace.requests().stream().mapToLong(TraceRequest::session).toArray()
-                    : infer(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS));
-        }
-
-        static long[] infer(PrefixForest forest) {
-            long[] endOf = new long[forest.nodeCount()];
-            Arrays.fill(endOf, NONE);
-            boolean[] seen = new boolean[forest.nodeCount()];
-            long[] sessions = new long[forest.requestCount()];
-            for (int request = 0; request < sessions.length; request++) {
-                int known = 0;
-                while (known < forest.storedBlocks(request) && seen[forest.node(request, known)]) {
-                    known++;
-                }
-                long before = known == 0 ? NONE : endOf[forest.node(request, known - 1)];
-                sessions[request] = before == NONE ? request : before;
-                for (int i = known; i < forest.storedBlocks(request); i++) {
-                    seen[forest.node(request, i)] = true;
-                }
-                if (known < forest.storedBlocks(request)) {
-                    endOf[forest.node(request, forest.storedBlocks(request) - 1)] = sessions[request];
-                }
-            }
-            return sessions;
         }
     }
 }

@@ -50,6 +50,11 @@ public final class HitCounter {
         watcher.onServed(request, put, held);
     }
 
+    /// A policy has declined the rest of a request.
+    void onDeclined(int request, int blocks) {
+        watcher.onDeclined(request, blocks);
+    }
+
     /// A policy has evicted a block.
     void onEvicted(int node) {
         watcher.onEvicted(node);
@@ -76,6 +81,11 @@ public final class HitCounter {
         /// @param put blocks that were put for it
         /// @param held blocks that the cache holds now
         default void onServed(int request, int put, int held) {}
+
+        /// A policy has declined the rest of a request.
+        ///
+        /// @param blocks that were not put
+        default void onDeclined(int request, int blocks) {}
 
         /// A policy has evicted a block. Only replays of an [io.kvcache.core.policy.EvictionPolicy] tell.
         ///

@@ -27,7 +27,11 @@ public record ImportanceReplay(String variant, ImportanceConfig rules, int lookA
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity());
         ImportancePolicy policy = new ImportancePolicy(records, state, rules);
-        return new PolicyRun(forest, new PolicyRun.PolicyCache(records, state, policy, blocks), true, lookAhead)
+        return new PolicyRun(
+                        forest,
+                        new PolicyRun.PolicyCache(records, state, policy, blocks),
+                        true,
+                        PolicyReplay.LookAhead.all(lookAhead))
                 .replay(counter);
     }
 }

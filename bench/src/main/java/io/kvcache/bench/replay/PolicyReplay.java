@@ -6,27 +6,38 @@ import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.NoveltyClass;
 import io.kvcache.core.policy.PolicyState;
+import java.util.HashMap;
+import java.util.Map;
 import java.util.function.IntPredicate;
 
 /// Replays against one of the store's own policies.
 ///
 /// @param lookAhead how many of the next requests are known, as a server knows those that wait; 0 without
 ///     hints
-public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements SimulatedCache {
+/// @param onePerSession whether these end before the first whose session has one that is not served yet, as where
+///     clients wait for their answers before they go on
+public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead, boolean onePerSession) implements SimulatedCache {
 
     /// Without hints.
     public PolicyReplay(EvictionPolicyFactory kind) {
         this(kind, 0);
     }
 
+    /// With all of the next requests known.
+    public PolicyReplay(EvictionPolicyFactory kind, int lookAhead) {
+        this(kind, lookAhead, false);
+    }
+
     @Override
     public String commandName() {
-        return kind.commandName() + (lookAhead > 0 ? "+" + lookAhead : "");
+        return kind.commandName() + (lookAhead > 0 ? "+" + lookAhead : "") + (onePerSession ? "s" : "");
     }
 
     @Override
     public String title() {
-        return kind.title() + (lookAhead > 0 ? ", the next " + lookAhead + " requests known" : "");
+        return kind.title()
+                + (lookAhead > 0 ? ", the next " + lookAhead + " requests known" : "")
+                + (onePerSession ? ", one of each session" : "");
     }
 
     @Override
@@ -34,7 +45,8 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
         ForestRecords records = new ForestRecords(forest);
         PolicyState state = new PolicyState(records.capacity(), ghosts(kind, records.capacity(), blocks));
         PolicyRun.PolicyCache cache = new PolicyRun.PolicyCache(records, state, kind.create(records, state), blocks);
-        return new PolicyRun(forest, cache, kind.usesAnnouncements(), lookAhead).replay(counter);
+        LookAhead sight = onePerSession ? LookAhead.onePerSession(forest, lookAhead) : LookAhead.all(lookAhead);
+        return new PolicyRun(forest, cache, kind.usesAnnouncements(), sight).replay(counter);
     }
 
     /// Evicted keys to remember. Frequency counts cover the whole trace, as the convention asks;
@@ -42,6 +54,39 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
     /// of its own.
     private static int ghosts(EvictionPolicyFactory kind, int nodes, int blocks) {
         return kind instanceof S3Fifo.Factory ? Math.min(nodes, blocks) : nodes;
+    }
+
+    /// Which requests are known before they are served.
+    ///
+    /// @param requests in sight at most
+    /// @param previous the request of the same session before each, -1 for none; empty when sessions do not matter
+    @SuppressWarnings("ArrayRecordComponent") // of the replay's
+    record LookAhead(int requests, int[] previous) {
+
+        /// Every request in sight.
+        static LookAhead all(int requests) {
+            return new LookAhead(requests, new int[0]);
+        }
+
+        /// Where a client waits for its answer before it goes on, a queue ends before the first request whose session
+        /// has another that is not served yet: had one behind that one come, it would be served earlier.
+        static LookAhead onePerSession(PrefixForest forest, int requests) {
+            long[] sessions = SessionInference.of(forest);
+            int[] previous = new int[sessions.length];
+            Map<Long, Integer> last = new HashMap<>();
+            for (int request = 0; request < sessions.length; request++) {
+                Integer before = last.put(sessions[request], request);
+                previous[request] = before == null ? -1 : before;
+            }
+            return new LookAhead(requests, previous);
+        }
+
+        /// Returns whether a request can wait while another is served.
+        boolean isKnown(int request, int served) {
+            return requests > 0
+                    && request <= (long) served + requests
+                    && (previous.length == 0 || previous[request] < served);
+        }
     }
 
     /// One pass of a trace over one policy instance.
@@ -53,7 +98,7 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
         private final PrefixForest forest;
         private final PolicyCache cache;
         private final boolean byBlock;
-        private final int lookAhead;
+        private final LookAhead lookAhead;
         /// The last request that each node was part of: its claim is refused while that request is served.
         private final int[] pinnedBy;
 
@@ -101,8 +146,7 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
         }
 
         /// @param byBlock whether the policy is told of each block of a request in sight
-        /// @param lookAhead requests in sight
-        PolicyRun(PrefixForest forest, PolicyCache cache, boolean byBlock, int lookAhead) {
+        PolicyRun(PrefixForest forest, PolicyCache cache, boolean byBlock, LookAhead lookAhead) {
             this.forest = forest;
             this.cache = cache;
             this.byBlock = byBlock;
@@ -113,9 +157,8 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
         /// @param counter told of every request
         HitTotals replay(HitCounter counter) {
             for (int request = 0; request < forest.requestCount(); request++) {
-                int sight = Math.min(request + lookAhead, forest.requestCount() - 1);
-                for (; lookAhead > 0 && inSight <= sight; inSight++) {
-                    announce(inSight);
+                while (inSight < forest.requestCount() && lookAhead.isKnown(inSight, request)) {
+                    announce(inSight++);
                 }
                 counter.onRequest(request, cache.records.residentPrefix(request));
                 counter.onServed(request, serve(request, counter), cache.records.size());
@@ -135,7 +178,7 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
             int cohort = cache.cohort(forest, request, hits);
             int end = hits;
             while (end < forest.storedBlocks(request)
-                    && !isDeclined(request, end, cohort)
+                    && !isDeclined(request, end, cohort, counter)
                     && cache.makeRoom(claim, counter)) {
                 int node = forest.node(request, end++);
                 cache.records.cohort(node, cohort);
@@ -147,12 +190,13 @@ public record PolicyReplay(EvictionPolicyFactory kind, int lookAhead) implements
 
         /// Returns whether the policy has the request put no more from a block on. It is told of what is declined
         /// then.
-        private boolean isDeclined(int request, int block, int cohort) {
+        private boolean isDeclined(int request, int block, int cohort, HitCounter counter) {
             int end = forest.storedBlocks(request);
             if (cache.records.size() < cache.blocks
                     || cache.policy.admits(cache.records.fingerprint(forest.node(request, block)), cohort)) {
                 return false;
             }
+            counter.onDeclined(request, end - block);
             for (int i = end - 1; i >= block; i--) {
                 cache.policy.onDeclined(cache.records.fingerprint(forest.node(request, i)), cohort, i == end - 1);
             }

@@ -26,6 +26,7 @@ public final class PrefixForest {
     private final int[] lookedUp;
     private final int[] inputTokens;
     private final long[] millis;
+    private final long[] sessions;
 
     /// Builds the forest of the blocks that the rule stores.
     public PrefixForest(Trace trace, BlockCountingRule rule) {
@@ -37,6 +38,7 @@ public final class PrefixForest {
                 .mapToInt(request -> rule.lookupBlocks(request, blockTokens))
                 .toArray();
         millis = requests.stream().mapToLong(TraceRequest::timestampMillis).toArray();
+        sessions = requests.stream().mapToLong(TraceRequest::session).toArray();
         inputTokens = requests.stream().mapToInt(TraceRequest::inputTokens).toArray();
         for (int r = 0; r < requests.size(); r++) {
             starts[r + 1] = starts[r] + rule.storedBlocks(requests.get(r), blockTokens);
@@ -109,6 +111,11 @@ public final class PrefixForest {
     /// When a request arrived, in milliseconds from the start of the trace.
     long arrivalMillis(int request) {
         return millis[request];
+    }
+
+    /// The session of each request as the trace names it, or [TraceRequest#NO_SESSION].
+    long[] namedSessions() {
+        return sessions.clone();
     }
 
     int inputTokens(int request) {

@@ -201,6 +201,7 @@ public final class LabHtmlReport {
                     "p99, s",
                     "taken",
                     "blocks put",
+                    "declined",
                     "seconds");
             return new HtmlTable(
                     "Every replay", heads, rows.stream().map(LabTables::line).toList());
@@ -278,6 +279,7 @@ public final class LabHtmlReport {
                     Cell.number(String.format(Locale.ROOT, "%.1f", row.ttftP99Seconds())),
                     Cell.number(String.format(Locale.ROOT, "%.0f %%", 100 * row.occupancy())),
                     Cell.number(String.format(Locale.ROOT, "%,d", row.blocksPut())),
+                    Cell.number(String.format(Locale.ROOT, "%,d", row.blocksDeclined())),
                     Cell.number(String.format(Locale.ROOT, "%.2f", row.seconds())));
         }
     }

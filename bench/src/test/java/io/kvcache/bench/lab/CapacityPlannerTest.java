@@ -7,9 +7,9 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
-import io.kvcache.bench.lab.RequestRouter.SessionInference;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.replay.SessionInference;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;
@@ -97,8 +97,8 @@ final class CapacityPlannerTest {
 
     @Test
     void givenSessionsThatTheTraceNames_whenInferredFromItsBlocks_thenNearlyAllThoseOfTwoBlocksAndMoreAreFound() {
-        long[] named = SessionInference.of(trace);
-        long[] inferred = SessionInference.infer(new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS));
+        long[] named = SessionInference.of(forest(trace));
+        long[] inferred = SessionInference.infer(forest(trace));
         int pairs = 0;
         int found = 0;
         for (int i = 0; i < named.length; i++) {
@@ -118,7 +118,7 @@ final class CapacityPlannerTest {
     void givenPromptThatGrowsAndOneThatBranches_whenInferred_thenOnlyTheFirstGoesOn() {
         Trace handMade = new Trace(
                 "hand-made", List.of(request(1, 2, 3), request(1, 2, 3, 4), request(1, 2, 9), request(1, 2, 3, 4, 5)));
-        assertThat(SessionInference.of(handMade)).containsExactly(0, 0, 2, 0);
+        assertThat(SessionInference.of(forest(handMade))).containsExactly(0, 0, 2, 0);
     }
 
     @Test
@@ -131,6 +131,10 @@ final class CapacityPlannerTest {
         assertThat(answer.ceiling()).isEqualTo(0.5);
         assertThat(answer.laterCeiling()).isEqualTo(1);
         assertThat(answer.truncated()).isTrue();
+    }
+
+    private static PrefixForest forest(Trace of) {
+        return new PrefixForest(of, BlockCountingRule.FULL_BLOCKS);
     }
 
     private int length(int request) {

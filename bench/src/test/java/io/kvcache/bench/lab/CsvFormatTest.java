@@ -23,7 +23,7 @@ final class CsvFormatTest {
 
     @Test
     void givenNamesWithSigns_whenWritten_thenTheyStandInQuotes() {
-        LabRow row = new LabRow("a,\"b\".jsonl", "c\nd", "lru", 0.1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        LabRow row = new LabRow("a,\"b\".jsonl", "c\nd", "lru", 0.1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
         assertThat(row.csv()).startsWith("\"a,\"\"b\"\".jsonl\",\"c\nd\",lru,0.1,");
     }
 }

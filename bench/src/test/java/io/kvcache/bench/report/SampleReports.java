@@ -49,6 +49,7 @@ final class SampleReports {
                         0.9,
                         1L << 40,
                         5000,
+                        500,
                         0.1));
             }
         }
