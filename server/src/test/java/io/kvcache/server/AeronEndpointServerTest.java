@@ -14,6 +14,7 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,6 +23,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// A real server's endpoint over Aeron, beside the one over TCP and alone.
 @Timeout(300)
+@Tag("slow")
 final class AeronEndpointServerTest {
 
     private static final String SECRET = RemoteEndpointTest.BLUE;

@@ -13,11 +13,13 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// One tenant tries to get at another's blocks and events.
 @Timeout(300)
+@Tag("slow")
 final class BlockIsolationTest {
 
     private static final String SHAPE =

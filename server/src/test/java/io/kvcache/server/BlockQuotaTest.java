@@ -14,6 +14,7 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -21,6 +22,7 @@ import tools.jackson.databind.JsonNode;
 
 /// A tenant with a quota stores blocks over HTTP.
 @Timeout(300)
+@Tag("slow")
 final class BlockQuotaTest {
 
     private static final String SHAPE =

@@ -10,12 +10,14 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.Arguments;
 import org.junit.jupiter.params.provider.MethodSource;
 
 /// A writer of a key that ends without a value, and another one of the same key whose value was acknowledged.
+@Tag("slow")
 final class ConcurrentWritersTest {
 
     private static final String LM_KEY = "k" + " ".repeat(149);

@@ -12,10 +12,12 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// The clients of the Debian packages redis-tools and python3-redis, as they come.
+@Tag("slow")
 final class DebianClientsTest {
 
     private static final long TIMEOUT_SECONDS = 300;

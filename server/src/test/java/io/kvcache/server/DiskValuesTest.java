@@ -26,6 +26,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Values that are on disk alone, over each protocol.
+@Tag("slow")
 final class DiskValuesTest {
 
     @TempDir

@@ -10,12 +10,14 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
 /// What LMCache's native client needs of a server: after a yes, a fetch within two seconds finds the value, however
 /// much
 /// is written meanwhile. More is asked for than can be kept.
+@Tag("slow")
 final class EvictionContractTest {
 
     /// With what is kept behind a value, in one slot of 1 MiB: 64 fit.

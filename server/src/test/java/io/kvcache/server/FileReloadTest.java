@@ -17,12 +17,14 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.List;
 import java.util.Set;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A password file that changes under a running server.
 @Timeout(300)
+@Tag("slow")
 final class FileReloadTest {
 
     private static final String OK = "+OK\r\n";

@@ -23,6 +23,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 @Timeout(300)
+@Tag("slow")
 final class HttpEventsTest {
 
     private static final String SHAPE =

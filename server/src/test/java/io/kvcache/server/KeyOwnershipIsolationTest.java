@@ -22,6 +22,7 @@ import java.util.Objects;
 import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -30,6 +31,7 @@ import redis.clients.jedis.params.ScanParams;
 
 /// Tenants named by keys, one of which tries to read another's values. All clients are unauthenticated.
 @Timeout(300)
+@Tag("slow")
 final class KeyOwnershipIsolationTest {
 
     private static final String RED = "salt-of-red";

@@ -9,9 +9,11 @@ import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// How long requests took, as operators read it.
+@Tag("slow")
 final class LatencyEndpointsTest {
 
     private static void ask(TestServer server, byte[] request, int replyBytes) throws IOException {

@@ -18,12 +18,14 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Clients of engines that compute faster than a disk reads, or slower.
 @Timeout(300)
+@Tag("slow")
 final class RecomputeTest {
 
     /// Runs of reads before anything is known of a disk.

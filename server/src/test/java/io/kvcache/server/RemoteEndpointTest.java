@@ -36,6 +36,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -45,6 +46,7 @@ import tools.jackson.databind.JsonNode;
 
 /// A real client of the endpoint of a real server, and some that try to break in.
 @Timeout(300)
+@Tag("slow")
 final class RemoteEndpointTest {
 
     static final String BLUE = "the secret of tenant blue";

@@ -22,6 +22,7 @@ import java.util.List;
 import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import redis.clients.jedis.Jedis;
@@ -30,6 +31,7 @@ import redis.clients.jedis.params.ClientKillParams;
 import redis.clients.jedis.params.ScanParams;
 
 /// One tenant tries to get at another's values.
+@Tag("slow")
 final class TenantIsolationTest {
 
     private static final int VALUE = 1 << 20;

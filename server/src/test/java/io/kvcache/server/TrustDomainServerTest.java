@@ -22,6 +22,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -32,6 +33,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// own, `red` is in none.
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
+@Tag("slow")
 final class TrustDomainServerTest {
 
     private static final List<String> TENANTS = List.of("blue", "navy", "green", "red");

@@ -16,9 +16,11 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// A store that thrashes: sessions that take turns, more than fit.
+@Tag("slow")
 final class DeclinedPutTest {
 
     private static final int SESSIONS = 40;

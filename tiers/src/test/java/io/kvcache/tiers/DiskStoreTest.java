@@ -33,6 +33,7 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// A store with a disk in a directory, as an embedder uses it.
+@Tag("slow")
 final class DiskStoreTest {
 
     /// 16 tokens of 64 KiB: blocks of 1 MiB.

@@ -23,6 +23,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Blocks on a disk, and an engine that computes faster than it, or slower.
 @Timeout(120)
+@Tag("slow")
 final class LoadOrComputePolicyTest {
 
     /// 16 tokens of 64 KiB: blocks of 1 MiB.

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Namespaces with weights that want more than there is.
+@Tag("slow")
 final class MemoryWeightsTest {
 
     private static final long HOST_BYTES = 256L << 20;

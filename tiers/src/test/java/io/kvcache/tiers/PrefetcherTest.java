@@ -15,12 +15,14 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Objects that are prefetched from a disk.
 @Timeout(120)
+@Tag("slow")
 final class PrefetcherTest {
 
     private static final Namespace THINGS = Namespace.objects("things", "t");

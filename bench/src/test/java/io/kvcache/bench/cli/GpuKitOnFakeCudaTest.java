@@ -93,6 +93,8 @@ final class GpuKitOnFakeCudaTest {
                             "both at once",
                             "into pages",
                             "out of pages",
+                            "into small pages",
+                            "out of small pages",
                             "bf16 to fp8",
                             "fp8 to bf16",
                             "rope shift",

@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Where `sim` begins, and how that is repeated.
+@Tag("slow")
 final class SimCommandTest {
 
     private static final Pattern FIRST_LINE = Pattern.compile("2 seeds from (\\d+) on, each twice, 10 steps");

@@ -31,10 +31,12 @@ import java.util.function.Supplier;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A store with a device below it, as an embedder uses it.
+@Tag("slow")
 final class GpuBackedStoreTest {
 
     /// 16 tokens of 64 KiB: blocks of 1 MiB.

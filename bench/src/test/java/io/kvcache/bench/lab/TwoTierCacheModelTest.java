@@ -22,10 +22,12 @@ import io.kvcache.core.tier.AdmissionKind;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// Two tiers without blocks, beside what can be worked out by hand and what the store does.
+@Tag("slow")
 final class TwoTierCacheModelTest {
 
     private static final EngineHardware H100 = EngineHardware.h100(ModelPreset.LLAMA_3_8B, 4);

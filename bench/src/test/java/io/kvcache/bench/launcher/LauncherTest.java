@@ -9,10 +9,12 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// What `./kvcache` says and how it exits where things are not as they should be.
+@Tag("slow")
 class LauncherTest {
 
     private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();

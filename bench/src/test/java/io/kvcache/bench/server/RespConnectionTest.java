@@ -7,10 +7,12 @@ import io.kvcache.bench.server.PipelineBenchmark.PipelinedClient;
 import java.io.IOException;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.TestInstance;
 
 @TestInstance(TestInstance.Lifecycle.PER_CLASS)
+@Tag("slow")
 class RespConnectionTest {
 
     private static final int KEYS = 32;

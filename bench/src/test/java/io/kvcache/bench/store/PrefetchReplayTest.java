@@ -8,10 +8,12 @@ import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.policy.PolicyKind;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 /// A generated trace through two stores in turns, one of which guesses.
+@Tag("slow")
 final class PrefetchReplayTest {
 
     private static final int REQUESTS = 300;

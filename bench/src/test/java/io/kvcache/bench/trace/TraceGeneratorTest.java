@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.util.HashMap;
 import java.util.Map;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
+@Tag("slow")
 final class TraceGeneratorTest {
 
     private static final Trace TRACE = new TraceGenerator(Workload.mixed(), 17).generate("generated:17", 3000);

@@ -19,11 +19,13 @@ import java.util.Deque;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Every call of the driver fails once, each in turn, while memory is shared with another process,
 /// by tokens and by descriptors, and while two drivers have the same host memory registered.
+@Tag("slow")
 final class CudaIpcFaultsTest {
 
     private static final int BYTES = 300_000;

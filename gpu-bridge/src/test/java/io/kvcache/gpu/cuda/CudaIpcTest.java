@@ -29,9 +29,11 @@ import java.util.concurrent.TimeUnit;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Two JVMs share memory of a device, and each waits for the other.
+@Tag("slow")
 final class CudaIpcTest {
 
     static final int BYTES = 300_000;

@@ -3,12 +3,14 @@ package io.kvcache.core.policy;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.util.Random;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Effect of callers' labels on the importance policy.
 ///
 /// The load: one new block in four comes back once, 500 to 3,500 uses later, and a thousand are in
 /// memory. Nothing that a policy sees tells those that return from the others.
+@Tag("slow")
 final class BlockLabelTest {
 
     private static final int BLOCKS = 1000;

@@ -42,11 +42,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// The causes under which misses of blocks over HTTP are counted.
 @Timeout(120)
+@Tag("slow")
 final class BlockMissCauseTest {
 
     private static final int BLOCK = 64 << 10;

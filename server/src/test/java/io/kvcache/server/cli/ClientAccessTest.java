@@ -18,6 +18,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -26,6 +27,7 @@ import picocli.CommandLine;
 /// Runs the command line's clients against servers that require authentication. The JDK's keytool makes the
 /// certificate.
 @Timeout(300)
+@Tag("slow")
 final class ClientAccessTest {
 
     @TempDir

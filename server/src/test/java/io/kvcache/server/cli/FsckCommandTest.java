@@ -9,6 +9,7 @@ import java.io.IOException;
 import java.io.RandomAccessFile;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -18,6 +19,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache fsck` and `kvcache inspect`.
 @EnabledOnOs(OS.LINUX)
+@Tag("slow")
 final class FsckCommandTest {
 
     private static final long BYTES = 8L << 20;

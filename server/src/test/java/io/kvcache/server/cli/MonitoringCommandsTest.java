@@ -22,6 +22,7 @@ import java.util.HashMap;
 import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -31,6 +32,7 @@ import tools.jackson.databind.json.JsonMapper;
 
 /// `kvcache top`, `events` and `disk` with a server.
 @Timeout(300)
+@Tag("slow")
 final class MonitoringCommandsTest {
 
     @TempDir

@@ -24,6 +24,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -31,6 +32,7 @@ import picocli.CommandLine;
 import tools.jackson.databind.json.JsonMapper;
 
 @Timeout(600)
+@Tag("slow")
 final class ServeCommandTest {
 
     @TempDir

@@ -42,6 +42,7 @@ import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
 /// The files of `deploy/`: what can be tried without the programs that read them.
+@Tag("slow")
 final class DeployTest {
 
     private static final Path DEPLOY = Path.of("..", "deploy").toAbsolutePath().normalize();

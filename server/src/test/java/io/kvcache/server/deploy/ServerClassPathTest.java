@@ -24,12 +24,14 @@ import java.util.TreeMap;
 import java.util.function.Predicate;
 import java.util.regex.Pattern;
 import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// The server ships alone: no engine, no laboratory, no JMH, no GPU, no test-jar.
 ///
 /// Maven writes the libraries that it resolves for the runtime into a file before the tests run. A new library of the
 /// server, also a transitive one, needs a line here.
+@Tag("slow")
 final class ServerClassPathTest {
 
     private static final Path RESOLVED = Path.of("target", "run-classpath.txt");

@@ -23,6 +23,7 @@ import java.util.Arrays;
 import java.util.zip.CRC32C;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -30,6 +31,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// Creation of a directory, and every reason to refuse one.
 @EnabledOnOs(OS.LINUX)
+@Tag("slow")
 final class DiskDirectoryTest {
 
     private static final long BYTES = 8L << 20;

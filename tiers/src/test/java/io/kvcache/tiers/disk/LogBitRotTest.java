@@ -10,9 +10,11 @@ import java.lang.foreign.MemorySegment;
 import java.util.SplittableRandom;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// A byte of a closed device that changes is never a wrong byte of a block.
+@Tag("slow")
 final class LogBitRotTest {
 
     private static final long BYTES = 6L << 20;

@@ -30,6 +30,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 /// What is Aeron's own of a remote cache: its addresses, its driver's folder, UDP, peers that die, and the flag
 /// of the JVM that others do without.
+@Tag("slow")
 final class AeronTest {
 
     private static final String UDP = "aeron:udp?endpoint=127.0.0.1:0";

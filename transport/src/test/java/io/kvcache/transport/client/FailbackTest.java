@@ -43,6 +43,7 @@ import org.junit.jupiter.api.condition.OS;
 /// A cache whose first server was away goes back to it, and what is open elsewhere goes on there.
 @EnabledOnOs(OS.LINUX)
 @Timeout(300)
+@Tag("slow")
 final class FailbackTest {
 
     private static final Duration SOON = Duration.ofMillis(10);

@@ -28,8 +28,10 @@ import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
+import org.junit.jupiter.api.Tag;
 
 /// A cache over TCP keeps the contract of every `KvCache`.
+@Tag("slow")
 final class RemoteKvCacheContractTest {
 
     private static CacheUnderTest open(CacheSetup setup) {

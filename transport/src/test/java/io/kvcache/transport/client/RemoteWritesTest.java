@@ -31,11 +31,13 @@ import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Bytes that are at hand, stored over TCP at servers of both kinds.
 @Timeout(300)
+@Tag("slow")
 final class RemoteWritesTest {
 
     private static final int BLOCKS = 24;

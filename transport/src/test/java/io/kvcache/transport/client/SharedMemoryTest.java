@@ -38,6 +38,7 @@ import org.junit.jupiter.api.io.TempDir;
 /// When memory is shared and when not, what is read from it without asking, and what becomes of that when
 /// one side dies or stops.
 @EnabledOnOs(OS.LINUX)
+@Tag("slow")
 final class SharedMemoryTest {
 
     private final ShmDirectory folder = ShmDirectory.make();

@@ -36,6 +36,7 @@ import org.junit.jupiter.api.condition.OS;
 /// What is put through memory that client and server share, and what becomes of that when one of them dies.
 @EnabledOnOs(OS.LINUX)
 @Timeout(120)
+@Tag("slow")
 final class StagingClientTest {
 
     private final ShmDirectory folder = ShmDirectory.make();

@@ -44,6 +44,7 @@ import org.junit.jupiter.api.io.TempDir;
 
 /// A cache over TLS: the same blocks, and clear words to whoever brings the wrong certificate or no TLS.
 @Timeout(180)
+@Tag("slow")
 final class TlsKvCacheTest {
 
     @TempDir

@@ -24,6 +24,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// What is UCX's own of a remote cache: whether blocks are read one-sided indeed, and what becomes of them where
 /// there is no such way.
 @Timeout(300)
+@Tag("slow")
 final class UcxTest {
 
     private static final String THERE = "io.kvcache.transport.ucx.UcxMemory#possible";

@@ -20,6 +20,7 @@ import java.nio.file.Files;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -27,6 +28,7 @@ import org.junit.jupiter.api.condition.OS;
 /// Clients that lie about what they have written, or change it while it is copied: refused or right, and
 /// nobody else notices.
 @EnabledOnOs(OS.LINUX)
+@Tag("slow")
 final class MaliciousStagingTest {
 
     private final StagedEndpointFixture serving = new StagedEndpointFixture();

@@ -37,11 +37,13 @@ import java.util.function.Function;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 
 /// Embedded stores over three servers, over TCP.
 @Timeout(300)
+@Tag("slow")
 final class PeeredKvCacheTest {
 
     private static final Namespace SPACE = Namespace.of("peered", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.condition.OS;
 /// One process puts and evicts without a pause, two others read its memory without asking: a block that
 /// went while it was read is a miss, never a wrong byte.
 @EnabledOnOs(OS.LINUX)
+@Tag("slow")
 final class SharedStoreTortureTest {
 
     @Test

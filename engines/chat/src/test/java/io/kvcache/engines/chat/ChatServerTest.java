@@ -41,6 +41,7 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
@@ -53,6 +54,7 @@ import tools.jackson.databind.json.JsonMapper;
 /// The server asked by langchain4j's client of OpenAI, by curl, and by hand where a client would not do
 /// it wrong.
 @Timeout(300)
+@Tag("slow")
 final class ChatServerTest {
 
     private static final int BLOCK_TOKENS = 16;

@@ -17,6 +17,7 @@ import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
 
 @Timeout(900)
+@Tag("slow")
 final class EngineDemoTest {
 
     @TempDir

@@ -2,7 +2,9 @@ package io.kvcache.engines.jlama;
 
 import io.kvcache.engines.generator.UncachedAnswer;
 import io.kvcache.engines.generator.VerifyContract;
+import org.junit.jupiter.api.Tag;
 
+@Tag("slow")
 final class JlamaVerifyTest extends VerifyContract<JlamaModel> {
 
     JlamaVerifyTest() {

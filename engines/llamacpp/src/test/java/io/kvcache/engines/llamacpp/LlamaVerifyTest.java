@@ -2,7 +2,9 @@ package io.kvcache.engines.llamacpp;
 
 import io.kvcache.engines.generator.UncachedAnswer;
 import io.kvcache.engines.generator.VerifyContract;
+import org.junit.jupiter.api.Tag;
 
+@Tag("slow")
 final class LlamaVerifyTest extends VerifyContract<LlamaModel> {
 
     /// Of the head of a state, and of what comes before the rows of a layer's keys, or of its values.
