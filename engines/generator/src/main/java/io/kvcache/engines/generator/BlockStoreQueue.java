@@ -1,8 +1,11 @@
 package io.kvcache.engines.generator;
 
 import io.kvcache.core.BlockWriter;
+import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.RequestKind;
+import io.kvcache.core.RequestLabel;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.engines.generator.EngineSequence.SequenceBlockCopier;
@@ -20,7 +23,8 @@ import java.util.concurrent.locks.ReentrantLock;
 
 /// Puts the full blocks of finished sequences into the store, one sequence after the other, on a thread
 /// of its own. Only a request that goes on from such a sequence waits, until the blocks that both share are
-/// in the store: reading them back takes less than computing them.
+/// in the store: reading them back takes less than computing them. What is stored gets a label, from which an
+/// importance policy learns how soon it is used again.
 ///
 /// **Ownership.** A sequence that is offered is closed here, stored or not.
 ///
@@ -77,13 +81,15 @@ final class BlockStoreQueue implements AutoCloseable {
     /// Takes a chain's blocks out of a sequence and stores those that are new.
     ///
     /// @param stored leading blocks that the sequence has from the store
-    void offer(EngineSequence sequence, BlockChain chain, int stored) {
+    /// @param kind of request that the blocks are labelled with
+    void offer(EngineSequence sequence, BlockChain chain, int stored, RequestKind kind) {
         QueuedSequence queuedSequence = new QueuedSequence(chain, stored);
         begin(queuedSequence);
         try {
             executor.execute(() -> {
                 try (sequence) {
                     store(sequence, queuedSequence);
+                    label(chain, kind);
                 } catch (RuntimeException failed) {
                     counters.failedStores.increment();
                     LOG.log(Level.WARNING, "could not store the blocks of a sequence of " + chain.namespace(), failed);
@@ -113,6 +119,12 @@ final class BlockStoreQueue implements AutoCloseable {
             }
         }
         counters.storeNanos.add(System.nanoTime() - start);
+    }
+
+    private void label(BlockChain chain, RequestKind kind) {
+        if (chain.length() > 0) {
+            cache.hint(new Hint.Label(chain, 0, RequestLabel.of(kind)));
+        }
     }
 
     private boolean put(SequenceBlockCopier blocks, BlockChain chain, int block) {

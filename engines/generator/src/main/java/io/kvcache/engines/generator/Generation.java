@@ -1,5 +1,7 @@
 package io.kvcache.engines.generator;
 
+import io.kvcache.core.RequestKind;
+
 /// The generated tokens, and the store's share in them.
 ///
 /// @param tokens in their order
@@ -28,7 +30,13 @@ public record Generation(
         /// There are as many tokens as were asked for, or as the model can have.
         LENGTH,
         /// The listener wanted no more.
-        CANCELLED
+        CANCELLED;
+
+        /// Returns the kind of request that a generation which ended so belongs to: a complete answer awaits what
+        /// a person says to it, one that was cut off does not.
+        public RequestKind requestKind() {
+            return this == LENGTH ? RequestKind.OTHER : RequestKind.CHAT;
+        }
     }
 
     /// Durations in nanoseconds, from when the model was free for this request.

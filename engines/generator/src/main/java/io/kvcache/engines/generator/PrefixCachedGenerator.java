@@ -31,6 +31,9 @@ import java.util.concurrent.locks.ReentrantLock;
 /// that goes on from them waits until they are there, as long as blocks may take to
 /// [arrive][GeneratorOptions#loadTimeout()]. Whatever the store cannot give is computed.
 ///
+/// **Labels.** What is stored is labelled by [why the generation ended][Generation.EndReason#requestKind()]. Where an
+/// answer is a tool call, label its chain again, as [io.kvcache.core.RequestKind#AGENT], once that is known.
+///
 /// **Verifying.** A share of the hits, chosen at random, is computed all the same and compared block by
 /// block, within the model's [tolerance][EngineModel#tolerance()]. From the first block that differs the
 /// chain is dropped from the store; it is counted and logged, and the answer is made of what was computed.
@@ -164,7 +167,8 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
                     // The last token's keys and values were never computed.
                     int computed = model.storesAnswers() ? sequence.tokenCount() - prompt.length : 0;
                     offered = true;
-                    storeQueue.offer(sequence, chain.extend(Arrays.copyOf(made.tokens(), computed)), cachedBlocks);
+                    BlockChain whole = chain.extend(Arrays.copyOf(made.tokens(), computed));
+                    storeQueue.offer(sequence, whole, cachedBlocks, made.endReason().requestKind());
                 }
                 return made;
             } finally {

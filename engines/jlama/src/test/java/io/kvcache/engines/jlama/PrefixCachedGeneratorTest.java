@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.RequestKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.GeneratorMetrics;
@@ -163,6 +165,21 @@ final class PrefixCachedGeneratorTest {
             Generation made = generator.generate(request, TokenListener.NONE);
             assertThat(made.endReason()).isEqualTo(Generation.EndReason.STOP);
             assertThat(made.tokens()).isEqualTo(Arrays.copyOf(said, first));
+        }
+    }
+
+    @Test
+    void givenAnAnswerThatEndsItsTurn_whenStored_thenItsBlocksAreLabelledAsAChat() throws Exception {
+        assertThat(Generation.EndReason.LENGTH.requestKind()).isEqualTo(RequestKind.OTHER);
+        int stop = JlamaTestModels.generateUncached(model, PROMPT, 1).tokens()[0];
+        try (TieredKvCache cache = TieredKvCache.builder()
+                        .hostBytes(64L << 20)
+                        .policy(PolicyKind.IMPORTANCE)
+                        .build();
+                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(model, cache, BLOCKS_OF_16)) {
+            generator.generate(new GenerationRequest(PROMPT, 6, 0, 0, Set.of(stop), true), TokenListener.NONE);
+            assertThat(generator.awaitStored(PATIENCE)).isTrue();
+            assertThat(cache.hintStats().blocksLabelled()).isEqualTo(PROMPT.length / 16);
         }
     }
 
