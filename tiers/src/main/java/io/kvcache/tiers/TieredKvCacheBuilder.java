@@ -42,7 +42,7 @@ public final class TieredKvCacheBuilder {
 
     private long hostBytes = DEFAULT_HOST_BYTES;
     private int records;
-    private EvictionPolicyFactory policy = PolicyKind.LRU;
+    private EvictionPolicyFactory policy = PolicyKind.IMPORTANCE;
     private int eventCapacity = EventLog.DEFAULT_CAPACITY;
     private MemoryOptions memoryOptions = MemoryOptions.defaults();
     private @Nullable HostMemorySource memory;
@@ -87,7 +87,7 @@ public final class TieredKvCacheBuilder {
         return this;
     }
 
-    /// Sets the eviction policy. Default: LRU.
+    /// Sets the eviction policy. Default: [PolicyKind#IMPORTANCE]. With [PolicyKind#LRU] no block is declined.
     public TieredKvCacheBuilder policy(EvictionPolicyFactory kind) {
         policy = Objects.requireNonNull(kind, "policy");
         return this;

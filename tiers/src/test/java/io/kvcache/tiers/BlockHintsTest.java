@@ -65,6 +65,10 @@ final class BlockHintsTest {
     }
 
     private BlockChain put(int seed, int blocks) {
+        return put(cache, seed, blocks);
+    }
+
+    private static BlockChain put(TieredKvCache cache, int seed, int blocks) {
         BlockChain chain = chain(SPACE, seed, blocks);
         for (int index = 0; index < blocks; index++) {
             try (var writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
@@ -81,6 +85,21 @@ final class BlockHintsTest {
 
     private static Hint turn(BlockChain chain, int turn, boolean last) {
         return new Hint.Label(chain, 2, new RequestLabel(RequestKind.AGENT, 9, turn, last));
+    }
+
+    @Test
+    void givenAPolicyThatDoesNotLearn_whenBlocksAreWeighedOrOnlyClassed_thenNotTaken() {
+        try (TieredKvCache plain = TieredKvCache.builder()
+                .hostBytes(64L << 20)
+                .policy(PolicyKind.LRU)
+                .build()) {
+            plain.register(SPACE);
+            BlockChain chain = put(plain, 1, 3);
+            assertThat(plain.hint(new Hint.Weigh(chain, 1, List.of(0.5f, 1f)))).isFalse();
+            assertThat(plain.hint(new Hint.Label(chain, 0, RequestLabel.of(RequestKind.AGENT))))
+                    .isFalse();
+            assertThat(plain.match(chain).blocks()).isEqualTo(3);
+        }
     }
 
     @Test

@@ -106,6 +106,7 @@ final class CaptureReplayTest {
                 "transport.listen", new ConfigReader.Option("transport", "127.0.0.1:0"),
                 "transport.shared_memory", new ConfigReader.Option("shared", "off"),
                 "memory.host_bytes", new ConfigReader.Option("host", Long.toString(2L * SlabPool.SLAB_BYTES)),
+                "memory.policy", new ConfigReader.Option("policy", "lru"),
                 "memory.prefault", new ConfigReader.Option("prefault", "off"),
                 "trace.out", new ConfigReader.Option("trace", file.toString()));
         TraceChains chains = new TraceChains(FOREST, SLOT_BYTES);

@@ -323,11 +323,11 @@ public abstract class HintContract extends KvCacheContract {
     }
 
     @Test
-    void givenAPolicyThatDoesNotLearn_whenBlocksAreWeighedOrOnlyClassed_thenNotTaken() {
+    void givenThePolicyThatIsTheDefault_whenBlocksAreWeighedOrOnlyClassed_thenTakenAndServed() {
         BlockChain chain = stored(chain(1, 3));
-        assertThat(cache().hint(new Hint.Weigh(chain, 1, List.of(0.5f, 1f)))).isFalse();
+        assertThat(cache().hint(new Hint.Weigh(chain, 1, List.of(0.5f, 1f)))).isTrue();
         assertThat(cache().hint(new Hint.Label(chain, 0, RequestLabel.of(RequestKind.AGENT))))
-                .isFalse();
+                .isTrue();
         assertThat(verified(chain)).isEqualTo(3);
     }
 

@@ -40,7 +40,7 @@ public record MemoryConfig(
     /// @param machineBytes of the machine or its container
     public static MemoryConfig defaults(long machineBytes) {
         long share = machineBytes / DEFAULT_FRACTION / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
-        return new MemoryConfig(Math.max(MIN_HOST_BYTES, share), PolicyKind.LRU, PrefaultMode.BACKGROUND);
+        return new MemoryConfig(Math.max(MIN_HOST_BYTES, share), PolicyKind.IMPORTANCE, PrefaultMode.BACKGROUND);
     }
 
     /// Reads `memory`.

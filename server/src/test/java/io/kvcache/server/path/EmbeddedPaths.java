@@ -8,6 +8,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.ValueLayout;
 import java.util.List;
@@ -25,6 +26,7 @@ public final class EmbeddedPaths implements Supplier<Map<String, List<String>>> 
     public Map<String, List<String>> get() {
         try (var cache = TieredKvCache.builder()
                 .hostBytes(64L << 20)
+                .policy(PolicyKind.LRU)
                 .checkSegments(false)
                 .build()) {
             cache.register(MODEL);

@@ -17,7 +17,7 @@ public final class RespPaths implements Supplier<Map<String, List<String>>> {
 
     private static final String CONFIG = """
             listen: { port: 0 }
-            memory: { host_bytes: 64MiB, prefault: off, staging: 0 }
+            memory: { host_bytes: 64MiB, policy: lru, prefault: off, staging: 0 }
             network: { transport: nio, loops: 1 }
             transport: { listen: off }
             """;

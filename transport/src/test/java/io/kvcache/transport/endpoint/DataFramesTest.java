@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.wire.ProtocolException;
@@ -28,6 +29,7 @@ final class DataFramesTest {
 
     private final TieredKvCache store = TieredKvCache.builder()
             .hostBytes(64 << 20)
+            .policy(PolicyKind.LRU)
             .failOnLeak(true)
             .prefaultInBackground(false)
             .build();
@@ -150,7 +152,7 @@ final class DataFramesTest {
                 4b564331 1800 0100 0600000000000000 01000000 00000000 0000000000000000
                 01
                 """);
-        // weights 1 and 0.2: not taken
+        // weights 1 and 0.2: LRU does not take them
         assertAnswers(testClient, """
                 4b564331 1800 0000 0700000000000000 22000000 00000000 0000000000000000
                 05 000000 02000000 04 000000 00000000 0000000000000000 02000000 00000000 ff 33
