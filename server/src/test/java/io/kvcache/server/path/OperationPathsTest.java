@@ -90,6 +90,13 @@ final class OperationPathsTest {
     private static Map<String, List<String>> run(Class<?> scenario) throws Exception {
         ClassLoader loader = new TracingClassLoader(OperationPathsTest.class.getClassLoader());
         Object traced = loader.loadClass(scenario.getName()).getConstructor().newInstance();
-        return ((Supplier<Map<String, List<String>>>) traced).get();
+        Thread thread = Thread.currentThread();
+        ClassLoader before = thread.getContextClassLoader();
+        thread.setContextClassLoader(loader); // where ServiceLoader looks for policies
+        try {
+            return ((Supplier<Map<String, List<String>>>) traced).get();
+        } finally {
+            thread.setContextClassLoader(before);
+        }
     }
 }

@@ -168,7 +168,8 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
                     int computed = model.storesAnswers() ? sequence.tokenCount() - prompt.length : 0;
                     offered = true;
                     BlockChain whole = chain.extend(Arrays.copyOf(made.tokens(), computed));
-                    storeQueue.offer(sequence, whole, cachedBlocks, made.endReason().requestKind());
+                    storeQueue.offer(
+                            sequence, whole, cachedBlocks, made.endReason().requestKind());
                 }
                 return made;
             } finally {
