@@ -100,6 +100,7 @@ final class LabCommand implements Callable<Integer> {
                         });
             }
         }
+        report.finish();
         html.write(page::toHtmlReport);
         return 0;
     }
@@ -185,7 +186,7 @@ final class LabCommand implements Callable<Integer> {
                 io.println("  " + PlanningOptions.NO_TIMESTAMPS_NOTE);
             }
             io.println(
-                    "  share    blocks  policy                          block hits  token hits     Belady  of the gap"
+                    "  share    blocks  policy                          block hits  token hits      bound  of the gap"
                             + "    saved   moving      net    first token p50      p99  taken declined");
             lastBlocks = 0;
         }
@@ -219,6 +220,17 @@ final class LabCommand implements Callable<Integer> {
                     row.ttftP99Seconds(),
                     100 * row.occupancy(),
                     100 * row.declinedShare());
+        }
+
+        /// No more rows.
+        void finish() {
+            if (format.equals("text")) {
+                io.println(
+                        "bound: Belady's rule with bypass (belady-bypass), which knows the future and may leave blocks"
+                                + " out. belady has to take every block, so a policy that declines some can be above it.");
+                io.println("of the gap: the way from LRU to the bound. taken: how full the cache was, the mean over the"
+                        + " requests. declined: of the blocks that could have been put, as the store's policies say.");
+            }
         }
     }
 }

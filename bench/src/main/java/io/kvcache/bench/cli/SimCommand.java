@@ -60,11 +60,17 @@ final class SimCommand implements Callable<Integer> {
     @Option(names = "--all", description = "Continue after a seed that failed, and name every one that does.")
     private boolean all;
 
+    private void requirePositive(String option, long value) {
+        if (value < 1) {
+            throw io.usageError(option + " is " + value + "; it takes 1 and up");
+        }
+    }
+
     @Override
     public Integer call() {
-        if (seeds < 1 || steps < 1 || threads < 1) {
-            throw io.usageError("--seeds, --ticks and --threads take 1 and up");
-        }
+        requirePositive("--seeds", seeds);
+        requirePositive("--ticks", steps);
+        requirePositive("--threads", threads);
         // The store's classes are not loaded yet.
         ClassLoader.getSystemClassLoader().setPackageAssertionStatus("io.kvcache", true);
         long from = first == null ? SimSuite.randomSeed() : first;

@@ -4,7 +4,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
 import java.util.Arrays;
 
-/// Requests that come when they come, and an engine that prefills them one after another.
+/// Model of an engine that prefills requests one after another, whenever they arrive.
 ///
 /// A request's blocks that are on disk are read into host memory from its arrival on, in the order
 /// of arrival, one request at a time. When they are there and the engine is free, its found blocks

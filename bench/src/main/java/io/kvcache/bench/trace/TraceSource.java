@@ -23,7 +23,7 @@ public sealed interface TraceSource {
 
     /// Understands what follows `--trace`.
     ///
-    /// @throws IllegalArgumentException when a seed is not a number
+    /// @throws IllegalArgumentException when a seed is not a number, or it is neither a name nor a file
     static TraceSource parse(String text) {
         if (Set.of("conversation", "synthetic").contains(text)) {
             return new Published(text);
@@ -36,8 +36,16 @@ public sealed interface TraceSource {
             case "hostile" -> new Adversarial(seed(text));
             case "agents" -> Agents.parse(text, false);
             case "mixed" -> Agents.parse(text, true);
-            default -> new File(Path.of(text));
+            default -> file(text);
         };
+    }
+
+    private static File file(String text) {
+        Path path = Path.of(text);
+        if (path.getParent() == null && Files.notExists(path)) { // perhaps a misspelt name
+            throw new IllegalArgumentException("no such file: " + path + "; --trace takes " + FORMS);
+        }
+        return new File(path);
     }
 
     private static long seed(String text) {
@@ -121,9 +129,6 @@ public sealed interface TraceSource {
     record File(Path path) implements TraceSource {
         @Override
         public Trace load(TraceReader reader) throws IOException {
-            if (path.getParent() == null && Files.notExists(path)) { // perhaps a misspelt name
-                throw new FileNotFoundException("no such file: " + path + "; --trace takes " + FORMS);
-            }
             return reader.read(path);
         }
     }

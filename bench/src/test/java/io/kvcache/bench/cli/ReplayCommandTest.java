@@ -81,9 +81,9 @@ final class ReplayCommandTest {
     @Test
     void givenAMisspeltTrace_whenReplayed_thenTheErrorListsTheNames() {
         CommandRunner.CommandResult commandResult = CommandRunner.run("replay", "--trace", "conversaton");
-        assertThat(commandResult.exitCode()).isEqualTo(1);
+        assertThat(commandResult.exitCode()).isEqualTo(2);
         assertThat(commandResult.err())
-                .startsWith("kvcache: no such file: conversaton; --trace takes a file, conversation, synthetic");
+                .startsWith("kvcache replay: no such file: conversaton; --trace takes a file, conversation, synthetic");
     }
 
     @Test
@@ -135,7 +135,7 @@ final class ReplayCommandTest {
             value = {
                 "--policy|lru,random|random|lru, fifo, lfu-da, gdsf, slru, s3-fifo, sieve, importance, w-tinylfu",
                 "--blocks|0|0|at least 1",
-                "--blocks|many|many|int",
+                "--blocks|many|many|whole number",
                 "--capacity|64 gallons|64 gallons|GiB",
                 "--capacity|1MiB|1 MiB|64 MiB each for llama-3-8b",
                 "--model|gpt-9|gpt-9|llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3",

@@ -43,6 +43,6 @@ final class SimCommandTest {
     void givenNoThreads_whenAsked_thenRefused() {
         CommandRunner.CommandResult commandResult = CommandRunner.run("sim", "--threads", "0");
         assertThat(commandResult.exitCode()).isEqualTo(2);
-        assertThat(commandResult.err()).contains("--threads take 1 and up");
+        assertThat(commandResult.err()).contains("--threads is 0; it takes 1 and up");
     }
 }

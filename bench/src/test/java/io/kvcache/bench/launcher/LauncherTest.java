@@ -12,6 +12,8 @@ import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 /// What `./kvcache` says and how it exits where things are not as they should be.
 @Tag("slow")
@@ -40,9 +42,25 @@ class LauncherTest {
         assertThat(scriptResult.exit()).isEqualTo(1);
         assertThat(scriptResult.text()).contains(place.toString(), "new, empty or an older kit");
         assertThat(own).hasContent("mine");
-        ScriptResult help = launch("gpu-kit", "--help");
-        assertThat(help.exit()).isEqualTo(2);
-        assertThat(help.text()).contains("takes a folder or nothing, not '--help'");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "build, takes no arguments",
+        "install, takes no arguments",
+        "clean, takes no arguments",
+        "jar, takes a FILE or nothing",
+        "gpu-kit, takes a folder or nothing",
+        "test, test knows --quick"
+    })
+    void givenAnOptionThatIsNone_whenACommandOfTheShellIsLaunched_thenItIsRefusedAndHelpIsShown(
+            String command, String takes) throws Exception {
+        ScriptResult refused = launch(command, "--x");
+        assertThat(refused.exit()).isEqualTo(2);
+        assertThat(refused.text()).contains(takes, "not '--x'");
+        ScriptResult help = launch(command, "--help");
+        assertThat(help.exit()).isEqualTo(0);
+        assertThat(help.text()).contains("Usage: ./kvcache COMMAND", command);
     }
 
     @Test

@@ -56,8 +56,8 @@ public interface VirtualMemory {
     /// Puts memory behind reserved addresses, to be read and written there.
     void map(DeviceAddress at, PhysicalPages pages);
 
-    /// Has pages, and where they are mapped, count as another driver's of this device from here on, which
-    /// takes them over. The device is not asked.
+    /// Gives pages and their mapping to another driver of this device, which calls [#takeOver] and answers for
+    /// them from then on. The device is not asked.
     void handOver(DeviceAddress at, PhysicalPages pages);
 
     /// Takes over what another driver of this device handed over: it is copied from and to, unmapped and

@@ -30,7 +30,7 @@ final class ChecksumScrubber {
     private static final int THREAD_GROUPS = 32;
 
     private final DeviceDriver driver;
-    private final DeviceIndex index;
+    private final DeviceBlockIndex index;
     private final long maxBlockBytes;
     private final Queue<ScrubRequest> requests = new ConcurrentLinkedQueue<>();
     private volatile boolean stopped;
@@ -60,7 +60,7 @@ final class ChecksumScrubber {
             Arena arena,
             ResourceScope holdings) {}
 
-    ChecksumScrubber(DeviceDriver driver, DeviceIndex index, long mostBlockBytes) {
+    ChecksumScrubber(DeviceDriver driver, DeviceBlockIndex index, long mostBlockBytes) {
         this.driver = driver;
         this.index = index;
         this.maxBlockBytes = mostBlockBytes;

@@ -57,7 +57,7 @@ public final class CudaTier implements TierSource {
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
-        return DeviceIndex.acquire(
+        return DeviceBlockIndex.acquire(
                 openPartitions().stream().map(DeviceTier::index).toList(), chain, from);
     }
 
@@ -76,7 +76,7 @@ public final class CudaTier implements TierSource {
     /// @return ends as the first part does that cannot look
     static CompletionStage<DeviceBlockTable> acquireVerified(List<DeviceTier> parts, BlockChain chain, int from) {
         DeviceBlockTable all =
-                DeviceIndex.acquire(parts.stream().map(DeviceTier::index).toList(), chain, from);
+                DeviceBlockIndex.acquire(parts.stream().map(DeviceTier::index).toList(), chain, from);
         List<CompletableFuture<DeviceBlockTable>> looks = new ArrayList<>();
         for (DeviceTier part : parts) {
             DeviceBlockTable own = all.entriesOf(part.index());

@@ -37,7 +37,7 @@ public final class DeviceBlockTable implements AutoCloseable {
     }
 
     /// A table of those that an index has, in the same order, held by themselves.
-    synchronized DeviceBlockTable entriesOf(DeviceIndex index) {
+    synchronized DeviceBlockTable entriesOf(DeviceBlockIndex index) {
         List<DeviceEntry> here = entries.stream()
                 .filter(entry -> index.contains(entry) && entry.region().pin())
                 .toList();

@@ -22,7 +22,7 @@ final class DeviceReclaimer {
     private static final double MAX_KEPT_SHARE = 0.75;
 
     private final DeviceRegions regions;
-    private final DeviceIndex index;
+    private final DeviceBlockIndex index;
     private final CopyQueue copyQueue;
     private final TierListener listener;
     private final long maxKeptBytes;
@@ -36,7 +36,7 @@ final class DeviceReclaimer {
 
     DeviceReclaimer(
             DeviceRegions regions,
-            DeviceIndex index,
+            DeviceBlockIndex index,
             CopyQueue copyQueue,
             TierListener listener,
             DeviceGeometry geometry) {

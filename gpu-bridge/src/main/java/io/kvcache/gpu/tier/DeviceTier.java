@@ -46,7 +46,7 @@ public final class DeviceTier implements Tier {
     private final DeviceGeometry geometry;
     private final DeviceTierResources device;
     private final DeviceRegions regions;
-    private final DeviceIndex index = new DeviceIndex();
+    private final DeviceBlockIndex index = new DeviceBlockIndex();
     private final DeviceReclaimer reclaimer;
     private final ChecksumScrubber scrubber;
     private final TierListener listener;
@@ -101,7 +101,7 @@ public final class DeviceTier implements Tier {
     ///
     /// @param from first block wanted, `0 <= from <= chain.length()`
     public DeviceBlockTable acquire(BlockChain chain, int from) {
-        return DeviceIndex.acquire(List.of(index), chain, from);
+        return DeviceBlockIndex.acquire(List.of(index), chain, from);
     }
 
     /// The same, once the device has computed the checksum of each block, and as far as they are those that the
@@ -126,7 +126,7 @@ public final class DeviceTier implements Tier {
     }
 
     /// Returns the index of its blocks. Any thread.
-    DeviceIndex index() {
+    DeviceBlockIndex index() {
         return index;
     }
 

@@ -6,6 +6,7 @@ import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.reflect.Method;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.List;
 import java.util.stream.Stream;
@@ -77,9 +78,17 @@ final class ClientCommands {
                 out.writeBytes(reply.bytes());
                 out.flush();
             } else {
-                Files.write(Path.of(file), reply.bytes());
+                write(Path.of(file), reply.bytes());
             }
             return 0;
+        }
+    }
+
+    private static void write(Path file, byte[] value) throws IOException {
+        try {
+            Files.write(file, value);
+        } catch (NoSuchFileException noFolder) {
+            throw new IOException(file + " cannot be written: there is no such folder", noFolder);
         }
     }
 

@@ -79,8 +79,7 @@ public final class CommandLineBuilder {
     private static int printUsageError(ParameterException mistake, List<String> commands) {
         CommandLine failed = mistake.getCommandLine();
         PrintWriter errors = failed.getErr();
-        // Picocli doubles the word where an option takes KEY=VALUE.
-        errors.println(String.valueOf(mistake.getMessage()).replace("option option", "option"));
+        errors.println(describe(mistake));
         findSuggestion(mistake, commands)
                 .ifPresentOrElse(
                         meant -> errors.println("Did you mean: " + meant + "?"),
@@ -88,6 +87,18 @@ public final class CommandLineBuilder {
         errors.println("See: " + failed.getCommandSpec().qualifiedName() + " --help");
         errors.flush();
         return CommandLine.ExitCode.USAGE;
+    }
+
+    /// Says what is wrong in our words where picocli's are Java's.
+    private static String describe(ParameterException mistake) {
+        if (mistake instanceof CommandLine.UnmatchedArgumentException unmatched && unmatched.isUnknownOption()) {
+            String command = mistake.getCommandLine().getCommandSpec().qualifiedName();
+            return command + ": there is no option " + unmatched.getUnmatched().getFirst();
+        }
+        return String.valueOf(mistake.getMessage())
+                .replace("option option", "option") // doubled where an option takes KEY=VALUE
+                .replaceAll("is not an? (int|long)$", "is not a whole number")
+                .replaceAll("is not a double$", "is not a number");
     }
 
     /// Returns the option or command whose name is nearest to one that does not exist.

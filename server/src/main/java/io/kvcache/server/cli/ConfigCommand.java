@@ -109,7 +109,7 @@ final class ConfigCommand implements Runnable {
                 unusable.stream()
                         .map(settings::withOrigin)
                         .forEach(spec.commandLine().getErr()::println);
-                return 1;
+                return 2;
             } finally {
                 spec.commandLine().getOut().flush();
                 spec.commandLine().getErr().flush();

@@ -15,6 +15,7 @@ import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// The server that a command asks, and the user that it authenticates as.
@@ -22,6 +23,8 @@ final class ConnectionOptions {
 
     /// The variable that may hold the password, as any user of the machine can read arguments.
     private static final String PASSWORD_VARIABLE = "KVCACHE_PASSWORD";
+
+    private static final int MAX_PORT = 65_535;
 
     @Option(names = "--host", paramLabel = "HOST", description = "The server's host. Default: ${DEFAULT-VALUE}.")
     private String host = "127.0.0.1";
@@ -74,6 +77,9 @@ final class ConnectionOptions {
     }
 
     private ClientConfig clientConfig() throws IOException {
+        if (port < 1 || port > MAX_PORT) {
+            throw new ParameterException(command.commandLine(), "--port is " + port + "; it takes 1 to " + MAX_PORT);
+        }
         Path file = authorities;
         SSLContext trust = file != null ? ClientTlsContexts.of(file) : tls ? ClientTlsContexts.systemDefault() : null;
         return new ClientConfig(host, port, clientCredentials(), trust);

@@ -15,9 +15,12 @@ public final class ProgressLine implements AutoCloseable {
     /// @param errors standard error of the command
     public ProgressLine(PrintWriter errors) {
         this.errors = errors;
-        terminal = Optional.ofNullable(System.console())
-                .filter(Console::isTerminal)
-                .isPresent();
+        terminal = isOnTerminal();
+    }
+
+    /// Returns whether a person watches this process.
+    static boolean isOnTerminal() {
+        return Optional.ofNullable(System.console()).filter(Console::isTerminal).isPresent();
     }
 
     /// Replaces the line.

@@ -101,6 +101,13 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
             throw new IOException(refused.getMessage(), refused);
         }
         stopOnSignal(server, config);
+        ServerConfig usual = asRead.withAutoResolved(port -> true);
+        if (!config.equals(usual)) {
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    usual.transport().listen() + ", where other JVMs would connect, is taken; transport.listen names"
+                            + " another");
+        }
         String serves = String.format(
                 Locale.ROOT,
                 "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
@@ -160,9 +167,6 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         try (ServerSocket probe = new ServerSocket(port, 1, InetAddress.getLoopbackAddress())) {
             return probe.isBound();
         } catch (IOException taken) {
-            LOG.log(
-                    System.Logger.Level.INFO,
-                    "Port " + port + ", where other JVMs would connect, is taken; transport.listen names another");
             return false;
         }
     }

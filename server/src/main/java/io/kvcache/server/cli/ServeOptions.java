@@ -7,13 +7,17 @@ import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Spec;
 
 /// The options of a server: a file, and what goes before it.
 final class ServeOptions {
@@ -67,6 +71,9 @@ final class ServeOptions {
             description = "Any setting, for example limits.connections=100. May be given again.")
     private Map<String, String> more = new LinkedHashMap<>();
 
+    @Spec(Spec.Target.MIXEE)
+    private CommandSpec command = CommandSpec.create();
+
     private final ConfigReader reader = new ConfigReader(HostResources.detect(), System.getenv());
 
     /// Reads file, environment and options.
@@ -92,15 +99,21 @@ final class ServeOptions {
         return reader.withOrigin(problem);
     }
 
-    private static String text(Path file) throws IOException {
+    private String text(Path file) throws IOException {
         if (Files.isDirectory(file)) {
-            throw new IOException("--config " + file + " is a directory; it takes a file of YAML");
+            throw usageError("--config " + file + " is a directory; it takes a file of YAML");
         }
         try {
             return Files.readString(file);
+        } catch (NoSuchFileException none) {
+            throw usageError("--config " + file + ": there is no such file");
         } catch (CharacterCodingException binary) {
-            throw new IOException("--config " + file + " is not UTF-8 text; it takes a file of YAML", binary);
+            throw usageError("--config " + file + " is not UTF-8 text; it takes a file of YAML");
         }
+    }
+
+    private ParameterException usageError(String text) {
+        return new ParameterException(command.commandLine(), command.qualifiedName() + ": " + text);
     }
 
     private static void put(Map<String, ConfigReader.Option> options, String path, String name, @Nullable String text) {

@@ -41,7 +41,7 @@ final class TopCommand implements Callable<Integer> {
             while (true) {
                 JsonNode now = client.get("/v1/stats");
                 long nowNanos = System.nanoTime();
-                out.print(once ? "" : CLEAR_SCREEN);
+                out.print(once || !ProgressLine.isOnTerminal() ? "" : CLEAR_SCREEN);
                 out.print(formatTable(client.hostAndPort(), before, now, (nowNanos - beforeNanos) / 1e9));
                 out.flush();
                 if (once || !sleepOneSecond()) {

@@ -9,13 +9,14 @@ import io.kvcache.server.config.ServerConfig.TraceConfig;
 import io.kvcache.server.config.Settings.SettingValue;
 import io.kvcache.server.net.NetLimits;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /// Makes a configuration of a file, the environment and the command line, the later before the earlier, over the
@@ -57,7 +58,7 @@ public final class ConfigReader {
         LogConfig log = LogConfig.read(settings, LogConfig.defaults());
         ServerConfig config = readAll(settings, log);
         settings.reportUnknown();
-        EnvironmentSettings.reportMissingUnderscore(environment, settings::isKnown, problems);
+        EnvironmentSettings.reportMisspelt(environment, settings.known(), problems);
         if (!problems.isEmpty()) {
             throw new ConfigException(problems, log, config);
         }
@@ -122,6 +123,19 @@ public final class ConfigReader {
         private static final String PREFIX = "KVCACHE__";
         private static final String SHORT_PREFIX = "KVCACHE_";
 
+        /// Variables that are no settings of the server's: of the launcher, of clients and of tests.
+        private static final Set<String> OTHERS = Set.of(
+                "KVCACHE_JAVA_OPTS",
+                "KVCACHE_CLASSPATH",
+                "KVCACHE_PASSWORD",
+                "KVCACHE_DISK_BYTES",
+                "KVCACHE_TRACES",
+                "KVCACHE_JDK_SEARCH",
+                "KVCACHE_BUILDING");
+
+        /// More wrong letters than this are another word, perhaps not for us.
+        private static final int MAX_WRONG = 2;
+
         private EnvironmentSettings() {}
 
         /// Settings by path, in order of their names.
@@ -135,12 +149,20 @@ public final class ConfigReader {
             return settings;
         }
 
-        /// Says which variables set nothing for want of an underscore.
-        static void reportMissingUnderscore(
-                Map<String, String> environment, Predicate<String> known, List<String> problems) {
+        /// Says which variables set nothing, for want of an underscore or by a letter or two.
+        static void reportMisspelt(Map<String, String> environment, Set<String> known, List<String> problems) {
+            Map<String, String> meant = new HashMap<>();
+            OTHERS.forEach(name -> meant.put(name.substring(SHORT_PREFIX.length()), name));
+            for (String path : known) {
+                String name = path.toUpperCase(Locale.ROOT).replace(".", "__");
+                meant.put(name.replace("__", "_"), PREFIX + name);
+            }
             for (String name : new TreeSet<>(environment.keySet())) {
-                if (name.startsWith(SHORT_PREFIX) && !name.startsWith(PREFIX) && known.test(path(name, SHORT_PREFIX))) {
-                    problems.add(name + " sets nothing; is it " + PREFIX + name.substring(SHORT_PREFIX.length()) + "?");
+                if (name.startsWith(SHORT_PREFIX) && !name.startsWith(PREFIX) && !OTHERS.contains(name)) {
+                    String typed = name.substring(SHORT_PREFIX.length()).replace("__", "_");
+                    DidYouMean.findNearest(typed, meant.keySet(), Math.min(MAX_WRONG, typed.length() / 4))
+                            .ifPresent(
+                                    nearest -> problems.add(name + " sets nothing; is it " + meant.get(nearest) + "?"));
                 }
             }
         }

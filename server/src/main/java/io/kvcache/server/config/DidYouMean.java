@@ -14,9 +14,14 @@ public final class DidYouMean {
 
     /// Returns the known name that is nearest to a typed one, if at most half of its letters are wrong.
     public static Optional<String> findNearest(String typed, Collection<String> known) {
+        return findNearest(typed, known, Math.min(MAX_DISTANCE, typed.length() / 2));
+    }
+
+    /// Returns the known name that is nearest to a typed one, if no more letters are wrong.
+    static Optional<String> findNearest(String typed, Collection<String> known, int mostWrong) {
         return known.stream()
                 .min(Comparator.comparingInt(each -> distance(typed, each)))
-                .filter(nearest -> distance(typed, nearest) <= Math.min(MAX_DISTANCE, typed.length() / 2));
+                .filter(nearest -> distance(typed, nearest) <= mostWrong);
     }
 
     /// Letters to add, drop or change, and neighbours to swap.

@@ -3,6 +3,7 @@ package io.kvcache.server.config;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.Collections;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -221,6 +222,10 @@ final class Settings {
     }
 
     /// Returns whether a component asked for it.
+    Set<String> known() {
+        return Collections.unmodifiableSet(known);
+    }
+
     boolean isKnown(String path) {
         return known.contains(path);
     }

@@ -25,15 +25,15 @@ public record KeyspaceOptions(
         boolean prefetch,
         @Nullable RecomputeEstimator recompute) {
 
-    /// Part of host memory, and of a quota, that promises may hold.
+    /// Part of host memory, and of a quota, that pins may hold.
     private static final int PIN_FRACTION = 2;
 
     public KeyspaceOptions {
         if (existsPin.isNegative() || existsPin.compareTo(Duration.ofMinutes(1)) > 0) {
-            throw new IllegalArgumentException("promise is " + existsPin + "; it takes 0 s to 1 min");
+            throw new IllegalArgumentException("existsPin is " + existsPin + "; it takes 0 s to 1 min");
         }
         if (fetchTimeout.isNegative()) {
-            throw new IllegalArgumentException("arrival is " + fetchTimeout + "; it takes 0 s and up");
+            throw new IllegalArgumentException("fetchTimeout is " + fetchTimeout + "; it takes 0 s and up");
         }
         if (quotaBytes < 0) {
             throw new IllegalArgumentException("quotaBytes is " + quotaBytes + "; it takes 0 and up");
@@ -45,11 +45,15 @@ public record KeyspaceOptions(
 
     /// One that brings nothing ahead.
     public KeyspaceOptions(
-            Duration promise, long existsPinBytes, Duration arrival, long quotaBytes, KeyspaceLimits keyspaceLimits) {
-        this(promise, existsPinBytes, arrival, quotaBytes, keyspaceLimits, false, null);
+            Duration existsPin,
+            long existsPinBytes,
+            Duration fetchTimeout,
+            long quotaBytes,
+            KeyspaceLimits keyspaceLimits) {
+        this(existsPin, existsPinBytes, fetchTimeout, quotaBytes, keyspaceLimits, false, null);
     }
 
-    /// Bytes that promises may hold, which leave room within the quota, if there is one.
+    /// Bytes that pins may hold, which leave room within the quota, if there is one.
     long maxPinnedBytes() {
         return quotaBytes == 0 ? existsPinBytes : Math.min(existsPinBytes, quotaBytes / PIN_FRACTION);
     }

@@ -268,10 +268,13 @@ final class ServeCommandTest {
     void givenAConfigThatIsNoText_whenChecked_thenItIsNamedWithItsReason() throws Exception {
         Path binary = Files.write(folder.resolve("binary.yaml"), new byte[] {(byte) 0xff, (byte) 0xfe, 0});
 
-        assertThat(run(1, "config", "check", "--config", binary.toString()))
-                .isEqualTo("kvcache: --config " + binary + " is not UTF-8 text; it takes a file of YAML\n");
-        assertThat(run(1, "config", "check", "--config", folder.toString()))
-                .isEqualTo("kvcache: --config " + folder + " is a directory; it takes a file of YAML\n");
+        assertThat(run(2, "config", "check", "--config", binary.toString()))
+                .startsWith(
+                        "kvcache config check: --config " + binary + " is not UTF-8 text; it takes a file of YAML\n");
+        assertThat(run(2, "config", "check", "--config", folder.toString()))
+                .startsWith("kvcache config check: --config " + folder + " is a directory; it takes a file of YAML\n");
+        assertThat(run(2, "serve", "--config", folder.resolve("none").toString()))
+                .startsWith("kvcache serve: --config " + folder.resolve("none") + ": there is no such file\n");
     }
 
     @Test
@@ -347,7 +350,7 @@ final class ServeCommandTest {
                 trace: { out: /nowhere/trace }
                 memory: { host_bytes: lots }
                 """);
-        assertThat(run(1, "config", "check", "--config", file.toString()))
+        assertThat(run(2, "config", "check", "--config", file.toString()))
                 .contains(
                         "tenants.0.quota is 'much'",
                         "tenants.1.weight is 'heavy'",
@@ -403,7 +406,7 @@ final class ServeCommandTest {
     void givenWrongSettings_whenCheckedOrServed_thenTheyAreNamedAndNothingStarts() throws IOException {
         Path file = Files.writeString(folder.resolve("kvcache.yaml"), "listen: {prot: 1}\n");
 
-        assertThat(run(1, "config", "check", "--config", file.toString()))
+        assertThat(run(2, "config", "check", "--config", file.toString()))
                 .contains("there is no setting listen.prot; is it listen.port?");
         assertThat(run(2, "serve", "--config", file.toString())).contains("kvcache serve: ", "listen.prot");
         assertThat(run(2, "serve", "--port", "x")).contains("--port: listen.port is 'x'; it takes a whole number");

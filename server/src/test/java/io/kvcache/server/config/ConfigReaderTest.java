@@ -153,6 +153,27 @@ final class ConfigReaderTest {
                 .containsExactly("KVCACHE_MEMORY__HOST_BYTES sets nothing; is it KVCACHE__MEMORY__HOST_BYTES?");
     }
 
+    @ParameterizedTest
+    @CsvSource({
+        "KVCACHE_LISTEN_PORT, KVCACHE__LISTEN__PORT",
+        "KVCACHE_LISTEN_PRT, KVCACHE__LISTEN__PORT",
+        "KVCACHE_MEMORY_HOST_BYTS, KVCACHE__MEMORY__HOST_BYTES",
+        "KVCACHE_JAVA_OPT, KVCACHE_JAVA_OPTS"
+    })
+    void givenAMisspeltVariable_whenRead_thenTheNameIsSaid(String typed, String meant) {
+        assertThat(problems("", Map.of(typed, "1"))).containsExactly(typed + " sets nothing; is it " + meant + "?");
+    }
+
+    @Test
+    void givenVariablesOfOthers_whenRead_thenTheyAreLeftAlone() throws ConfigException {
+        Map<String, String> environment = Map.of(
+                "KVCACHE_PORT_7379_TCP_ADDR", "10.0.0.1",
+                "KVCACHE_SERVICE_PORT", "7379",
+                "KVCACHE_HOME", "/srv",
+                "KVCACHE_JAVA_OPTS", "-Xmx1g");
+        assertThat(read("", environment).firstListener().port()).isEqualTo(7379);
+    }
+
     @Test
     void givenNothing_whenRead_thenDefaultsFitTheMachine() throws ConfigException {
         ServerConfig config = read("", Map.of());

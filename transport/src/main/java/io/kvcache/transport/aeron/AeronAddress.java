@@ -66,7 +66,10 @@ public record AeronAddress(
         int question = text.indexOf('?');
         String media = question < 0 ? text : text.substring(0, question);
         if (!media.equals(IPC) && !media.equals(UDP)) {
-            throw invalid("address", text, "aeron:ipc?… or aeron:udp?endpoint=host:port|…");
+            throw invalid(
+                    "address",
+                    text,
+                    "aeron:ipc, or aeron:udp?endpoint=HOST:PORT; parameters of Aeron follow after ? and |");
         }
         Map<String, String> given = question < 0 ? Map.of() : parameters(text.substring(question + 1));
         boolean ipc = media.equals(IPC);

@@ -16,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// Blocks on the device, by their keys.
 ///
 /// **Threads.** Changed by the tier's, read by all.
-final class DeviceIndex {
+final class DeviceBlockIndex {
 
     /// Uses that wait to be reported; of more, some are left out.
     private static final int MAX_UNREPORTED = 4096;
@@ -29,7 +29,7 @@ final class DeviceIndex {
         return new BlockKey(entry.block().keyHi(), entry.block().keyLo());
     }
 
-    /// Has an entry be found; none of an index that is ended, as copies end after it.
+    /// Makes an entry known. After [#close] it does nothing, as copies may end later.
     void add(DeviceEntry entry) {
         if (!closed) {
             entries.put(key(entry), entry);
@@ -77,9 +77,9 @@ final class DeviceIndex {
     }
 
     /// Pins the leading blocks of a chain that are in one of several, from one on.
-    static DeviceBlockTable acquire(List<DeviceIndex> indexes, BlockChain chain, int from) {
+    static DeviceBlockTable acquire(List<DeviceBlockIndex> indexes, BlockChain chain, int from) {
         List<DeviceEntry> held = new ArrayList<>();
-        List<DeviceIndex> holders = new ArrayList<>();
+        List<DeviceBlockIndex> holders = new ArrayList<>();
         for (int index = from; index < chain.length(); index++) {
             BlockKey key = chain.key(index);
             DeviceEntry entry = null;
