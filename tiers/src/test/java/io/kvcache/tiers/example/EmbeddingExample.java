@@ -26,6 +26,8 @@ final class EmbeddingExample {
                     try (var writer = cache.put(chain, i, 0, KvCache.NO_WAIT)) {
                         if (writer.outcome() == PutOutcome.RESERVED) {
                             computeBlock(prompt, i, writer); // your engine fills writer.segment() and seals
+                        } else if (writer.outcome() != PutOutcome.PRESENT) {
+                            break; // declined, or no room: a shorter prefix is stored
                         }
                     }
                 }
