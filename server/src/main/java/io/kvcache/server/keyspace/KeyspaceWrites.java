@@ -157,11 +157,19 @@ final class KeyspaceWrites {
 
     /// Makes a value findable that is complete; returns whether the condition held.
     boolean commit(ObjectKey key, ObjectWriter writer, KeyInfo info, PendingPut.Condition condition) {
-        BlockKey hash = key.digest();
-        ReentrantLock lock = index.lockOf(hash);
+        return commit(key, writer, info, () -> isMet(condition, key));
+    }
+
+    /// As [#commit], if the key still has a value that is held; returns whether it had.
+    boolean commitInPlaceOf(ObjectKey key, ObjectWriter writer, KeyInfo info, PinnedValue held) {
+        return commit(key, writer, info, () -> isStillHeld(key, held));
+    }
+
+    private boolean commit(ObjectKey key, ObjectWriter writer, KeyInfo info, BooleanSupplier allowed) {
+        ReentrantLock lock = index.lockOf(key.digest());
         lock.lock();
         try {
-            if (!isMet(condition, key, hash)) {
+            if (!allowed.getAsBoolean()) {
                 return false;
             }
             if (writer.seal() == SealOutcome.SEALED) {
@@ -181,11 +189,11 @@ final class KeyspaceWrites {
         return true;
     }
 
-    private boolean isMet(PendingPut.Condition condition, ObjectKey key, BlockKey hash) {
+    private boolean isMet(PendingPut.Condition condition, ObjectKey key) {
         if (condition == PendingPut.Condition.ALWAYS) {
             return true;
         }
-        KeyEntry entry = index.find(hash);
+        KeyEntry entry = index.find(key.digest());
         boolean present = (entry == null || !entry.isExpired(wallClock.millis())) && isStored(key);
         return present == (condition == PendingPut.Condition.IF_PRESENT);
     }
@@ -331,10 +339,16 @@ final class KeyspaceWrites {
     private boolean ifStillHeld(ObjectKey key, PinnedValue held, BooleanSupplier change) {
         ReentrantLock lock = index.lockOf(key.digest());
         lock.lock();
-        try (ObjectView now = cache.holdObject(namespace, key.bytes())) {
-            return now != null && held.isSameValue(now) && change.getAsBoolean();
+        try {
+            return isStillHeld(key, held) && change.getAsBoolean();
         } finally {
             lock.unlock();
+        }
+    }
+
+    private boolean isStillHeld(ObjectKey key, PinnedValue held) {
+        try (ObjectView now = cache.holdObject(namespace, key.bytes())) {
+            return now != null && held.isSameValue(now);
         }
     }
 

@@ -141,6 +141,26 @@ public final class PendingPut implements AutoCloseable {
     /// @return whether the condition held
     /// @throws IllegalStateException when bytes are missing, or after commit or close
     public boolean commit(long expiresAtMillis, TensorMetadata note, Condition condition) {
+        return commit(expiresAtMillis, note, (own, info) -> keyspaceWrites.commit(key, own, info, condition));
+    }
+
+    /// As [#commit], if the value that the key has now is still the one that is held.
+    ///
+    /// @param older held by the caller, or null if the key must be absent
+    public boolean commitInPlaceOf(@Nullable PinnedValue older, long expiresAtMillis) {
+        return older == null
+                ? commit(expiresAtMillis, TensorMetadata.NONE, Condition.IF_ABSENT)
+                : commit(
+                        expiresAtMillis,
+                        TensorMetadata.NONE,
+                        (own, info) -> keyspaceWrites.commitInPlaceOf(key, own, info, older));
+    }
+
+    private interface Commit {
+        boolean run(ObjectWriter own, KeyInfo info);
+    }
+
+    private boolean commit(long expiresAtMillis, TensorMetadata note, Commit commit) {
         requireOpen();
         if (remainingBytes() > 0) {
             throw new IllegalStateException(remainingBytes() + " of " + bytes + " bytes are missing");
@@ -150,7 +170,7 @@ public final class PendingPut implements AutoCloseable {
         open = false;
         try {
             onReceived();
-            return keyspaceWrites.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition);
+            return commit.run(own, new KeyInfo(bytes, expiresAtMillis));
         } finally {
             end(own);
         }

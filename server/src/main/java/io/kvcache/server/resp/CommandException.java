@@ -11,6 +11,13 @@ final class CommandException extends Exception {
     /// For commands whose answer a client takes for the truth: only a read may treat a late value as a miss.
     static final String TIMED_OUT = "TRYAGAIN the value is on disk and did not come in time";
 
+    static final String THROTTLED = "TRYAGAIN too much is being sent; the value was not read, and not changed";
+
+    /// Others were quicker, as often as is tried.
+    static final String CONTENDED = "TRYAGAIN other clients change this key all the time";
+
+    static final String OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
+
     /// @param reply the error with its code, `ERR …`
     CommandException(String reply) {
         super(reply, null, false, false);

@@ -10,8 +10,10 @@ import io.kvcache.server.resp.Transaction.TransactionCommands;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.regex.Pattern;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -23,6 +25,11 @@ final class CommandTable {
 
     /// Longest argument of an unauthenticated client, as with Redis.
     private static final int MAX_PREAUTH_BYTES = 16 << 10;
+
+    /// How names of commands begin that Redis has for what is not kept here.
+    private static final Pattern OF_STRUCTURES = Pattern.compile("(H(SET|GET|M|DEL|KEYS|VALS|LEN|SCAN|EXISTS|INCR)"
+            + "|[BLR]*(PUSH|POP|RANGE|LEN|INDEX|REM|TRIM|INSERT|MOVE)|S(ADD|REM|MEMBERS|ISMEMBER|CARD|INTER|UNION|DIFF)"
+            + "|Z[A-Z]+|X[A-Z]+|EVAL|SCRIPT|FUNCTION|FCALL|P?SUBSCRIBE|PUBLISH|PF(ADD|COUNT|MERGE)|GEO|BIT)");
 
     private static final String NO_AUTH = "NOAUTH Authentication required.";
 
@@ -65,6 +72,7 @@ final class CommandTable {
                         reads.commands(),
                         new GetAndModifyCommands(keyspaceRouter, reads, stats).commands(),
                         new WriteCommands(context, stats).commands(),
+                        new CounterCommands(keyspaceRouter, reads, stats).commands(),
                         new KeyCommands(keyspaceRouter).commands(),
                         new ExpiryCommands(keyspaceRouter).commands(),
                         new ScanCommands(keyspaceRouter, stats).commands(),
@@ -216,6 +224,11 @@ final class CommandTable {
                 .append("', with args beginning with: ");
         for (int i = 1; i < request.count() && text.length() < MAX_QUOTED_BYTES; i++) {
             text.append('\'').append(truncate(request.argument(i))).append("' ");
+        }
+        if (OF_STRUCTURES
+                .matcher(truncate(request.argument(0)).toUpperCase(Locale.ROOT))
+                .lookingAt()) {
+            text.append("(KVCache keeps plain values: no hashes, lists, sets, streams, scripts or channels)");
         }
         return text.toString();
     }

@@ -133,9 +133,6 @@ final class ReadCommands {
         /// Successors of a value that are stored while it is being taken.
         private static final int MAX_TRIES = 8;
 
-        private static final String BUSY = "TRYAGAIN too much is being sent; the value was not read, and not changed";
-        private static final String CONTENDED = "TRYAGAIN other clients change this key all the time";
-
         private final KeyspaceRouter keyspaceRouter;
         private final ReadCommands reads;
         private final RespStats stats;
@@ -170,7 +167,7 @@ final class ReadCommands {
                 if (tries > 1) {
                     getAndDelete(session, key, out, tries - 1);
                 } else {
-                    reject(CONTENDED, out);
+                    reject(CommandException.CONTENDED, out);
                 }
             });
         }
@@ -211,7 +208,7 @@ final class ReadCommands {
             switch (readResult.outcome()) {
                 case HIT -> {}
                 case MISS -> out.writeNull();
-                case THROTTLED -> reject(BUSY, out);
+                case THROTTLED -> reject(CommandException.THROTTLED, out);
                 case ON_DISK, TIMED_OUT -> reject(CommandException.TIMED_OUT, out);
             }
             return readResult.value();

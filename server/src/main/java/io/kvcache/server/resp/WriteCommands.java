@@ -23,8 +23,6 @@ import org.jspecify.annotations.Nullable;
 /// SET and its older forms. The value is in its slots when the command runs.
 final class WriteCommands {
 
-    private static final String OUT_OF_MEMORY = "OOM command not allowed when used memory > 'maxmemory'.";
-
     private final KeyspaceRouter keyspaceRouter;
     private final RespStats stats;
     private final DroppedValueLog dropped;
@@ -130,7 +128,7 @@ final class WriteCommands {
                     commit(key, put, options, older.value(), out, storeReply);
                 }
             }
-            case REJECTED -> reject(session, request, OUT_OF_MEMORY, out);
+            case REJECTED -> reject(session, request, CommandException.OUT_OF_MEMORY, out);
             case DECLINED -> // the key is absent
                 reply(options, null, options.condition() != Condition.IF_PRESENT, out, storeReply);
         }
@@ -272,7 +270,7 @@ final class WriteCommands {
             }
             boolean refused = puts.stream().anyMatch(put -> put.state() == PendingPut.State.REJECTED);
             if (refused) {
-                throw new CommandException("OOM command not allowed when used memory > 'maxmemory'.");
+                throw new CommandException(CommandException.OUT_OF_MEMORY);
             }
             for (PendingPut put : puts) {
                 if (put.state() == PendingPut.State.WRITING) {

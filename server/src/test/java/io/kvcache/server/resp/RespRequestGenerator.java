@@ -31,6 +31,8 @@ public final class RespRequestGenerator {
             "COMMAND",
             "MEMORY",
             "GETSET",
+            "INCR",
+            "DECRBY",
             "SETNX",
             "FLUSHDB",
             "TYPE",
