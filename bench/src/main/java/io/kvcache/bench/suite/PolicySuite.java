@@ -44,6 +44,13 @@ final class PolicySuite {
             questions.add(cost("evict", labels, "What does an eviction cost, with the admission in its place", 2000));
         }
         questions.add(new BenchmarkSpec(
+                "decline",
+                "What does a put cost that importance declines, beside one in whose place something goes?",
+                "ns",
+                MetricSource.nanosPer("declined", 1, new JmhRun("DeclinedPutBenchmark.put", 1, Map.of())),
+                nanos("evicting", "PolicyCostBenchmark.evict", LABELS.getFirst(), PolicyKind.IMPORTANCE),
+                new Threshold.AtMost(300)));
+        questions.add(new BenchmarkSpec(
                 "replace",
                 "And one of each, with a use of sixteen blocks after sixteen evictions?",
                 "ns",

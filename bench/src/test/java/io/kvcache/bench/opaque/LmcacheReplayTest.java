@@ -6,6 +6,9 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.StoreReplay;
+import io.kvcache.bench.trace.AgentTraceGenerator;
+import io.kvcache.bench.trace.AgentWorkload;
+import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.contract.Repetitions;
@@ -25,22 +28,34 @@ final class LmcacheReplayTest {
 
     private static final int REQUESTS = Repetitions.usualOrFull(400, 800);
 
-    private static final PrefixForest FOREST = new PrefixForest(
-            new TraceGenerator(Workload.mixed(), 5).generate("generated:5", REQUESTS), BlockCountingRule.FULL_BLOCKS);
+    private static final int AGENT_REQUESTS = Repetitions.usualOrFull(500, 2000);
 
     @ParameterizedTest
-    @CsvSource({"LRU,RESP", "IMPORTANCE,RESP", "IMPORTANCE,LM"})
+    @CsvSource({
+        "generated, LRU, RESP",
+        "generated, IMPORTANCE, RESP",
+        "generated, IMPORTANCE, LM",
+        "agents, IMPORTANCE, RESP",
+        "agents, IMPORTANCE, LM"
+    })
     void givenATrace_whenReplayedAsObjects_thenAboutAsMuchIsFoundAsOfBlocks(
-            PolicyKind policy, LmcacheReplay.ChunkProtocol chunkProtocol) throws Exception {
+            String trace, PolicyKind policy, LmcacheReplay.ChunkProtocol chunkProtocol) throws Exception {
+        PrefixForest forest = new PrefixForest(trace(trace), BlockCountingRule.FULL_BLOCKS);
         LmcacheReplay.Settings settings = new LmcacheReplay.Settings(policy, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
-        double blocks = new StoreReplay(FOREST, new StoreReplay.Settings(policy, settings.blocks(), SLOT_BYTES, 0))
+        double blocks = new StoreReplay(forest, new StoreReplay.Settings(policy, settings.blocks(), SLOT_BYTES, 0))
                 .run(requests -> {})
                 .totals()
                 .blockHitRatio();
 
-        double objects = new LmcacheReplay(FOREST, settings).run(chunkProtocol).blockHitRatio();
+        double objects = new LmcacheReplay(forest, settings).run(chunkProtocol).blockHitRatio();
 
         assertThat(objects).isCloseTo(blocks, within(0.02));
         assertThat(blocks).isBetween(0.1, 0.9);
+    }
+
+    private static Trace trace(String name) {
+        return name.equals("agents")
+                ? new AgentTraceGenerator(AgentWorkload.parse("requests=" + AGENT_REQUESTS), 1).generate(name)
+                : new TraceGenerator(Workload.mixed(), 5).generate(name, REQUESTS);
     }
 }
