@@ -123,7 +123,7 @@ public final class ConfigReader {
         private static final String PREFIX = "KVCACHE__";
         private static final String SHORT_PREFIX = "KVCACHE_";
 
-        /// Variables that are no settings of the server's: of the launcher, of clients and of tests.
+        /// Variables that do not set anything in the server: those of the launcher, of clients and of tests.
         private static final Set<String> OTHERS = Set.of(
                 "KVCACHE_JAVA_OPTS",
                 "KVCACHE_CLASSPATH",

@@ -21,7 +21,7 @@ final class CounterCommands {
     /// Changes by other clients between a read and the write that follows it.
     private static final int MAX_TRIES = 64;
 
-    /// Longer values are no numbers.
+    /// Longer values cannot be numbers.
     private static final int MAX_DIGITS = 20;
 
     private static final String OVERFLOW = "ERR increment or decrement would overflow";
