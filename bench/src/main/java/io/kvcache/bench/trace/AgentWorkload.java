@@ -36,7 +36,7 @@ public record AgentWorkload(
     /// Reads settings such as `sessions=48:tool=30`; what is not named is as usual.
     ///
     /// @throws IllegalArgumentException that names the setting that is unknown or out of range
-    public static AgentWorkload parse(String settings) {
+    static AgentWorkload parse(String settings) {
         Map<String, Integer> values = new TreeMap<>();
         for (String setting : settings.isEmpty() ? new String[0] : settings.split(":", -1)) {
             int equals = setting.indexOf('=');

@@ -6,14 +6,16 @@ import static org.assertj.core.api.Assertions.within;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.StoreReplay;
-import io.kvcache.bench.trace.AgentTraceGenerator;
-import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
+import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceReader.MalformedLine;
+import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.bench.trace.Workload;
 import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
+import java.io.IOException;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -53,9 +55,10 @@ final class LmcacheReplayTest {
         assertThat(blocks).isBetween(0.1, 0.9);
     }
 
-    private static Trace trace(String name) {
+    private static Trace trace(String name) throws IOException {
         return name.equals("agents")
-                ? new AgentTraceGenerator(AgentWorkload.parse("requests=" + AGENT_REQUESTS), 1).generate(name)
+                ? TraceSource.parse("agents:1:requests=" + AGENT_REQUESTS)
+                        .load(new TraceReader(MalformedLine.Handling.REFUSE, _ -> {}))
                 : new TraceGenerator(Workload.mixed(), 5).generate(name, REQUESTS);
     }
 }
