@@ -221,13 +221,9 @@ final class Settings {
                 .orElse("");
     }
 
-    /// Returns whether a component asked for it.
+    /// The names that components have asked for.
     Set<String> known() {
         return Collections.unmodifiableSet(known);
-    }
-
-    boolean isKnown(String path) {
-        return known.contains(path);
     }
 
     /// Reports names that no component reads, each mistake once. An empty section or list, as when all of it is

@@ -156,20 +156,18 @@ final class KeyspaceWrites {
     }
 
     /// Makes a value findable that is complete; returns whether the condition held.
-    boolean commit(ObjectKey key, ObjectWriter writer, KeyInfo info, PendingPut.Condition condition) {
-        return commit(key, writer, info, () -> isMet(condition, key));
-    }
-
-    /// As [#commit], if the key still has a value that is held; returns whether it had.
-    boolean commitInPlaceOf(ObjectKey key, ObjectWriter writer, KeyInfo info, PinnedValue held) {
-        return commit(key, writer, info, () -> isStillHeld(key, held));
-    }
-
-    private boolean commit(ObjectKey key, ObjectWriter writer, KeyInfo info, BooleanSupplier allowed) {
+    ///
+    /// @param older the value that the key must still have, or null for any
+    boolean commit(
+            ObjectKey key,
+            ObjectWriter writer,
+            KeyInfo info,
+            PendingPut.Condition condition,
+            @Nullable PinnedValue older) {
         ReentrantLock lock = index.lockOf(key.digest());
         lock.lock();
         try {
-            if (!allowed.getAsBoolean()) {
+            if (!isMet(condition, key) || (older != null && !isStillHeld(key, older))) {
                 return false;
             }
             if (writer.seal() == SealOutcome.SEALED) {

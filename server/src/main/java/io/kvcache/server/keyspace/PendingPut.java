@@ -141,26 +141,19 @@ public final class PendingPut implements AutoCloseable {
     /// @return whether the condition held
     /// @throws IllegalStateException when bytes are missing, or after commit or close
     public boolean commit(long expiresAtMillis, TensorMetadata note, Condition condition) {
-        return commit(expiresAtMillis, note, (own, info) -> keyspaceWrites.commit(key, own, info, condition));
+        return commit(expiresAtMillis, note, condition, null);
     }
 
     /// As [#commit], if the value that the key has now is still the one that is held.
     ///
     /// @param older held by the caller, or null if the key must be absent
     public boolean commitInPlaceOf(@Nullable PinnedValue older, long expiresAtMillis) {
-        return older == null
-                ? commit(expiresAtMillis, TensorMetadata.NONE, Condition.IF_ABSENT)
-                : commit(
-                        expiresAtMillis,
-                        TensorMetadata.NONE,
-                        (own, info) -> keyspaceWrites.commitInPlaceOf(key, own, info, older));
+        Condition condition = older == null ? Condition.IF_ABSENT : Condition.IF_PRESENT;
+        return commit(expiresAtMillis, TensorMetadata.NONE, condition, older);
     }
 
-    private interface Commit {
-        boolean run(ObjectWriter own, KeyInfo info);
-    }
-
-    private boolean commit(long expiresAtMillis, TensorMetadata note, Commit commit) {
+    private boolean commit(
+            long expiresAtMillis, TensorMetadata note, Condition condition, @Nullable PinnedValue older) {
         requireOpen();
         if (remainingBytes() > 0) {
             throw new IllegalStateException(remainingBytes() + " of " + bytes + " bytes are missing");
@@ -170,7 +163,7 @@ public final class PendingPut implements AutoCloseable {
         open = false;
         try {
             onReceived();
-            return commit.run(own, new KeyInfo(bytes, expiresAtMillis));
+            return keyspaceWrites.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition, older);
         } finally {
             end(own);
         }

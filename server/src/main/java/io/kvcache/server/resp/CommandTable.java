@@ -28,7 +28,7 @@ final class CommandTable {
 
     /// How names of commands begin that Redis has for what is not kept here.
     private static final Pattern OF_STRUCTURES = Pattern.compile("(H(SET|GET|M|DEL|KEYS|VALS|LEN|SCAN|EXISTS|INCR)"
-            + "|[BLR]*(PUSH|POP|RANGE|LEN|INDEX|REM|TRIM|INSERT|MOVE)|S(ADD|REM|MEMBERS|ISMEMBER|CARD|INTER|UNION|DIFF)"
+            + "|[BLR]+(PUSH|POP|RANGE|LEN|INDEX|REM|TRIM|INSERT|MOVE)|S(ADD|REM|MEMBERS|ISMEMBER|CARD|INTER|UNION|DIFF)"
             + "|Z[A-Z]+|X[A-Z]+|EVAL|SCRIPT|FUNCTION|FCALL|P?SUBSCRIBE|PUBLISH|PF(ADD|COUNT|MERGE)|GEO|BIT)");
 
     private static final String NO_AUTH = "NOAUTH Authentication required.";
@@ -101,9 +101,9 @@ final class CommandTable {
         }
         byte[] key = soFar.argument(spec.keyOf(soFar.count()));
         Keyspace keyspace = keyspaceRouter.of(key);
-        if (key.length < 1 || key.length > keyspace.keyspaceLimits().keyBytes()) {
-            return ValueUpload.rejected("ERR key of " + key.length + " bytes; it takes 1 to "
-                    + keyspace.keyspaceLimits().keyBytes());
+        String rejection = keyRejection(keyspace, key);
+        if (rejection != null) {
+            return ValueUpload.rejected(rejection);
         }
         if (bytes > keyspace.keyspaceLimits().valueBytes()) {
             return ValueUpload.rejected("ERR value of " + bytes + " bytes; it takes 0 to "
@@ -111,6 +111,14 @@ final class CommandTable {
         }
         return ValueUpload.toPut(
                 keyspace.put(key, bytes, session.sequenceTracker(keyspace).onWrite(key)));
+    }
+
+    /// Why nothing may be stored under a key, or null.
+    static @Nullable String keyRejection(Keyspace keyspace, byte[] key) {
+        int most = keyspace.keyspaceLimits().keyBytes();
+        return key.length >= 1 && key.length <= most
+                ? null
+                : "ERR key of " + key.length + " bytes; it takes 1 to " + most;
     }
 
     /// Returns whether the next argument is a value.

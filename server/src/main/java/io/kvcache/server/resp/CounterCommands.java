@@ -13,9 +13,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// INCR, DECR, INCRBY and DECRBY: a value that is a whole number of 64 bits is replaced by another, and no client's
-/// step
-/// is lost. A key that is not here counts as 0, and so may one that was evicted meanwhile.
+/// INCR, DECR, INCRBY and DECRBY: a value that is a whole number of 64 bits is replaced by another, and no step of
+/// a client is lost. A key that is not here counts as 0, and so may one that was evicted meanwhile.
 final class CounterCommands {
 
     /// Changes by other clients between a read and the write that follows it.
@@ -61,11 +60,12 @@ final class CounterCommands {
     }
 
     private void add(RespSession session, byte[] key, long step, RespEncoder out, int tries) throws CommandException {
-        if (!Keyspace.isValidKey(key)) {
-            throw new CommandException("ERR key of " + key.length + " bytes; it takes 1 to " + Keyspace.MAX_KEY_BYTES);
+        String rejection = CommandTable.keyRejection(keyspaceRouter.of(key), key);
+        if (rejection != null) {
+            throw new CommandException(rejection);
         }
         reads.withReadResult(session, key, readResult -> {
-            try (readResult) {
+            try {
                 Long sum = tryAdd(key, readResult, step);
                 if (sum != null) {
                     out.writeInteger(sum);
@@ -81,8 +81,14 @@ final class CounterCommands {
         });
     }
 
-    /// Returns the sum, or null when the value has changed since it was read.
+    /// Returns the sum, or null when the value has changed since it was read. Closes what was read.
     private @Nullable Long tryAdd(byte[] key, ReadResult readResult, long step) throws CommandException {
+        try (readResult) {
+            return tryAddHeld(key, readResult, step);
+        }
+    }
+
+    private @Nullable Long tryAddHeld(byte[] key, ReadResult readResult, long step) throws CommandException {
         PinnedValue older = readResult.value();
         if (older == null && readResult.outcome() != ReadResult.Outcome.MISS) {
             throw new CommandException(

@@ -75,6 +75,7 @@ final class CounterCommandsTest {
         assertThat(ask("INCRBY k x")).isEqualTo("-ERR value is not an integer or out of range\r\n");
         assertThat(ask("INCRBY k")).startsWith("-ERR wrong number of arguments");
         assertThat(ask("INCR ")).startsWith("-ERR key of 0 bytes");
+        assertThat(ask("INCR " + "k".repeat(5000))).isEqualTo("-ERR key of 5000 bytes; it takes 1 to 4096\r\n");
         assertThat(ask("EXISTS k")).isEqualTo(":0\r\n");
     }
 
