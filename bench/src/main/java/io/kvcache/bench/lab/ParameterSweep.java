@@ -26,6 +26,7 @@ public final class ParameterSweep {
         add(all, lookAhead, "prior-events", usual.priorEvents(), value -> withFactor(usual, 3, value));
         add(all, lookAhead, "group-events", usual.groupEvents(), value -> withFactor(usual, 4, value));
         add(all, lookAhead, "class-events", usual.classEvents(), value -> withFactor(usual, 5, value));
+        add(all, lookAhead, "label-events", usual.labelEvents(), value -> withFactor(usual, 6, value));
         return all;
     }
 
@@ -48,6 +49,7 @@ public final class ParameterSweep {
                 index == 2 ? value : usual.priorRate(),
                 index == 3 ? value : usual.priorEvents(),
                 index == 4 ? value : usual.groupEvents(),
-                index == 5 ? value : usual.classEvents());
+                index == 5 ? value : usual.classEvents(),
+                index == 6 ? value : usual.labelEvents());
     }
 }

@@ -7,10 +7,10 @@ import java.util.function.LongConsumer;
 /// In a full set of [SetAssociativeTable] a new block replaces the least recently used one. An entry is
 ///
 /// ```
-/// last use (39 bits, in steps of 16) | class (9 bits, plus 1) | tag of the fingerprint (16 bits)
+/// last use (38 bits, in steps of 16) | class (10 bits, plus 1) | tag of the fingerprint (16 bits)
 /// ```
 ///
-/// Two blocks with equal tags cost one false count. Readings wrap around after 2^43, so the caller passes the
+/// Two blocks with equal tags cost one false count. Readings wrap around after 2^42, so the caller passes the
 /// current one; no entry lives nearly as long.
 ///
 /// **Threads.** One writer, the holder of the store's lock.
@@ -19,7 +19,7 @@ public final class GhostCache {
     /// Nothing is known of the block.
     public static final long NONE = 0;
 
-    private static final int CLASS_BITS = 9;
+    private static final int CLASS_BITS = 10;
     private static final long CLASS_MASK = (1 << CLASS_BITS) - 1;
     private static final int STEP_BITS = 4;
     private static final int USE_SHIFT = SetAssociativeTable.TAG_BITS + CLASS_BITS;
@@ -48,7 +48,7 @@ public final class GhostCache {
 
     /// Remembers a block that is not here.
     ///
-    /// @param classId 0 to 510
+    /// @param classId 0 to 1022
     /// @param lastUse at or before `now`
     /// @return the entry that had to go for it, or [#NONE]
     public long put(long fingerprint, int classId, long lastUse, long now) {

@@ -14,11 +14,19 @@ package io.kvcache.core.policy;
 ///     more often
 /// @param classEvents uses that it takes for a class to differ from its group. Blocks of one
 ///     request are used together, so it takes many
+/// @param labelEvents uses that it takes for a label to differ from the others, and for a class of a label to differ
+///     from the class
 public record ImportanceConfig(
-        double halfLife, double ghosts, double priorRate, double priorEvents, double groupEvents, double classEvents) {
+        double halfLife,
+        double ghosts,
+        double priorRate,
+        double priorEvents,
+        double groupEvents,
+        double classEvents,
+        double labelEvents) {
 
     /// Chosen by order of magnitude; the laboratory shows what half and twice of each would change.
-    public static final ImportanceConfig DEFAULT = new ImportanceConfig(64, 4, 0.1, 5, 50, 1000);
+    public static final ImportanceConfig DEFAULT = new ImportanceConfig(64, 4, 0.1, 5, 50, 1000, 4000);
 
     public ImportanceConfig {
         requirePositive("halfLife", halfLife);
@@ -27,6 +35,7 @@ public record ImportanceConfig(
         requirePositive("priorEvents", priorEvents);
         requirePositive("groupEvents", groupEvents);
         requirePositive("classEvents", classEvents);
+        requirePositive("labelEvents", labelEvents);
     }
 
     private static void requirePositive(String name, double value) {

@@ -11,7 +11,8 @@ import java.util.function.LongConsumer;
 ///
 /// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used; whether the
 /// request that used it last ended there, as a partial or last block seldom returns; how much of a prompt was new
-/// when it came ([NoveltyClass]). [ReuseModel] learns for each class how soon a block of some age is used again,
+/// when it came ([NoveltyClass]); how long its session took to return ([TurnGap]). [ReuseModel] learns for each class
+/// how soon a block of some age is used again,
 /// from resident and evicted blocks alike ([ReuseTracker]), and what it is worth. Leaves wait in [AgeBucketLists]
 /// by class and age, so a victim is the head of the list that is worth least: every leaf is considered, none is
 /// sampled.
@@ -32,15 +33,17 @@ import java.util.function.LongConsumer;
 /// **Announcements.** Blocks that a waiting request will use are exempt while anything else can go. When nothing
 /// else can, those announced last go first. An announcement that does not come true is forgotten.
 ///
-/// **Cost.** 16 bytes a record, one more once a caller labels blocks, and 32 to 64 for each resident block for the
-/// memory of evicted ones. An instance takes six tenths of a MB, one MiB more once anything is announced with
-/// 8 bytes for each use that is (8 MiB at most), and two tenths of one for each lane but the first. It must be told of
-/// the use of all blocks of a path: the number
-/// of uses is the strongest signal.
+/// **Cost.** 17 bytes a record, and 32 to 64 for each resident block for the memory of evicted ones. An instance takes
+/// six tenths of a MB, two tenths more for each lane but the first, of which turn gaps have five, and one MiB more once
+/// anything is announced, with 8 bytes for each use that is (8 MiB at most). It must be told of the use of all blocks
+/// of
+/// a path: the number of uses is the strongest signal.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).
 public final class ImportancePolicy implements EvictionPolicy {
+
+    private static final int UNDECIDED = -1;
 
     private final RecordView records;
     private final PolicyState state;
@@ -55,6 +58,8 @@ public final class ImportancePolicy implements EvictionPolicy {
     private int size;
     /// The block before the one touched last: if it is touched next, it belongs to the same request.
     private int previous = NONE;
+    /// [TurnGap] of the request whose blocks are being used: that of the first that tells.
+    private int turnGap = UNDECIDED;
 
     /// @param state shared with the store's other instances
     public ImportancePolicy(RecordView records, PolicyState state) {
@@ -84,9 +89,11 @@ public final class ImportancePolicy implements EvictionPolicy {
         boolean copied = records.hasCopy(record);
         clock.recordOutcome(false, copied, fingerprint);
         continueRequest(records.parent(record));
+        byte label = labelOnReturn(fingerprint, records.parent(record));
         int known = reuseTracker.onReturn(fingerprint, state.now());
         long word = initialState(record, known, copied);
-        candidateIndex.add(record, ReuseTracker.labelOf(known));
+        addLabel(label);
+        candidateIndex.add(record, label);
         candidateIndex.setState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()));
         begin(record);
         size++;
@@ -108,7 +115,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         int known = reuseTracker.ghostClass(fingerprint);
         long word = ImportanceWord.of(
                 candidateIndex.owner(), ReuseTracker.useStepOf(known), records.noveltyClass(record), state.now());
-        candidateIndex.add(record, ReuseTracker.labelOf(known));
+        candidateIndex.add(record, labelClasses.blockLabelOf(ReuseTracker.labelOf(known)));
         word = ImportanceWord.withCopied(word, records.hasCopy(record));
         candidateIndex.setState(record, announcedRequests.stateWithoutUse(word, fingerprint, horizon()));
         size++;
@@ -132,12 +139,12 @@ public final class ImportancePolicy implements EvictionPolicy {
         clock.recordOutcome(true, ImportanceWord.isCopied(candidateIndex.stateOf(record)), records.fingerprint(record));
         long now = clock.onUse(size);
         long word = candidateIndex.stateOf(record);
-        boolean last = record != previous;
-        previous = records.parent(record);
+        boolean last = isLast(record);
         reuseTracker.onUse(candidateIndex.labelClassOf(record), word, now);
+        byte label = labelAfterUse(record, word, now);
         long used = ImportanceWord.withUse(word, last, now);
         candidateIndex.updateState(
-                record, announcedRequests.stateAfterUse(used, records.fingerprint(record), horizon()));
+                record, announcedRequests.stateAfterUse(used, records.fingerprint(record), horizon()), label);
         begin(record);
         compareAdmission(records.fingerprint(record), candidateIndex.labelClassOf(record), used);
     }
@@ -231,8 +238,7 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     @Override
     public void onUsedElsewhere(int record) {
-        boolean last = record != previous;
-        previous = records.parent(record);
+        boolean last = isLast(record);
         useElsewhere(records.fingerprint(record), records.noveltyClass(record), last);
     }
 
@@ -379,17 +385,56 @@ public final class ImportancePolicy implements EvictionPolicy {
         if (!candidateIndex.contains(record) || candidateIndex.labelOf(record) == said) {
             return;
         }
-        if (reuseTracker.ensureLabel(said)) {
+        addLabel(said);
+        end(record);
+        candidateIndex.updateState(record, candidateIndex.stateOf(record), said);
+        begin(record);
+    }
+
+    /// Returns whether a request ends at a block that it uses, as it does at the first one that it touches.
+    private boolean isLast(int record) {
+        boolean last = record != previous;
+        previous = records.parent(record);
+        turnGap = last ? UNDECIDED : turnGap;
+        return last;
+    }
+
+    /// Returns the label of a block that was here and is used.
+    ///
+    /// @param word its word before
+    private byte labelAfterUse(int record, long word, long now) {
+        byte before = candidateIndex.labelOf(record);
+        if (turnGap == UNDECIDED && ImportanceWord.status(word) != ImportanceWord.EXPECTED) {
+            turnGap = TurnGap.afterTurn(BlockLabel.turnGap(before), now - ImportanceWord.stamp(word), size);
+        }
+        if (turnGap == UNDECIDED || BlockLabel.isGiven(before)) {
+            return before;
+        }
+        byte label = BlockLabel.ofTurnGap(turnGap);
+        addLabel(label);
+        return label;
+    }
+
+    /// Sees that a label has a lane.
+    private void addLabel(byte label) {
+        if (reuseTracker.ensureLabel(label)) {
             clock.rank();
         }
-        boolean listed = candidateIndex.isListed(record);
-        candidateIndex.removeFromList(record);
-        end(record);
-        candidateIndex.setLabel(record, said);
-        begin(record);
-        if (listed) {
-            candidateIndex.addToList(record);
+    }
+
+    /// Returns the label of a block that is used and was not here.
+    private byte labelOnReturn(long fingerprint, int parent) {
+        byte left = labelClasses.blockLabelOf(ReuseTracker.labelOf(reuseTracker.ghostClass(fingerprint)));
+        if (BlockLabel.isGiven(left)) {
+            return left;
         }
+        long age = reuseTracker.ghostAge(fingerprint, state.now());
+        if (age >= 0) {
+            return BlockLabel.ofTurnGap(TurnGap.afterTurn(BlockLabel.turnGap(left), age, size));
+        }
+        return parent == NONE || !candidateIndex.contains(parent)
+                ? BlockLabel.NONE
+                : BlockLabel.ofTurnGap(BlockLabel.turnGap(candidateIndex.labelOf(parent)));
     }
 
     /// A leaf in use counts as used now, but the policy does not learn from that.
@@ -416,11 +461,12 @@ public final class ImportancePolicy implements EvictionPolicy {
         long fingerprint = records.fingerprint(record);
         boolean copied = ImportanceWord.isCopied(candidateIndex.stateOf(record));
         clock.recordOutcome(true, copied, fingerprint);
+        boolean last = isLast(record);
+        byte label = labelOnReturn(fingerprint, records.parent(record));
         long word = initialState(record, reuseTracker.onReturn(fingerprint, state.now()), copied);
-        boolean last = record != previous;
-        previous = records.parent(record);
+        addLabel(label);
         word = last ? word : ImportanceWord.withContinuation(word);
-        candidateIndex.updateState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()));
+        candidateIndex.updateState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()), label);
         begin(record);
     }
 
@@ -588,19 +634,19 @@ public final class ImportancePolicy implements EvictionPolicy {
         private static final int MAX_REFUSALS = 1024;
 
         private final RecordView records;
-        private final PolicyState state;
         private final AgeBucketLists buckets;
         private final LabelClasses labelClasses;
         private final long[] words;
+        private final byte[] labels;
         private final int ownerId;
         private int[] refusals = new int[8];
 
         CandidateIndex(RecordView records, PolicyState state, AgeBucketLists buckets, LabelClasses labelClasses) {
             this.records = records;
-            this.state = state;
             this.buckets = buckets;
             this.labelClasses = labelClasses;
             words = state.words();
+            labels = state.labelsForWrite();
             ownerId = state.newOwner();
         }
 
@@ -624,27 +670,17 @@ public final class ImportancePolicy implements EvictionPolicy {
 
         /// Returns the lane of a record.
         int labelClassOf(int record) {
-            byte[] said = state.labels();
-            return said == null ? LabelClasses.NONE : labelClasses.classOf(said[record]);
+            return labelClasses.classOf(labels[record]);
         }
 
-        /// Adds a record with this label and without a weight.
-        void add(int record, int label) {
-            byte[] said = state.labels();
-            if (said != null) {
-                said[record] = labelClasses.blockLabelOf(label);
-            }
+        /// Adds a record with this label.
+        void add(int record, byte label) {
+            labels[record] = label;
         }
 
         /// Returns the label of a record.
         byte labelOf(int record) {
-            byte[] said = state.labels();
-            return said == null ? BlockLabel.NONE : said[record];
-        }
-
-        /// Changes the label of a record that is in no list and in no count at this moment.
-        void setLabel(int record, byte blockLabel) {
-            state.labelsForWrite()[record] = blockLabel;
+            return labels[record];
         }
 
         boolean isListed(int record) {
@@ -665,9 +701,15 @@ public final class ImportancePolicy implements EvictionPolicy {
 
         /// Changes the word of a record, and its place in the lists.
         void updateState(int record, long word) {
+            updateState(record, word, labels[record]);
+        }
+
+        /// Changes the word and the label of a record that is in no count at this moment, and its place in the lists.
+        void updateState(int record, long word, byte label) {
             boolean listed = isListed(record);
             removeFromList(record);
             words[record] = word & ~ImportanceWord.LISTED;
+            labels[record] = label;
             if (listed) {
                 addToList(record);
             }

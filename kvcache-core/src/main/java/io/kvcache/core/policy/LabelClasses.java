@@ -14,15 +14,15 @@ final class LabelClasses {
     /// Lane of blocks without a label.
     static final int NONE = 0;
 
-    /// One for each reuse class, and as many for weights.
-    static final int MAX_CLASSES = 2 * BlockLabel.REUSE_CLASSES;
+    /// One for each label, and as many for weights as there are reuse classes.
+    static final int MAX_CLASSES = BlockLabel.LABELS + BlockLabel.REUSE_CLASSES;
 
-    private static final int MAX_WEIGHT_CLASSES = MAX_CLASSES - BlockLabel.REUSE_CLASSES;
+    private static final int MAX_WEIGHT_CLASSES = MAX_CLASSES - BlockLabel.LABELS;
 
     private final byte[] classByBlockLabel = new byte[BlockLabel.COUNT];
     private final byte[] blockLabelByClass = new byte[MAX_CLASSES];
     private final byte[] labelByClass = new byte[MAX_CLASSES];
-    private final byte[] classByLabel = new byte[BlockLabel.REUSE_CLASSES];
+    private final byte[] classByLabel = new byte[BlockLabel.LABELS];
     private int count = 1;
     private int labels = 1;
 
@@ -66,7 +66,7 @@ final class LabelClasses {
 
     /// Sees that what is said has a lane.
     void ensureClass(byte blockLabel) {
-        byte plain = BlockLabel.of(BlockLabel.reuseClass(blockLabel), 0);
+        byte plain = BlockLabel.withoutWeight(blockLabel);
         if (classByBlockLabel[plain] < 0) {
             classByLabel[labels] = (byte) count;
             add(plain, labels++);
@@ -89,7 +89,7 @@ final class LabelClasses {
     /// A resident block's reuse class and weight, in a byte that each record has once a caller gave any.
     ///
     /// ```
-    /// 0 (2 bits) | halvings of its weight (2) | reuse class (4)
+    /// 0 (1 bit) | halvings of its weight (2) | reuse class, or turn gap (5)
     /// ```
     static final class BlockLabel {
 
@@ -97,22 +97,45 @@ final class LabelClasses {
         static final byte NONE = 0;
 
         /// Different bytes there are.
-        static final int COUNT = 1 << 6;
+        static final int COUNT = 1 << 7;
 
         /// Reuse classes that are told apart, the one of which nothing is said included. With the
         /// model's own classes they fit the classes that [GhostCache] has.
         static final int REUSE_CLASSES = 12;
 
+        /// Reuse classes, and the turn gaps of blocks of which no caller said anything.
+        static final int LABELS = REUSE_CLASSES + TurnGap.STEPS;
+
         /// Halvings of a weight: an eighth is the least.
         static final int MAX_HALVINGS = 3;
 
-        private static final int REUSE_MASK = 0xF;
-        private static final int HALVINGS_SHIFT = 4;
+        private static final int CLASS_MASK = 0x1F;
+        private static final int HALVINGS_SHIFT = 5;
 
         private BlockLabel() {}
 
+        /// Returns the reuse class that a caller said, or 0.
         static int reuseClass(int label) {
-            return label & REUSE_MASK;
+            int said = label & CLASS_MASK;
+            return said < REUSE_CLASSES ? said : 0;
+        }
+
+        static byte withoutWeight(int label) {
+            return (byte) (label & CLASS_MASK);
+        }
+
+        /// Returns the turn gap, or [TurnGap#NONE].
+        static int turnGap(int label) {
+            return Math.max(TurnGap.NONE, (label & CLASS_MASK) - REUSE_CLASSES + 1);
+        }
+
+        static byte ofTurnGap(int gap) {
+            return gap == TurnGap.NONE ? NONE : (byte) (REUSE_CLASSES + gap - 1);
+        }
+
+        /// Returns whether a caller said something of the block.
+        static boolean isGiven(int label) {
+            return label != NONE && turnGap(label) == TurnGap.NONE;
         }
 
         static int halvings(int label) {

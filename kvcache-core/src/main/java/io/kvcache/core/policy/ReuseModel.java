@@ -17,8 +17,8 @@ import java.util.Arrays;
 /// on either side speak for a bin too, the less the farther: blocks of one request are used at one age,
 /// so that few requests make a peak where there is none.
 ///
-/// **Labels.** When callers say of what class requests are, each label has rows of its own below
-/// the classes, which count for those as well. A label differs from the others first by one factor
+/// **Labels.** When callers say of what class requests are, or sessions return ([TurnGap]), each label has rows
+/// of its own below the classes, which count for those as well. A label differs from the others first by one factor
 /// for each group, and then class by class and bin by bin. With one label there are no such rows,
 /// and nothing differs.
 ///
@@ -216,7 +216,7 @@ final class ReuseModel {
             for (int bin = 0; bin < bins; bin++) {
                 ofLabel[bin] = factor * hazards[classId * BINS + bin];
             }
-            estimate(refreshedKindCounts, kind, ofLabel, rules.classEvents(), hazard);
+            estimate(refreshedKindCounts, kind, ofLabel, rules.labelEvents(), hazard);
         }
         densities(kind, from);
         isStale[kind] = false;
@@ -232,7 +232,7 @@ final class ReuseModel {
 
     /// How much oftener blocks with a label are used than others of their classes and ages.
     private double factorOf(int label, int group) {
-        double seen = rules.classEvents();
+        double seen = rules.labelEvents();
         double sum = seen;
         for (int classId = BlockClasses.firstClass(group); classId < BlockClasses.firstClass(group + 1); classId++) {
             int kind = label * CLASSES + classId;

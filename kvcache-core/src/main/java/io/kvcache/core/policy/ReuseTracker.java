@@ -29,7 +29,7 @@ final class ReuseTracker {
     /// Nothing is known of a block that returns.
     private static final int UNKNOWN = -1;
 
-    private static final int KINDS = ReuseModel.CLASSES * BlockLabel.REUSE_CLASSES;
+    private static final int KINDS = ReuseModel.CLASSES * BlockLabel.LABELS;
     /// From here on a class of [GhostCache] says that a use of the block was announced, which is to come:
     /// so many steps of use, in each label.
     private static final int FIRST_ANNOUNCED_CLASS = KINDS;
@@ -109,6 +109,12 @@ final class ReuseTracker {
             onGhostRemoved(entry);
         }
         return entry == GhostCache.NONE ? UNKNOWN : GhostCache.classOf(entry);
+    }
+
+    /// Returns how long ago a block was used that is not resident, or -1 when that is not known.
+    long ghostAge(long fingerprint, long now) {
+        long entry = ghostCache.find(fingerprint);
+        return isTracked(entry) ? now - GhostCache.lastUse(entry, now) : -1;
     }
 
     /// Returns the class of a block that is not resident, or was not used since it came: for [#useStepOf] and
