@@ -34,7 +34,7 @@ final class GeneratedValuesTest {
         "slru, 0.559355642674574",
         "s3-fifo, 0.5958667988611867",
         "sieve, 0.7702453178580849",
-        "importance, 0.8310608610229309",
+        "importance, 0.830560583596358",
         "vllm-queue, 0.8243480475536434",
         "mooncake, 0.7695904092269349",
         "lmcache-cost, 0.5562903064426636",
