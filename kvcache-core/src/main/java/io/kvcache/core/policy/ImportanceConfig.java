@@ -14,8 +14,8 @@ package io.kvcache.core.policy;
 ///     more often
 /// @param classEvents uses that it takes for a class to differ from its group. Blocks of one
 ///     request are used together, so it takes many
-/// @param labelEvents uses that it takes for a label to differ from the others, and for a class of a label to differ
-///     from the class
+/// @param labelEvents uses that it takes for a label or a turn gap to differ from the others, and for
+///     each of its classes to differ from the class
 public record ImportanceConfig(
         double halfLife,
         double ghosts,

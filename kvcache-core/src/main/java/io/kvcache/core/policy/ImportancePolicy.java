@@ -12,10 +12,9 @@ import java.util.function.LongConsumer;
 /// **Mechanism.** Blocks fall into classes by what can be seen of them: how often they were used; whether the
 /// request that used it last ended there, as a partial or last block seldom returns; how much of a prompt was new
 /// when it came ([NoveltyClass]); how long its session took to return ([TurnGap]). [ReuseModel] learns for each class
-/// how soon a block of some age is used again,
-/// from resident and evicted blocks alike ([ReuseTracker]), and what it is worth. Leaves wait in [AgeBucketLists]
-/// by class and age, so a victim is the head of the list that is worth least: every leaf is considered, none is
-/// sampled.
+/// how soon a block of some age is used again, from resident and evicted blocks alike ([ReuseTracker]), and what it is
+/// worth. Leaves wait in [AgeBucketLists] by class and age, so a victim is the head of the list that is worth least:
+/// every leaf is considered, none is sampled.
 ///
 /// A parent never goes before its child, as only leaves go. Before it has learned it is about LRU.
 ///
@@ -36,8 +35,7 @@ import java.util.function.LongConsumer;
 /// **Cost.** 17 bytes a record, and 32 to 64 for each resident block for the memory of evicted ones. An instance takes
 /// six tenths of a MB, two tenths more for each lane but the first, of which turn gaps have five, and one MiB more once
 /// anything is announced, with 8 bytes for each use that is (8 MiB at most). It must be told of the use of all blocks
-/// of
-/// a path: the number of uses is the strongest signal.
+/// of a path: the number of uses is the strongest signal.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).

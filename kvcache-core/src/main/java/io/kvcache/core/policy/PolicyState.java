@@ -151,7 +151,8 @@ public final class PolicyState {
         return present;
     }
 
-    /// Returns the label of each record, as [LabelClasses.BlockLabel] has it, or null until a caller gives one.
+    /// Returns the label of each record, as [LabelClasses.BlockLabel] has it, or null until a caller
+    /// gives one or a policy has its own.
     byte @Nullable [] labels() {
         return labels;
     }
