@@ -87,10 +87,9 @@ public final class ImportancePolicy implements EvictionPolicy {
         boolean copied = records.hasCopy(record);
         clock.recordOutcome(false, copied, fingerprint);
         continueRequest(records.parent(record));
-        byte label = labelOnReturn(fingerprint, records.parent(record));
-        int known = reuseTracker.onReturn(fingerprint, state.now());
-        long word = initialState(record, known, copied);
-        addLabel(label);
+        long ghost = reuseTracker.onReturn(fingerprint, state.now());
+        byte label = labelOnReturn(ghost, records.parent(record));
+        long word = initialState(record, ghost, copied);
         candidateIndex.add(record, label);
         candidateIndex.setState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()));
         begin(record);
@@ -110,10 +109,10 @@ public final class ImportancePolicy implements EvictionPolicy {
             candidateIndex.removeFromList(parent);
         }
         long fingerprint = records.fingerprint(record);
-        int known = reuseTracker.ghostClass(fingerprint);
+        long ghost = reuseTracker.ghostOf(fingerprint);
         long word = ImportanceWord.of(
-                candidateIndex.owner(), ReuseTracker.useStepOf(known), records.noveltyClass(record), state.now());
-        candidateIndex.add(record, labelClasses.blockLabelOf(ReuseTracker.labelOf(known)));
+                candidateIndex.owner(), ReuseTracker.useStepOf(ghost), records.noveltyClass(record), state.now());
+        candidateIndex.add(record, labelClasses.blockLabelOf(ReuseTracker.labelOf(ghost)));
         word = ImportanceWord.withCopied(word, records.hasCopy(record));
         candidateIndex.setState(record, announcedRequests.stateWithoutUse(word, fingerprint, horizon()));
         size++;
@@ -137,7 +136,7 @@ public final class ImportancePolicy implements EvictionPolicy {
         clock.recordOutcome(true, ImportanceWord.isCopied(candidateIndex.stateOf(record)), records.fingerprint(record));
         long now = clock.onUse(size);
         long word = candidateIndex.stateOf(record);
-        boolean last = isLast(record);
+        boolean last = followRequest(record);
         reuseTracker.onUse(candidateIndex.labelClassOf(record), word, now);
         byte label = labelAfterUse(record, word, now);
         long used = ImportanceWord.withUse(word, last, now);
@@ -236,7 +235,7 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     @Override
     public void onUsedElsewhere(int record) {
-        boolean last = isLast(record);
+        boolean last = followRequest(record);
         useElsewhere(records.fingerprint(record), records.noveltyClass(record), last);
     }
 
@@ -261,10 +260,10 @@ public final class ImportancePolicy implements EvictionPolicy {
                 || clock.lruFallback().followsLru()) {
             return true;
         }
-        int known = reuseTracker.ghostClass(fingerprint);
+        long ghost = reuseTracker.ghostOf(fingerprint);
         long word = ImportanceWord.withContinuation(ImportanceWord.of(
-                candidateIndex.owner(), ReuseTracker.usesOf(known, state.now()), novelty, state.now()));
-        int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(known));
+                candidateIndex.owner(), ReuseTracker.usesOf(ghost, state.now()), novelty, state.now()));
+        int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(ghost));
         return reuseTracker.score(lane, word, state.now() + AdmissionGuard.trustedAge(size), false) >= lowestScore();
     }
 
@@ -276,11 +275,11 @@ public final class ImportancePolicy implements EvictionPolicy {
     }
 
     private void useElsewhere(long fingerprint, int novelty, boolean last) {
-        int known = reuseTracker.onReturn(fingerprint, state.now());
+        long ghost = reuseTracker.onReturn(fingerprint, state.now());
         long word = ImportanceWord.of(
-                candidateIndex.owner(), ReuseTracker.usesOf(known, state.now()), novelty, clock.tick(size));
+                candidateIndex.owner(), ReuseTracker.usesOf(ghost, state.now()), novelty, clock.tick(size));
         long left = last ? word : ImportanceWord.withContinuation(word);
-        int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(known));
+        int lane = labelClasses.classOfLabel(ReuseTracker.labelOf(ghost));
         reuseTracker.addResident(lane, left);
         reuseTracker.onEvicted(fingerprint, lane, left, size);
         compareAdmission(fingerprint, lane, left);
@@ -389,8 +388,9 @@ public final class ImportancePolicy implements EvictionPolicy {
         begin(record);
     }
 
-    /// Returns whether a request ends at a block that it uses, as it does at the first one that it touches.
-    private boolean isLast(int record) {
+    /// Follows a request to a block that it uses, and returns whether it ends there, as it does at the first one
+    /// that it touches.
+    private boolean followRequest(int record) {
         boolean last = record != previous;
         previous = records.parent(record);
         turnGap = last ? UNDECIDED : turnGap;
@@ -405,10 +405,12 @@ public final class ImportancePolicy implements EvictionPolicy {
         if (turnGap == UNDECIDED && ImportanceWord.status(word) != ImportanceWord.EXPECTED) {
             turnGap = TurnGap.afterTurn(BlockLabel.turnGap(before), now - ImportanceWord.stamp(word), size);
         }
-        if (turnGap == UNDECIDED || BlockLabel.isGiven(before)) {
-            return before;
-        }
-        byte label = BlockLabel.ofTurnGap(turnGap);
+        return turnGap == UNDECIDED || BlockLabel.isGiven(before) ? before : labelOf(turnGap);
+    }
+
+    /// Returns the label of blocks with a turn gap, which has a lane then.
+    private byte labelOf(int gap) {
+        byte label = BlockLabel.ofTurnGap(gap);
         addLabel(label);
         return label;
     }
@@ -421,14 +423,14 @@ public final class ImportancePolicy implements EvictionPolicy {
     }
 
     /// Returns the label of a block that is used and was not here.
-    private byte labelOnReturn(long fingerprint, int parent) {
-        byte left = labelClasses.blockLabelOf(ReuseTracker.labelOf(reuseTracker.ghostClass(fingerprint)));
+    private byte labelOnReturn(long ghost, int parent) {
+        byte left = labelClasses.blockLabelOf(ReuseTracker.labelOf(ghost));
         if (BlockLabel.isGiven(left)) {
             return left;
         }
-        long age = reuseTracker.ghostAge(fingerprint, state.now());
-        if (age >= 0) {
-            return BlockLabel.ofTurnGap(TurnGap.afterTurn(BlockLabel.turnGap(left), age, size));
+        if (ReuseTracker.isTracked(ghost)) {
+            long age = ReuseTracker.ageOf(ghost, state.now());
+            return labelOf(TurnGap.afterTurn(BlockLabel.turnGap(left), age, size));
         }
         return parent == NONE || !candidateIndex.contains(parent)
                 ? BlockLabel.NONE
@@ -459,10 +461,10 @@ public final class ImportancePolicy implements EvictionPolicy {
         long fingerprint = records.fingerprint(record);
         boolean copied = ImportanceWord.isCopied(candidateIndex.stateOf(record));
         clock.recordOutcome(true, copied, fingerprint);
-        boolean last = isLast(record);
-        byte label = labelOnReturn(fingerprint, records.parent(record));
-        long word = initialState(record, reuseTracker.onReturn(fingerprint, state.now()), copied);
-        addLabel(label);
+        boolean last = followRequest(record);
+        long ghost = reuseTracker.onReturn(fingerprint, state.now());
+        byte label = labelOnReturn(ghost, records.parent(record));
+        long word = initialState(record, ghost, copied);
         word = last ? word : ImportanceWord.withContinuation(word);
         candidateIndex.updateState(record, announcedRequests.stateAfterUse(word, fingerprint, horizon()), label);
         begin(record);
@@ -470,9 +472,9 @@ public final class ImportancePolicy implements EvictionPolicy {
 
     /// Returns the first word of a block that is used and was not here, or was not used since it came.
     ///
-    /// @param known as [ReuseTracker#onReturn] has it
-    private long initialState(int record, int known, boolean copied) {
-        int uses = ReuseTracker.usesOf(known, state.now());
+    /// @param ghost as [ReuseTracker#onReturn] has it
+    private long initialState(int record, long ghost, boolean copied) {
+        int uses = ReuseTracker.usesOf(ghost, state.now());
         long now = clock.onAdmit(uses > 1, size);
         return ImportanceWord.withCopied(
                 ImportanceWord.of(candidateIndex.owner(), uses, records.noveltyClass(record), now), copied);

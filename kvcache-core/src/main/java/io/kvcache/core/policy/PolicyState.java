@@ -197,6 +197,7 @@ public final class PolicyState {
         if (present == null) {
             present = new byte[capacity];
             labels = present;
+            hasLabels = true;
         }
         return present;
     }

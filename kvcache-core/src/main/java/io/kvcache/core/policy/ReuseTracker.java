@@ -26,9 +26,6 @@ final class ReuseTracker {
     private static final int MIN_REFRESH = 1024;
     private static final int REFRESHES_PER_TURNOVER = 8;
 
-    /// Nothing is known of a block that returns.
-    private static final int UNKNOWN = -1;
-
     private static final int KINDS = ReuseModel.CLASSES * BlockLabel.LABELS;
     /// From here on a class of [GhostCache] says that a use of the block was announced, which is to come:
     /// so many steps of use, in each label.
@@ -101,32 +98,25 @@ final class ReuseTracker {
 
     /// A block is used that is not resident.
     ///
-    /// @return what was known of it, for [#usesOf] and [#labelOf]
-    int onReturn(long fingerprint, long now) {
-        long entry = ghostCache.remove(fingerprint);
-        if (isTracked(entry)) {
-            model.addUse(GhostCache.classOf(entry), now - GhostCache.lastUse(entry, now));
-            onGhostRemoved(entry);
+    /// @return its ghost, which it has no longer, as [#ghostOf] has it
+    long onReturn(long fingerprint, long now) {
+        long ghost = ghostCache.remove(fingerprint);
+        if (isTracked(ghost)) {
+            model.addUse(GhostCache.classOf(ghost), ageOf(ghost, now));
+            onGhostRemoved(ghost);
         }
-        return entry == GhostCache.NONE ? UNKNOWN : GhostCache.classOf(entry);
+        return ghost;
     }
 
-    /// Returns how long ago a block was used that is not resident, or -1 when that is not known.
-    long ghostAge(long fingerprint, long now) {
-        long entry = ghostCache.find(fingerprint);
-        return isTracked(entry) ? now - GhostCache.lastUse(entry, now) : -1;
-    }
-
-    /// Returns the class of a block that is not resident, or was not used since it came: for [#useStepOf] and
-    /// [#labelOf].
-    int ghostClass(long fingerprint) {
-        long entry = ghostCache.find(fingerprint);
-        return entry == GhostCache.NONE ? UNKNOWN : GhostCache.classOf(entry);
+    /// Returns the ghost of a block that is not resident, or was not used since it came; [GhostCache#NONE] when
+    /// nothing is known of it.
+    long ghostOf(long fingerprint) {
+        return ghostCache.find(fingerprint);
     }
 
     /// Returns whether anything is known of a block that is not resident.
     boolean hasGhost(long fingerprint) {
-        return ghostCache.find(fingerprint) != GhostCache.NONE;
+        return ghostOf(fingerprint) != GhostCache.NONE;
     }
 
     /// Nothing is to be known of a block any more that is not resident, or was not used since it
@@ -138,42 +128,50 @@ final class ReuseTracker {
     /// A block, resident or not, is known to be used soon. To the model that is the use of one that is not
     /// resident, as it is of others.
     void onAnnounced(long fingerprint, long now) {
-        int known = onReturn(fingerprint, now);
-        if (known == UNKNOWN) {
+        long ghost = onReturn(fingerprint, now);
+        if (ghost == GhostCache.NONE) {
             return;
         }
+        int known = GhostCache.classOf(ghost);
         int announced = known;
         if (known < FIRST_ANNOUNCED_CLASS) {
             int steps = ImportanceWord.usesOf(known % ReuseModel.CLASSES) - 1;
-            announced = FIRST_ANNOUNCED_CLASS + labelOf(known) * ImportanceWord.MAX_USES + steps;
+            announced = FIRST_ANNOUNCED_CLASS + labelOf(ghost) * ImportanceWord.MAX_USES + steps;
         }
         onGhostRemoved(ghostCache.put(fingerprint, announced, now, now));
     }
 
     /// The step of use that a block has come to that has returned, with this use, 1 to
     /// [ImportanceWord#MAX_USES].
-    static int usesOf(int returned, long now) {
-        return returned == UNKNOWN ? 1 : ImportanceWord.nextUseStep(useStepOf(returned), now);
+    static int usesOf(long ghost, long now) {
+        return ghost == GhostCache.NONE ? 1 : ImportanceWord.nextUseStep(useStepOf(ghost), now);
     }
 
     /// The step of use that a block had come to when it left; 1 when nothing is known of it.
-    static int useStepOf(int known) {
-        if (known == UNKNOWN) {
+    static int useStepOf(long ghost) {
+        if (ghost == GhostCache.NONE) {
             return 1;
         }
+        int known = GhostCache.classOf(ghost);
         return known < FIRST_ANNOUNCED_CLASS
                 ? ImportanceWord.usesOf(known % ReuseModel.CLASSES)
                 : 1 + (known - FIRST_ANNOUNCED_CLASS) % ImportanceWord.MAX_USES;
     }
 
-    /// The label of a block that has returned.
-    static int labelOf(int returned) {
-        if (returned == UNKNOWN) {
+    /// The label of a ghost's block.
+    static int labelOf(long ghost) {
+        if (ghost == GhostCache.NONE) {
             return 0;
         }
-        return returned < FIRST_ANNOUNCED_CLASS
-                ? returned / ReuseModel.CLASSES
-                : (returned - FIRST_ANNOUNCED_CLASS) / ImportanceWord.MAX_USES;
+        int known = GhostCache.classOf(ghost);
+        return known < FIRST_ANNOUNCED_CLASS
+                ? known / ReuseModel.CLASSES
+                : (known - FIRST_ANNOUNCED_CLASS) / ImportanceWord.MAX_USES;
+    }
+
+    /// Uses since the last one of a ghost's block, or since it was announced.
+    static long ageOf(long ghost, long now) {
+        return now - GhostCache.lastUse(ghost, now);
     }
 
     /// A block with this word was evicted. Its weight is forgotten, its label is not.
@@ -254,13 +252,13 @@ final class ReuseTracker {
     ///
     /// @param horizon uses after which an announcement counts no more
     double ghostScore(long fingerprint, long now, long horizon, boolean byAge) {
-        long entry = ghostCache.find(fingerprint);
-        if (entry == GhostCache.NONE) {
+        long ghost = ghostOf(fingerprint);
+        if (ghost == GhostCache.NONE) {
             return 0;
         }
-        long age = now - GhostCache.lastUse(entry, now);
-        if (isTracked(entry)) {
-            return score(GhostCache.classOf(entry), age, byAge);
+        long age = ageOf(ghost, now);
+        if (isTracked(ghost)) {
+            return score(GhostCache.classOf(ghost), age, byAge);
         }
         return age <= horizon ? BucketScores.EXEMPT_SCORE : 0;
     }
@@ -325,7 +323,8 @@ final class ReuseTracker {
         }
     }
 
-    private static boolean isTracked(long entry) {
+    /// Returns whether a ghost tells when its block was used, which it does not once a use was announced.
+    static boolean isTracked(long entry) {
         return entry != GhostCache.NONE && GhostCache.classOf(entry) < FIRST_ANNOUNCED_CLASS;
     }
 
