@@ -9,6 +9,7 @@ import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.tiers.memory.SharedMemorySource;
 import java.lang.foreign.MemorySegment;
 import java.util.Set;
+import java.util.UUID;
 import java.util.stream.Collectors;
 
 /// The memory of a store that others may map.
@@ -25,6 +26,11 @@ record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> te
                     + " is not of the trust domain whose tenants map this memory; allowed: "
                     + tenants.stream().sorted().collect(Collectors.joining("\", \"", "\"", "\"")));
         }
+    }
+
+    @Override
+    public UUID proof() {
+        return source.proof();
     }
 
     @Override

@@ -2,6 +2,7 @@ package io.kvcache.core.shm;
 
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
+import java.util.UUID;
 
 /// The memory of a store whose slots and index other processes may map.
 ///
@@ -13,6 +14,9 @@ public interface SharedMemory {
 
     /// Returns the files to map.
     SharedMemoryFiles files();
+
+    /// What only a process that can read the files knows, see [io.kvcache.core.tree.IndexHeader#proof].
+    UUID proof();
 
     /// The slots, where this process has them, for as long as the store is open.
     MemorySegment slots();

@@ -6,6 +6,7 @@ import static io.kvcache.core.tree.RecordLayout.INT64;
 
 import io.kvcache.core.memory.Pages;
 import java.lang.foreign.MemorySegment;
+import java.util.UUID;
 
 /// The first page of a file that holds the records of a store, so that another process knows what it maps.
 ///
@@ -21,6 +22,7 @@ import java.lang.foreign.MemorySegment;
 /// 48  uint64   bytes of the file that the slots lie in
 /// 56  uint32   bytes of a page: a slot begins at its record's page times this
 /// 60  uint32   0
+/// 64  16 bytes proof: random, and nowhere else; who knows it can read this file
 /// ```
 ///
 /// Little-endian. The state is written last when the store opens, and first when it closes; a store that
@@ -29,7 +31,8 @@ import java.lang.foreign.MemorySegment;
 /// @param epoch of the store
 /// @param records that it takes
 /// @param slotBytes of the other file
-public record IndexHeader(long epoch, int records, long slotBytes) {
+/// @param proof by which a client shows that it may read the file
+public record IndexHeader(long epoch, int records, long slotBytes, UUID proof) {
 
     /// Bytes of the header; the bucket heads begin behind it.
     public static final int BYTES = Pages.BYTES;
@@ -47,6 +50,7 @@ public record IndexHeader(long epoch, int records, long slotBytes) {
     private static final long LINES_AT = 40;
     private static final long SLOT_BYTES_AT = 48;
     private static final long PAGE_BYTES_AT = 56;
+    private static final long PROOF_AT = 64;
 
     private static final int SERVING = 1;
     private static final int CLOSED = 2;
@@ -69,6 +73,8 @@ public record IndexHeader(long epoch, int records, long slotBytes) {
         page.set(INT64, LINES_AT, BYTES + RecordLayout.hotBase(records));
         page.set(INT64, SLOT_BYTES_AT, slotBytes);
         page.set(INT32, PAGE_BYTES_AT, Pages.BYTES);
+        page.set(INT64, PROOF_AT, proof.getMostSignificantBits());
+        page.set(INT64, PROOF_AT + Long.BYTES, proof.getLeastSignificantBits());
         INT.setRelease(page, STATE_AT, SERVING);
     }
 
@@ -103,7 +109,8 @@ public record IndexHeader(long epoch, int records, long slotBytes) {
             throw new IllegalArgumentException(
                     "slot bytes of a shared index is " + slotBytes + "; allowed: 1 to " + Pages.MAX_BYTES);
         }
-        return new IndexHeader(page.get(INT64, EPOCH_AT), records, slotBytes);
+        UUID proof = new UUID(page.get(INT64, PROOF_AT), page.get(INT64, PROOF_AT + Long.BYTES));
+        return new IndexHeader(page.get(INT64, EPOCH_AT), records, slotBytes, proof);
     }
 
     private static void require(String field, long found, long allowed) {

@@ -11,6 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
 import java.util.SplittableRandom;
+import java.util.UUID;
 import org.junit.jupiter.api.Test;
 
 /// The index of one process as another sees it: here both see the same memory, the reader read-only.
@@ -20,7 +21,7 @@ final class IndexReaderTest {
     private static final int BYTES = 4096;
     private static final int PAGE = 5;
 
-    private final IndexHeader header = new IndexHeader(42, RECORDS, 1 << 20);
+    private final IndexHeader header = new IndexHeader(42, RECORDS, 1 << 20, new UUID(1, 2));
     private final MemorySegment file = Arena.ofAuto().allocate(IndexHeader.BYTES + RecordLayout.spanBytes(RECORDS), 64);
     private final RecordPool pool = new RecordPool(file.asSlice(IndexHeader.BYTES), RECORDS);
     private final BlockTree tree = new BlockTree(pool);

@@ -10,6 +10,7 @@ import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /// Host memory of one store whose slots and records lie in files that other processes map read-only.
@@ -36,6 +37,7 @@ public final class SharedMemorySource implements HostMemorySource {
 
     private final Path folder;
     private final long epoch;
+    private final UUID proof = UUID.randomUUID();
     private final ShmFileFactory files;
     private final MappedMemorySource plain;
     private final StagingFiles staging;
@@ -117,9 +119,14 @@ public final class SharedMemorySource implements HostMemorySource {
         if (index == null || values == null) {
             throw new IllegalStateException("nothing is reserved that could be published");
         }
-        new IndexHeader(epoch, count, values.segment().byteSize()).publish(index.header());
+        new IndexHeader(epoch, count, values.segment().byteSize(), proof).publish(index.header());
         published = true;
         return new SharedMemoryFiles(folder.toString(), values.name(), index.name(), epoch);
+    }
+
+    /// As [io.kvcache.core.shm.SharedMemory#proof].
+    public UUID proof() {
+        return proof;
     }
 
     /// As [io.kvcache.core.shm.SharedMemory#maxStagingBytes].

@@ -62,7 +62,7 @@ final class SharedMemorySourceTest {
             assertThat(slots.segment().byteSize()).isEqualTo(SLOTS);
             assertThat(records.segment().address() % 4096).isZero();
             IndexHeader header = IndexHeader.read(mapped(source.publish(RECORDS), arena));
-            assertThat(header).isEqualTo(new IndexHeader(7, RECORDS, SLOTS));
+            assertThat(header).isEqualTo(new IndexHeader(7, RECORDS, SLOTS, source.proof()));
         }
     }
 

@@ -7,6 +7,7 @@ import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.endpoint.PutRequestHandler.UploadReservation;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FrameSink;
+import io.kvcache.transport.shm.HostRegion;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.ProtocolException;
@@ -44,6 +45,7 @@ final class ClientSession {
     private final HandleTable<Lease> leases;
     private final HandleTable<UploadReservation> reservations;
     private final SessionStaging staging = new SessionStaging();
+    private final SessionRegions regions = new SessionRegions();
     private final SessionPins pins = new SessionPins();
     private final Set<FrameSink> outlets = ConcurrentHashMap.newKeySet();
     private final AtomicBoolean closed = new AtomicBoolean();
@@ -108,6 +110,10 @@ final class ClientSession {
         return staging;
     }
 
+    SessionRegions regions() {
+        return regions;
+    }
+
     SessionPins pins() {
         return pins;
     }
@@ -146,7 +152,11 @@ final class ClientSession {
 
     /// Reads `u32 namespace`, which the session must have registered.
     Namespace requireNamespace(BodyReader body) throws ProtocolException {
-        int id = body.count("namespace");
+        return requireNamespace(body.count("namespace"));
+    }
+
+    /// Returns the namespace with this number, which the session must have registered.
+    Namespace requireNamespace(int id) throws ProtocolException {
         Namespace namespace = namespace(id);
         if (namespace == null) {
             throw new ProtocolException("namespace = %d; allowed: those that REGISTER has answered".formatted(id));
@@ -197,6 +207,7 @@ final class ClientSession {
         leases.expire(Lease::end);
         reservations.expire(UploadReservation::close);
         staging.close();
+        regions.close();
         outlets.forEach(frameSink -> frameSink.close(reason));
         pendingRequests.close();
         pins.end();
@@ -282,6 +293,55 @@ final class ClientSession {
             if (there != null) {
                 there.close();
             }
+        }
+    }
+
+    /// Memory of the client's own that it has registered, by number. It ends with the session.
+    ///
+    /// **Threads.** Any.
+    static final class SessionRegions {
+
+        /// More than an engine has pools.
+        static final int MAX_REGIONS = 64;
+
+        private final Map<Integer, HostRegion> regions = new HashMap<>();
+        private int lastNumber;
+        private boolean closed;
+
+        /// Adds a region, and returns its number. Closes it when it cannot be added.
+        synchronized int add(HostRegion region) throws RequestException {
+            if (closed || regions.size() == MAX_REGIONS) {
+                region.close();
+                throw closed
+                        ? new RequestException(Status.GONE, "the session is over")
+                        : new RequestException(
+                                Status.BUSY, "%d regions are registered; allowed: %1$d".formatted(MAX_REGIONS));
+            }
+            lastNumber++;
+            regions.put(lastNumber, region);
+            return lastNumber;
+        }
+
+        /// Returns a region for one copy, whose caller releases it, or null when there is none of this number.
+        synchronized @Nullable HostRegion retain(int number) {
+            HostRegion region = regions.get(number);
+            return region != null && region.retain() ? region : null;
+        }
+
+        /// Closes a region. Returns false when there is none of this number.
+        synchronized boolean remove(int number) {
+            HostRegion region = regions.remove(number);
+            if (region != null) {
+                region.close();
+            }
+            return region != null;
+        }
+
+        /// Closes all of them.
+        synchronized void close() {
+            closed = true;
+            regions.values().forEach(HostRegion::close);
+            regions.clear();
         }
     }
 

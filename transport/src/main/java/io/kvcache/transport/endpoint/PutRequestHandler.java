@@ -15,6 +15,7 @@ import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.ChecksumCodec;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.OutcomeCodec;
 import io.kvcache.transport.wire.ProtocolException;
@@ -140,11 +141,11 @@ final class PutRequestHandler {
         return reservation;
     }
 
-    /// `u64 reservation, u32 checksum, u32 0`, payload → `u8 outcome`
+    /// `u64 reservation`, [checksum][ChecksumCodec], payload → `u8 outcome`
     PayloadSink fill(FrameHeader header, EndpointRequest request, BodyReader body)
             throws ProtocolException, RequestException {
         long number = body.i64("reservation");
-        int checksum = body.i32("checksum");
+        Integer checksum = ChecksumCodec.read(body);
         return receiveInto(header, request, takeReservation(number), ExpectedUpload.forFill(checksum));
     }
 
@@ -175,26 +176,26 @@ final class PutRequestHandler {
         return bytes;
     }
 
-    /// `chain, u32 index, u32 part, u32 checksum, u32 0`, payload → `u8 outcome, u8 sealed, 6 × 0`
+    /// `chain, u32 index, u32 part`, [checksum][ChecksumCodec], payload → `u8 outcome, u8 sealed, 6 × 0`
     PayloadSink put(FrameHeader header, EndpointRequest request, BodyReader body)
             throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int index = body.count("index");
         int part = body.count("part");
-        int checksum = body.i32("checksum");
+        Integer checksum = ChecksumCodec.read(body);
         return receiveDirect(header, request, checksum, () -> {
             BlockWriter writer = context.cache().put(chain, index, part, KvCache.NO_WAIT);
             return new OneStepPut(writer.outcome(), new UploadReservation.BlockReservation(writer));
         });
     }
 
-    /// `u32 namespace, u32 key bytes, u32 checksum, u32 0, key`, payload → as [#put]
+    /// `u32 namespace, u32 key bytes`, [checksum][ChecksumCodec], `key`, payload → as [#put]
     PayloadSink putObject(FrameHeader header, EndpointRequest request, BodyReader body)
             throws ProtocolException, RequestException {
         Namespace namespace = session.requireNamespace(body);
         int keyBytes = body.count("key bytes");
-        int checksum = body.i32("checksum");
-        byte[] key = body.skip(Integer.BYTES).bytes("key", keyBytes);
+        Integer checksum = ChecksumCodec.read(body);
+        byte[] key = body.bytes("key", keyBytes);
         return receiveDirect(header, request, checksum, () -> {
             ObjectWriter writer = context.cache().putObject(namespace, key, header.payloadBytes(), KvCache.NO_WAIT);
             return new OneStepPut(writer.outcome(), new UploadReservation.ObjectReservation(writer, key));
@@ -205,7 +206,7 @@ final class PutRequestHandler {
 
     /// Reserves while the payload arrives. The payload must be read off the connection, whatever the outcome is.
     private PayloadSink receiveDirect(
-            FrameHeader header, EndpointRequest request, int checksum, Supplier<OneStepPut> reserve)
+            FrameHeader header, EndpointRequest request, @Nullable Integer checksum, Supplier<OneStepPut> reserve)
             throws RequestException {
         context.requireNotDraining();
         OneStepPut put;
@@ -336,16 +337,16 @@ final class PutRequestHandler {
         }
     }
 
-    /// The client's checksum of its bytes, and the reply after they are sealed.
-    private record ExpectedUpload(int checksum, Function<SealOutcome, BodyWriter> answer) {
+    /// The client's checksum of its bytes, if it has one, and the reply after they are sealed.
+    private record ExpectedUpload(@Nullable Integer checksum, Function<SealOutcome, BodyWriter> answer) {
 
         /// For a request that fills an earlier reservation.
-        static ExpectedUpload forFill(int checksum) {
+        static ExpectedUpload forFill(@Nullable Integer checksum) {
             return new ExpectedUpload(checksum, outcome -> new BodyWriter().u8(OutcomeCodec.code(outcome)));
         }
 
         /// For a request that reserves and fills.
-        static ExpectedUpload forPut(int checksum) {
+        static ExpectedUpload forPut(@Nullable Integer checksum) {
             return new ExpectedUpload(checksum, outcome -> putReply(PutOutcome.RESERVED, OutcomeCodec.code(outcome)));
         }
     }
@@ -359,7 +360,7 @@ final class PutRequestHandler {
             sum.update(MemorySegment.ofArray(trailer));
         }
         int found = sum.value();
-        if (found != expected.checksum) {
+        if (expected.checksum != null && found != expected.checksum) {
             context.counters().corrupt.increment();
             reservation.close();
             request.reject(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, expected.checksum));

@@ -30,6 +30,7 @@ final class RequestDispatcher {
     private final LeaseRequestHandler leases;
     private final PutRequestHandler puts;
     private final StoreRequestHandler store;
+    private final RegionRequestHandler regions;
 
     RequestDispatcher(EndpointContext context, ClientSession session) {
         this.context = context;
@@ -38,6 +39,7 @@ final class RequestDispatcher {
         leases = new LeaseRequestHandler(context, session, chains);
         puts = new PutRequestHandler(context, session, chains);
         store = new StoreRequestHandler(context, session, chains);
+        regions = new RegionRequestHandler(context, session);
     }
 
     ClientSession session() {
@@ -75,6 +77,9 @@ final class RequestDispatcher {
             case FILL_STAGED -> puts.fillStaged(request, body);
             case PUT_STAGED -> puts.putStaged(request, body);
             case PUT_OBJECT_STAGED -> puts.putObjectStaged(request, body);
+            case REGION -> regions.register(request, body);
+            case DROP_REGION -> regions.drop(request, body);
+            case COPY -> regions.copy(request, body);
             case REGISTER -> store.register(request, body);
             case MATCH -> store.match(request, body);
             case CONTAINS_OBJECT -> store.containsObject(request, body);
@@ -83,6 +88,7 @@ final class RequestDispatcher {
             case DROP_NAMESPACE -> store.dropNamespace(request, body);
             case HINT -> store.hint(request, body);
             case HINT_OBJECTS -> store.hintObjects(request, body);
+            case MATCH_OBJECTS -> store.matchObjects(request, body);
             case STATS -> store.stats(request);
             case EVENTS -> store.events(request, body);
             case SNAPSHOT -> store.snapshot(request, body);

@@ -139,7 +139,13 @@ final class ServerConnection implements FrameHandler {
         Challenge asked = new Challenge(
                 Hello.VERSION,
                 endpointAuth.requiresProof(),
-                memory | fabric | staging | Challenge.PUTS | Challenge.HINTS | Challenge.OBJECT_HINTS,
+                memory
+                        | fabric
+                        | staging
+                        | Challenge.PUTS
+                        | Challenge.HINTS
+                        | Challenge.OBJECT_HINTS
+                        | Challenge.FLAT_KEYS,
                 Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;

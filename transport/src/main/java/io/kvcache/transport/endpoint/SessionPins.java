@@ -5,6 +5,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.wire.HintCodec;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -20,8 +21,8 @@ import java.util.function.BooleanSupplier;
 /// **Threads.** Any.
 final class SessionPins {
 
-    /// Pins of one session.
-    static final int MAX_PINS = 1024;
+    /// Pins of one session: as many as one message can ask for.
+    static final int MAX_PINS = HintCodec.MAX_KEYS;
 
     private final Map<BlockKey, Runnable> ends = new LinkedHashMap<>();
     private boolean closed;

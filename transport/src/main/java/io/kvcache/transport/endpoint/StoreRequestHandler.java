@@ -47,7 +47,7 @@ final class StoreRequestHandler {
         return new BodyWriter().u8(yes ? 1 : 0);
     }
 
-    /// A namespace → `u32 number`, and where memory is shared `u32` that its records have
+    /// A namespace → `u32 number`, and where memory is shared `u32` that its records have, 32 bytes digest
     void register(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         Namespace namespace = namespace(body);
         String only = session.onlyTenant();
@@ -68,7 +68,10 @@ final class StoreRequestHandler {
         }
         BodyWriter reply = new BodyWriter().i32(number);
         SharedMemory memory = context.sharedMemory();
-        request.reply(memory == null ? reply : reply.i32(memory.namespaceId(namespace)));
+        if (memory != null) {
+            reply.i32(memory.namespaceId(namespace)).bytes(namespace.digest());
+        }
+        request.reply(reply);
     }
 
     private static Namespace namespace(BodyReader body) throws ProtocolException {
@@ -100,6 +103,20 @@ final class StoreRequestHandler {
 
     private static byte[] key(BodyReader body) throws ProtocolException {
         return body.bytes("key", body.count("key bytes"));
+    }
+
+    /// `u32 namespace, u32 count, u64 pin, keys` → `u32 present, u32 pinned`
+    void matchObjects(EndpointRequest request, BodyReader body) throws ProtocolException {
+        Namespace namespace = session.requireNamespace(body);
+        int count = HintCodec.keyCount(body);
+        Duration pin = Duration.ofNanos(body.nonNegativeLong("pin"));
+        List<byte[]> keys = HintCodec.keys(body, count);
+        int present = 0;
+        while (present < count && context.cache().containsObject(namespace, keys.get(present))) {
+            present++;
+        }
+        int pinned = pin.isZero() ? 0 : applyHint(namespace, keys.subList(0, present), new ObjectHint.Pin(pin));
+        request.reply(new BodyWriter().i32(present).i32(pinned));
     }
 
     /// `chain, u32 from` → `u32 blocks`
@@ -163,7 +180,7 @@ final class StoreRequestHandler {
                     () -> cache.hintObjects(namespace, one, new ObjectHint.Pin(Duration.ZERO)));
             taken += applyPin(request, pin.time()) ? 1 : 0;
         }
-        return pin.time().isZero() ? taken : Math.min(taken, SessionPins.MAX_PINS); // the first have ended
+        return taken;
     }
 
     /// → see [StatsCodec]

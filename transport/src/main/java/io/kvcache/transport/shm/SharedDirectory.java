@@ -51,6 +51,11 @@ final class SharedDirectory {
         }
     }
 
+    /// Returns whether a file, or what a link leads to, belongs to the user of this process.
+    static boolean isOfThisUser(Path file) throws IOException {
+        return Files.getAttribute(file, "unix:uid").equals(owner(SELF));
+    }
+
     private static Object owner(Path of) throws IOException {
         return Files.getAttribute(of, "unix:uid", LinkOption.NOFOLLOW_LINKS);
     }

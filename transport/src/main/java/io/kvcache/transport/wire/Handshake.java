@@ -67,7 +67,7 @@ public final class Handshake {
     /// @param version that will be spoken
     /// @param proofRequired whether a proof is asked for
     /// @param capabilities bits of what the server can do: [Handshake.Hello#SHARED_MEMORY], [#PUTS], [#FABRIC],
-    ///     [#STAGING], [#STAGED_OBJECTS], [#HINTS] and [#OBJECT_HINTS]
+    ///     [#STAGING], [#STAGED_OBJECTS], [#HINTS], [#OBJECT_HINTS] and [#FLAT_KEYS]
     /// @param nonce 32 random bytes
     public record Challenge(int version, boolean proofRequired, long capabilities, Secret nonce) {
 
@@ -88,6 +88,10 @@ public final class Handshake {
 
         /// It takes HINT_OBJECTS.
         public static final long OBJECT_HINTS = 64;
+
+        /// It takes MATCH_OBJECTS, puts of objects without a checksum, and, where it has shared memory, REGION and
+        /// COPY.
+        public static final long FLAT_KEYS = 128;
 
         /// Returns whether the server has a capability.
         public boolean hasCapability(long capability) {

@@ -167,10 +167,7 @@ public final class HintCodec {
 
     /// Reads a hint about objects, behind the number of their namespace.
     public static DecodedObjectHint readObjects(BodyReader from) throws ProtocolException {
-        int count = from.count("keys");
-        if (count > MAX_KEYS) {
-            throw new ProtocolException("keys = %d; allowed: 0 to %d".formatted(count, MAX_KEYS));
-        }
+        int count = keyCount(from);
         int kind = from.u8("kind");
         Duration nanos = Duration.ofNanos(from.skip(3).skip(Integer.BYTES).nonNegativeLong("nanos"));
         ObjectHint hint = switch (kind) {
@@ -182,11 +179,25 @@ public final class HintCodec {
             case EXPIRE -> new ObjectHint.Expire(nanos);
             default -> null;
         };
+        return new DecodedObjectHint(hint, hint == null ? List.of() : keys(from, count));
+    }
+
+    /// Reads how many keys a message has.
+    public static int keyCount(BodyReader from) throws ProtocolException {
+        int count = from.count("keys");
+        if (count > MAX_KEYS) {
+            throw new ProtocolException("keys = %d; allowed: 0 to %d".formatted(count, MAX_KEYS));
+        }
+        return count;
+    }
+
+    /// Reads keys, each `u32 bytes` and these.
+    public static List<byte[]> keys(BodyReader from, int count) throws ProtocolException {
         List<byte[]> keys = new ArrayList<>();
-        for (int i = 0; i < count && hint != null; i++) {
+        for (int i = 0; i < count; i++) {
             keys.add(key(from));
         }
-        return new DecodedObjectHint(hint, keys);
+        return keys;
     }
 
     private static ObjectHint weight(BodyReader from) throws ProtocolException {

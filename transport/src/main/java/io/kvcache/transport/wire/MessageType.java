@@ -22,6 +22,8 @@ public enum MessageType {
     DROP_NAMESPACE(9),
     OFFERS(10),
     PROBE(11),
+    REGION(12),
+    DROP_REGION(13),
 
     CHAIN(16),
     MATCH(17),
@@ -34,6 +36,7 @@ public enum MessageType {
     HINT(24),
     PLACES(25),
     TOUCH(26),
+    COPY(27),
 
     RESERVE(32),
     FILL(33),
@@ -49,6 +52,7 @@ public enum MessageType {
     PUT_OBJECT(44),
     PUT_OBJECT_STAGED(45),
     HINT_OBJECTS(46),
+    MATCH_OBJECTS(47),
 
     STATS(48),
     EVENTS(49),

@@ -2,6 +2,7 @@ package io.kvcache.transport.wire;
 
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingHeader;
+import org.jspecify.annotations.Nullable;
 
 /// Reply to SHARE: `u64 epoch, text directory, text slots, text records`.
 public final class SharedMemoryCodec {
@@ -35,23 +36,22 @@ public final class SharedMemoryCodec {
     }
 
     /// Range in the session's staging memory that a client puts, and its checksum: `u64 offset, u64 bytes, u32
-    /// checksum, u32 0`.
+    /// checksum, u32 flags`.
     ///
     /// @param offset from the first byte behind the head
     /// @param bytes of the block or object
-    /// @param checksum of them, and of the key of an object behind them
-    public record StagedRange(long offset, long bytes, int checksum) {
+    /// @param checksum of them, and of the key of an object behind them; null where the server computes it
+    public record StagedRange(
+            long offset, long bytes, @Nullable Integer checksum) {
 
         public BodyWriter write(BodyWriter to) {
-            return to.i64(offset).i64(bytes).i32(checksum).i32(0);
+            return ChecksumCodec.write(checksum, to.i64(offset).i64(bytes));
         }
 
         public static StagedRange read(BodyReader from) throws ProtocolException {
             long offset = from.nonNegativeLong("offset");
             long bytes = from.nonNegativeLong("bytes");
-            int checksum = from.i32("checksum");
-            from.skip(Integer.BYTES);
-            return new StagedRange(offset, bytes, checksum);
+            return new StagedRange(offset, bytes, ChecksumCodec.read(from));
         }
     }
 

@@ -135,18 +135,26 @@ final class RemoteObjectHintsTest {
     }
 
     @Test
-    void givenMorePinsThanASessionKeeps_whenAskedFor_thenItHearsOfThoseThatStay() {
-        store.register(THINGS);
+    void givenMorePinsThanASessionKeeps_whenAskedFor_thenTheOldestHaveEnded() throws IOException {
         MemorySegment value = MemorySegment.ofArray(new byte[100]);
-        for (int number = 0; number < 1100; number++) {
-            assertThat(store.storeObject(THINGS, key(number), value, KvCache.NO_WAIT))
-                    .isTrue();
+        ObjectHint pin = new ObjectHint.Pin(Duration.ofNanos(Long.MAX_VALUE));
+        try (TieredKvCache large = TieredKvCache.builder()
+                        .hostBytes(192 << 20)
+                        .prefaultInBackground(false)
+                        .build();
+                TcpEndpoint itsEndpoint = LoopbackServers.serve(large);
+                RemoteKvCache client = LoopbackServers.connect(itsEndpoint, THINGS)) {
+            for (int number = 0; number < 8200; number++) {
+                assertThat(large.storeObject(THINGS, key(number), value, KvCache.NO_WAIT))
+                        .isTrue();
+            }
+            assertThat(client.hintObjects(THINGS, keys(0, 8200), pin)).isEqualTo(8200);
+            assertThat(large.hintStats().pins()).isEqualTo(8192);
+            ObjectHint end = new ObjectHint.Pin(Duration.ZERO);
+            assertThat(client.hintObjects(THINGS, keys(0, 8), end)).isZero();
+            assertThat(client.hintObjects(THINGS, keys(0, 8200), end)).isEqualTo(8192);
+            assertThat(large.hintStats().pins()).isZero();
         }
-        assertThat(hint(new ObjectHint.Pin(Duration.ofNanos(Long.MAX_VALUE)), 0, 1100))
-                .isEqualTo(1024);
-        assertThat(store.hintStats().pins()).isEqualTo(1024);
-        assertThat(hint(new ObjectHint.Pin(Duration.ZERO), 0, 1100)).isEqualTo(1024);
-        assertThat(store.hintStats().pins()).isZero();
     }
 
     @Test

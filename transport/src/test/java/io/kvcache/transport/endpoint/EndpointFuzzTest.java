@@ -206,6 +206,20 @@ final class EndpointFuzzTest {
                         .bytes(new byte[8 * random.nextInt(3)])
                         .i32(3)
                         .bytes(key());
+            case REGION -> body.i64(1).i64(2).i64(0).text("/dev/shm/none");
+            case DROP_REGION -> body.i32(small());
+            case COPY ->
+                body.i32(small())
+                        .i32(random.nextInt(2))
+                        .i32(2)
+                        .i32(1)
+                        .i64(timeout())
+                        .i32(3)
+                        .i32(1)
+                        .bytes(key())
+                        .i64(small())
+                        .i64(small());
+            case MATCH_OBJECTS -> body.i32(2).i32(1).i64(timeout()).i32(3).bytes(key());
             case CONTAINS_OBJECT, DROP_OBJECT -> body.i32(2).i32(3).bytes(key());
             case EVENTS -> body.i64(small()).i32(1 + small());
             case SNAPSHOT -> body.i64(0).i32(small()).i32(0);
