@@ -175,10 +175,20 @@ final class RegionRequestHandler {
                 if (!region.gather(item.spans(), writer.segments(), sum)) {
                     throw truncated();
                 }
+                requireInTime();
                 context.counters().bytesStaged.add(item.bytes());
                 sum.update(MemorySegment.ofArray(item.key()));
                 writer.seal(sum.value());
                 return Result.COPIED;
+            }
+        }
+
+        /// The client may have changed its memory after that time: nothing of it may be stored, or written to.
+        ///
+        /// Client and server are on one host, so they have one monotonic clock, which this is on Linux.
+        private void requireInTime() throws RequestException {
+            if (copy.untilNanos() != 0 && System.nanoTime() - copy.untilNanos() > 0) {
+                throw new RequestException(Status.GONE, "the time that the client gave for the copy is over");
             }
         }
 
@@ -207,6 +217,7 @@ final class RegionRequestHandler {
                 if (view.bytes() != item.bytes()) {
                     return Result.OTHER_SIZE;
                 }
+                requireInTime();
                 if (!region.scatter(view.segments(), item.spans())) {
                     throw truncated();
                 }
@@ -235,7 +246,7 @@ final class RegionRequestHandler {
         private Result loadOrMiss(ObjectView view, Item item) {
             try {
                 return load(view, item);
-            } catch (RequestException truncated) {
+            } catch (RequestException over) {
                 return Result.ABSENT;
             }
         }

@@ -6,12 +6,15 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// A request to copy between a region and objects: `u32 region, u8 direction, 3 × 0, u32 namespace, u32 count, u64
-/// timeout`, and for each object `u32 key bytes, u32 spans, key`, and for each span `u64 offset, u64 bytes`.
+/// timeout, u64 until`, and for each object `u32 key bytes, u32 spans, key`, and for each span `u64 offset, u64 bytes`.
 ///
 /// @param direction which way the bytes go
 /// @param namespace its number in the session
 /// @param timeoutNanos how long a load waits for objects on disk
-public record CopyRequest(int region, Direction direction, int namespace, long timeoutNanos, List<Item> items) {
+/// @param untilNanos the time of the host's monotonic clock after which the client uses its memory for something else;
+///     0 if it leaves it alone until the reply
+public record CopyRequest(
+        int region, Direction direction, int namespace, long timeoutNanos, long untilNanos, List<Item> items) {
 
     /// Objects of one request.
     public static final int MAX_ITEMS = 8192;
@@ -68,11 +71,12 @@ public record CopyRequest(int region, Direction direction, int namespace, long t
             throw new ProtocolException("count = %d; allowed: 0 to %d".formatted(count, MAX_ITEMS));
         }
         long timeout = from.nonNegativeLong("timeout");
+        long until = from.nonNegativeLong("until");
         List<Item> items = new ArrayList<>();
         for (int i = 0; i < count; i++) {
             items.add(item(from));
         }
-        return new CopyRequest(region, direction, namespace, timeout, items);
+        return new CopyRequest(region, direction, namespace, timeout, until, items);
     }
 
     private static Item item(BodyReader from) throws ProtocolException {

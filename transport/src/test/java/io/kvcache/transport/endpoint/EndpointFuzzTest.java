@@ -214,6 +214,7 @@ final class EndpointFuzzTest {
                         .i32(2)
                         .i32(1)
                         .i64(timeout())
+                        .i64(0)
                         .i32(3)
                         .i32(1)
                         .bytes(key())

@@ -94,8 +94,13 @@ final class RegionTest {
     }
 
     private RecordingSink.ReceivedFrame copy(int region, int direction, Item... items) throws ProtocolException {
+        return copy(0, region, direction, items);
+    }
+
+    private RecordingSink.ReceivedFrame copy(long until, int region, int direction, Item... items)
+            throws ProtocolException {
         BodyWriter body = new BodyWriter().i32(region).i32(direction).i32(namespace);
-        body.i32(items.length).i64(0);
+        body.i32(items.length).i64(0).i64(until);
         for (Item item : items) {
             item.write(body);
         }
@@ -283,6 +288,22 @@ final class RegionTest {
         scribbler.interrupt();
         scribbler.join();
         assertThat(serving.store().stats().puts().reserved()).isPositive();
+    }
+
+    @Test
+    void givenATimeThatIsOver_whenCopied_thenNothingIsStoredOrWritten() throws Exception {
+        int region = register();
+        store(region, new Item("a", 0, 5000));
+        byte[] before = region(10_000, 5000);
+        long over = System.nanoTime() - 1;
+        StagedEndpointFixture.assertRefused(
+                copy(over, region, 0, new Item("a", 10_000, 5000)), Status.GONE, "the time that the client gave");
+        StagedEndpointFixture.assertRefused(
+                copy(over, region, 1, new Item("b", 0, 5000)), Status.GONE, "the time that the client gave");
+        assertThat(region(10_000, 5000)).isEqualTo(before);
+        assertThat(serving.store().containsObject(OBJECTS, new byte[] {'b'})).isFalse();
+        long later = System.nanoTime() + 3_600_000_000_000L;
+        assertThat(results(copy(later, region, 0, new Item("a", 10_000, 5000)))).containsExactly(Result.COPIED);
     }
 
     @Test
