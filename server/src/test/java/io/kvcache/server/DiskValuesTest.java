@@ -55,6 +55,24 @@ final class DiskValuesTest {
         }
     }
 
+    @Test
+    void givenMoreThanMemoryHolds_whenAPrefixIsCounted_thenValuesOnDiskCountAndAreNotLoaded() throws Exception {
+        try (DiskTestServer server = new DiskTestServer(folder);
+                Socket socket = server.connect()) {
+            server.fill();
+            long before = server.loaded();
+            StringBuilder request = new StringBuilder("KV.PREFIX 60000");
+            for (int number = 0; number < VALUES; number++) {
+                request.append(" v").append(number);
+            }
+            socket.getOutputStream().write(ascii(request + " none\r\n"));
+            byte[] reply = ascii(":" + VALUES + "\r\n");
+            assertThat(socket.getInputStream().readNBytes(reply.length)).isEqualTo(reply);
+            assertThat(server.server().cache().hintStats().pins()).isBetween(1L, VALUES / 2L);
+            assertThat(server.loaded()).isEqualTo(before);
+        }
+    }
+
     private static void pipelinedGets(DiskTestServer server) throws IOException {
         long before = server.loaded();
         try (Socket socket = server.connect()) {

@@ -145,6 +145,16 @@ final class KeyOwnershipIsolationTest {
     }
 
     @Test
+    void givenAPrefixOfSeveralTenantsKeys_whenCounted_thenEachIsLookedForWhereItBelongs() {
+        all.mset("blue:a", "1", "plain", "2", "m@" + RED, "3");
+        String[] words = {"60000", "blue:a", "plain", "m@" + RED, "blue:plain"};
+        assertThat(all.sendCommand(() -> "KV.PREFIX".getBytes(US_ASCII), words)).isEqualTo(3L);
+        assertThat(server.server().cache().hintStats().pins()).isEqualTo(3);
+        assertThat(bound.sendCommand(() -> "KV.PREFIX".getBytes(US_ASCII), words))
+                .isEqualTo(0L);
+    }
+
+    @Test
     void givenATenantOverItsQuota_whenItStoresMore_thenOnlyItsOwnGo() {
         all.set("blue:kept".getBytes(US_ASCII), new byte[VALUE]);
         all.set("kept".getBytes(US_ASCII), new byte[VALUE]);

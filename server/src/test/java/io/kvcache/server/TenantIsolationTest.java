@@ -146,6 +146,9 @@ final class TenantIsolationTest {
         assertThat(blue.get("k")).isNull();
         assertThat(blue.mget("k", "only")).containsOnlyNulls();
         assertThat(blue.exists("k", "only")).isZero();
+        assertThat(blue.sendCommand(() -> "KV.PREFIX".getBytes(US_ASCII), "60000", "k", "only"))
+                .isEqualTo(0L);
+        assertThat(server.server().cache().hintStats().pins()).isZero();
         assertThat(blue.keys("*")).isEmpty();
         assertThat(blue.scan("0", new ScanParams().count(1000)).getResult()).isEmpty();
         assertThat(blue.dbSize()).isZero();

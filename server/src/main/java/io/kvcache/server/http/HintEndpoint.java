@@ -10,6 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
@@ -43,7 +44,9 @@ public final class HintEndpoint implements HttpEndpoint {
 
     private static void parseHint(JsonNode body, KeyspaceRouter keyspaceRouter, HttpResponder out) {
         ObjectHint hint = parseHint(body);
-        out.sendJson(HttpResponseStatus.OK, Map.of("taken", keyspaceRouter.applyHint(keys(body), hint)));
+        out.sendJson(
+                HttpResponseStatus.OK,
+                Map.of("taken", keyspaceRouter.applyHint(keys(body, HintLimits::requireKeys), hint)));
     }
 
     private static ObjectHint parseHint(JsonNode body) {
@@ -92,7 +95,8 @@ public final class HintEndpoint implements HttpEndpoint {
         return integerMember(body, "milliseconds");
     }
 
-    private static long integerMember(JsonNode body, String name) {
+    /// A member that is a whole number of up to 64 bits.
+    static long integerMember(JsonNode body, String name) {
         JsonNode member = body.get(name);
         if (member == null || !member.isIntegralNumber() || !member.canConvertToLong()) {
             throw new IllegalArgumentException(name + " takes a whole number");
@@ -108,12 +112,16 @@ public final class HintEndpoint implements HttpEndpoint {
         return member.doubleValue();
     }
 
-    private static List<byte[]> keys(JsonNode body) {
+    /// The keys of a request.
+    ///
+    /// @param requireCount rejects a count of keys that cannot be
+    /// @throws IllegalArgumentException when there are none, or one that cannot be
+    static List<byte[]> keys(JsonNode body, IntConsumer requireCount) {
         JsonNode named = body.get("keys");
         if (named == null || !named.isArray()) {
             throw new IllegalArgumentException("keys takes a list of texts");
         }
-        HintLimits.requireKeys(named.size());
+        requireCount.accept(named.size());
         List<byte[]> keys = new ArrayList<>(named.size());
         for (JsonNode each : named) {
             if (!each.isString()) {

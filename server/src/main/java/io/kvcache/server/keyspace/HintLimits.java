@@ -1,5 +1,6 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.Hint;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
@@ -7,27 +8,35 @@ import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 
-/// Limits of the hints that clients may give for keys, the same in every protocol.
+/// Limits of the hints that clients may give for keys, and of requests for a prefix, the same in every protocol.
 ///
 /// Each method throws an `IllegalArgumentException` that names what was said and what may be.
 public final class HintLimits {
 
-    /// Keys of one hint: some milliseconds of a connection's loop.
+    /// Keys of one request: some milliseconds of a connection's loop.
     public static final int MAX_KEYS = 8192;
 
     /// A year: what is further away is a mistake.
     private static final long MAX_MILLIS = TimeUnit.DAYS.toMillis(365);
 
+    /// As long as the store keeps a pin: a longer one would end unnoticed.
+    private static final long MAX_PREFIX_MILLIS = Hint.Pin.MAX_TIME.toMillis();
+
     private HintLimits() {}
 
     /// They are expected in so many milliseconds.
     public static ObjectHint expect(long millis) {
-        return new ObjectHint.Expect(Duration.ofNanos(nanos(millis, 0)));
+        return new ObjectHint.Expect(Duration.ofNanos(nanos(millis, 0, MAX_MILLIS)));
     }
 
     /// They are to stay for so many milliseconds.
     public static ObjectHint pin(long millis) {
-        return new ObjectHint.Pin(Duration.ofNanos(nanos(millis, 1)));
+        return new ObjectHint.Pin(Duration.ofNanos(nanos(millis, 1, MAX_MILLIS)));
+    }
+
+    /// The keys of a prefix that are found are to stay for so many milliseconds.
+    public static Duration prefixPin(long millis) {
+        return Duration.ofNanos(nanos(millis, 0, MAX_PREFIX_MILLIS));
     }
 
     /// They need not stay any longer.
@@ -37,7 +46,7 @@ public final class HintLimits {
 
     /// They go first from so many milliseconds on.
     public static ObjectHint expire(long millis) {
-        return new ObjectHint.Expire(Duration.ofNanos(nanos(millis, 0)));
+        return new ObjectHint.Expire(Duration.ofNanos(nanos(millis, 0, MAX_MILLIS)));
     }
 
     /// So much of them matters.
@@ -91,8 +100,17 @@ public final class HintLimits {
 
     /// A hint may be of so many keys.
     public static void requireKeys(int count) {
+        requireKeys(count, "hint");
+    }
+
+    /// A prefix may be of so many keys.
+    public static void requirePrefixKeys(int count) {
+        requireKeys(count, "prefix");
+    }
+
+    private static void requireKeys(int count, String request) {
         if (count < 1 || count > MAX_KEYS) {
-            throw new IllegalArgumentException(count + " keys; a hint takes 1 to " + MAX_KEYS);
+            throw new IllegalArgumentException(count + " keys; a " + request + " takes 1 to " + MAX_KEYS);
         }
     }
 
@@ -104,9 +122,9 @@ public final class HintLimits {
         }
     }
 
-    private static long nanos(long millis, long min) {
-        if (millis < min || millis > MAX_MILLIS) {
-            throw new IllegalArgumentException("milliseconds is " + millis + "; it takes " + min + " to " + MAX_MILLIS);
+    private static long nanos(long millis, long min, long max) {
+        if (millis < min || millis > max) {
+            throw new IllegalArgumentException("milliseconds is " + millis + "; it takes " + min + " to " + max);
         }
         return TimeUnit.MILLISECONDS.toNanos(millis);
     }

@@ -278,6 +278,25 @@ public final class Keyspace {
         return here;
     }
 
+    /// Returns whether a key is here, and its other half if it is a half. Unlike [#exists], it promises nothing, and
+    /// so says yes also when no more can be promised. It counts a miss, but no hit: reading the value counts that.
+    boolean isPresent(byte[] key) {
+        ObjectKey asked = ObjectKey.of(namespace, key);
+        ObjectKey half = asked.otherHalf(namespace);
+        return isPresent(asked) && (half == null || isPresent(half));
+    }
+
+    private boolean isPresent(ObjectKey key) {
+        if (isStale(key)) {
+            return false;
+        }
+        boolean here = isStored(key.bytes());
+        if (!here) {
+            counters.recordMiss(missCause(key));
+        }
+        return here;
+    }
+
     private boolean announceExists(ObjectKey key) {
         return existsPins.renew(key, clock.nanos()) || grantPin(key);
     }

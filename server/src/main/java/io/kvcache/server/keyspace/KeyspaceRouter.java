@@ -1,6 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectHint;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -57,6 +58,26 @@ public final class KeyspaceRouter {
             taken += each.getKey().applyHint(each.getValue(), hint);
         }
         return taken;
+    }
+
+    /// Counts the keys that are here, up to the first that is not, and pins them as [ObjectHint.Pin] does. Keys that
+    /// cannot be pinned count all the same: those on disk alone, and those beyond the limit of pins.
+    ///
+    /// @param keys in the order in which they are read
+    /// @param pinTime zero for no pins; then earlier ones stay as they are
+    public int pinPrefix(List<byte[]> keys, Duration pinTime) {
+        int present = 0;
+        for (byte[] key : keys) {
+            Keyspace owner = of(key);
+            if (!owner.isPresent(key)) {
+                break;
+            }
+            if (!pinTime.isZero()) { // at once, before the store can evict what was counted
+                var _ = owner.applyHint(List.of(key), new ObjectHint.Pin(pinTime));
+            }
+            present++;
+        }
+        return present;
     }
 
     /// Returns the keyspace that lists the keys of a pattern.

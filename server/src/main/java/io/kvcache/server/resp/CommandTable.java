@@ -78,6 +78,7 @@ final class CommandTable {
                         new ScanCommands(keyspaceRouter, stats).commands(),
                         TransactionCommands.commands(),
                         new HintCommand(keyspaceRouter).commands(),
+                        new PrefixCommand(keyspaceRouter).commands(),
                         new SaveCommand(context, stats).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands())

@@ -81,11 +81,18 @@ final class HintCommand {
     }
 
     private int applyHint(RespRequest request, int first, ObjectHint hint) {
+        return keyspaceRouter.applyHint(keys(request, first), hint);
+    }
+
+    /// The keys of a request, from an argument to the last one.
+    ///
+    /// @throws IllegalArgumentException that names the first key that cannot be
+    static List<byte[]> keys(RespRequest request, int first) {
         List<byte[]> keys = new ArrayList<>(request.count() - first);
         for (int i = first; i < request.count(); i++) {
             HintLimits.requireKey(request.argument(i));
             keys.add(request.argument(i));
         }
-        return keyspaceRouter.applyHint(keys, hint);
+        return keys;
     }
 }

@@ -35,6 +35,7 @@ public final class HttpRequestGenerator {
             "*",
             "/%",
             "/v1/objects/b",
+            "/v1/prefix",
             HINTS);
     private static final List<String> HEADERS = List.of(
             "Host: localhost",

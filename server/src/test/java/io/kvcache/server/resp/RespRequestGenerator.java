@@ -53,6 +53,7 @@ public final class RespRequestGenerator {
             "TIME",
             "ACL",
             "KV.HINT",
+            "KV.PREFIX",
             "NOSUCH");
     private static final List<String> WORDS = List.of(
             "EX",
