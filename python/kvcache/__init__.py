@@ -1,0 +1,24 @@
+"""Client of the KVCache server: keys and values of LLM engines, moved through shared memory.
+
+``Client`` speaks the protocol of PROTOCOL.md with the standard library alone. ``kvcache.vllm``,
+``kvcache.sglang`` and ``kvcache.lmcache`` plug it into these engines; each is imported by its engine.
+"""
+
+from kvcache.client import Client, Job, Namespace, Region, Result
+from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
+from kvcache.memory import locate
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Client",
+    "ConnectionLost",
+    "Job",
+    "KvCacheError",
+    "Namespace",
+    "Region",
+    "Rejected",
+    "Result",
+    "Status",
+    "locate",
+]

@@ -1,0 +1,690 @@
+"""A client of one server: namespaces, values, regions and jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import hashlib
+import mmap
+import os
+import select
+import ssl
+import struct
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from typing import Callable, Dict, List, Optional, Tuple, Union
+
+from kvcache import wire
+from kvcache.connection import Connection, Reply
+from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
+from kvcache.memory import address_of, locate
+from kvcache.shared import SharedIndex, open_file, try_open
+
+Span = Tuple[int, int]
+"""Offset and size of a piece of a region, in bytes."""
+
+_KEY_TAG = b"kvcache object v1\0"
+_STAGE_BYTES = 64 << 20
+_STAGE_FROM = 64 << 10
+_STAGE_HEADER = 4096
+_GRACE_SECONDS = 1.0
+"""How much later than the server stops copying a job fails here."""
+
+_U32 = struct.Struct("<I")
+_ITEM = struct.Struct("<II")
+_SPAN = struct.Struct("<QQ")
+_EXPECT, _PIN, _FORGET, _LABEL = 0, 1, 2, 3
+_KINDS = {"other": 0, "chat": 1, "agent": 2, "batch": 3}
+
+
+class Result(enum.IntEnum):
+    """What became of one value of a job."""
+
+    COPIED = 0
+    PRESENT = 1
+    ABSENT = 2
+    OTHER_SIZE = 3
+    NO_ROOM = 4
+    DECLINED = 5
+
+    @property
+    def stored(self) -> bool:
+        """Whether the server has the value after a store."""
+        return self in (Result.COPIED, Result.PRESENT)
+
+
+class Job:
+    """Values on their way between a region and the server.
+
+    ``done`` becomes true in a call of ``Client.poll``, or of any call that waits. The region's rows belong to the
+    server until then.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.done = False
+        self.results: List[Result] = []
+        self.error: Optional[KvCacheError] = None
+        self._count = count
+        self._reply: Optional[Reply] = None
+        self._callback: Optional[Callable[[Job], None]] = None
+
+    def on_done(self, callback: Callable[[Job], None]) -> None:
+        """Calls back once it is done, in the thread that finds out; at once when it is done already."""
+        self._callback = callback
+        if self.done:
+            callback(self)
+
+    def _finish(self, reply: Optional[Reply], error: Optional[KvCacheError]) -> None:
+        if reply is not None:
+            try:
+                body = reply.value()
+                (count,) = _U32.unpack_from(body)
+                self.results = [Result(each) for each in body[8 : 8 + count]]
+            except (KvCacheError, ValueError) as failed:
+                error = failed if isinstance(failed, KvCacheError) else KvCacheError(str(failed))
+        if error is None and len(self.results) != self._count:
+            error = KvCacheError(f"the server answered {len(self.results)} results for {self._count} values")
+        self.error = error
+        self.done = True
+        if self._callback is not None:
+            self._callback(self)
+
+
+class Region:
+    """Memory of this process that the server copies from and to; see ``Client.region``."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self._client = client
+        self.path = path
+        self.size = 0
+        self.error: Optional[KvCacheError] = None
+        """Why the server does not map it; None before the first connection, and when it does."""
+        self._number = 0
+
+    def _register(self, connection: Connection, index: Optional[SharedIndex], timeout: float) -> None:
+        self._number = 0
+        if index is None:
+            self.error = KvCacheError("the server is on another host, or shares no memory (transport.shared_memory)")
+            return
+        body = index.proof + bytes(8) + wire.text(self.path)
+        try:
+            reply = connection.request(wire.REGION, body, timeout)
+        except Rejected as refused:
+            self.error = refused
+            return
+        self._number, self.size = struct.unpack_from("<I4xQ", reply)
+        self.error = None
+
+    def close(self) -> None:
+        """Takes the memory back: no copy begins after this."""
+        self._client._drop_region(self)
+
+
+class Namespace:
+    """Values of one model: keys of equal namespaces share, all others are apart."""
+
+    def __init__(self, client: Client, fields: Tuple[str, ...]) -> None:
+        self._client = client
+        self.fields = fields
+        self._number = 0
+        self._prefix: Optional[hashlib._Hash] = None
+
+    def _register(self, connection: Connection, timeout: float) -> None:
+        body = struct.pack("<II", 0, 0) + b"".join(wire.text(each) for each in self.fields)
+        reply = connection.request(wire.REGISTER, body, timeout)
+        (self._number,) = _U32.unpack_from(reply)
+        self._prefix = None
+        if len(reply) >= 40:
+            self._prefix = hashlib.sha256(_KEY_TAG + reply[8:40])
+
+    def digest(self, key: bytes) -> bytes:
+        """Returns the digest of a key, by which the shared index knows it."""
+        if self._prefix is None:
+            raise KvCacheError("the server shares no memory with this process")
+        digest = self._prefix.copy()
+        digest.update(key)
+        return digest.digest()
+
+    def contains(self, key: bytes) -> bool:
+        """Returns whether a value is in memory or on a disk. Without a message where the server shares memory."""
+        connection = self._client._connected()
+        index = self._client._index
+        if index is not None and self._prefix is not None:
+            return index.contains(self.digest(key))
+        body = _ITEM.pack(self._number, len(key)) + key
+        return connection.request(wire.CONTAINS_OBJECT, body, self._client.timeout)[0] == 1
+
+    def contains_now(self, key: bytes) -> Optional[bool]:
+        """As ``contains``, but never waits: None where only a message could tell, or no server is connected."""
+        index = self._client._index
+        if index is None or self._prefix is None or not self._client.connected:
+            return None
+        return index.contains(self.digest(key))
+
+    def match(self, keys: Sequence[bytes], pin_seconds: float = 0.0) -> int:
+        """Returns how many leading keys are present.
+
+        :param pin_seconds: keep those in memory that long, an hour at most, as far as the server's limit goes
+        """
+        total = 0
+        for begin in range(0, len(keys), wire.MAX_KEYS):
+            part = keys[begin : begin + wire.MAX_KEYS]
+            reply = self._client._request(wire.MATCH_OBJECTS, self._match_body(part, pin_seconds))
+            (present,) = _U32.unpack_from(reply)
+            total += present
+            if present < len(part):
+                break
+        return total
+
+    def submit_contains(self, key: bytes, callback: Callable[[Optional[bool]], None]) -> None:
+        """As ``contains``, without waiting. The callback gets None when it failed."""
+
+        def finish(reply: Reply) -> None:
+            try:
+                callback(reply.value()[0] == 1)
+            except KvCacheError:
+                callback(None)
+
+        self._client._submit(wire.CONTAINS_OBJECT, _ITEM.pack(self._number, len(key)) + key, finish)
+
+    def submit_match(self, keys: Sequence[bytes], callback: Callable[[Optional[int]], None]) -> None:
+        """As ``match`` for at most 8,192 keys, without waiting. The callback gets None when it failed."""
+
+        def finish(reply: Reply) -> None:
+            try:
+                callback(_U32.unpack_from(reply.value())[0])
+            except KvCacheError:
+                callback(None)
+
+        self._client._submit(wire.MATCH_OBJECTS, self._match_body(keys, 0.0), finish)
+
+    def _match_body(self, keys: Sequence[bytes], pin_seconds: float) -> bytes:
+        head = struct.pack("<IIQ", self._number, len(keys), int(pin_seconds * 1e9))
+        return head + wire.keys(keys)
+
+    def get(self, key: bytes) -> Optional[bytearray]:
+        """Returns a value, or None when it is absent. Waits for one that is on a disk."""
+        data = self._get(key, None)
+        if data is None:
+            return None
+        return data.obj if isinstance(data.obj, bytearray) else bytearray(data)
+
+    def get_into(self, key: bytes, into: memoryview) -> bool:
+        """Reads a value of exactly the buffer's size. Returns False when it is absent or has another size."""
+        target = into.cast("B")
+        data = self._get(key, target)
+        return data is not None and data.obj is target.obj
+
+    def _get(self, key: bytes, into: Optional[memoryview]) -> Optional[memoryview]:
+        client = self._client
+        connection = client._connected()
+        body = struct.pack("<IIBB6xQ", self._number, len(key), 1, 0, 0) + key
+        reply = Reply(time.monotonic() + client.timeout, into, lambda answer: answer[16] == 1)
+        answer = connection.request(wire.GET_OBJECT, body, client.timeout, reply=reply)
+        (lease,) = struct.unpack_from("<Q", answer)
+        if lease == 0:
+            return self._get_from_disk(key, into)
+        connection.send(wire.RELEASE, struct.pack("<IIQ", 1, 0, lease), None)
+        return reply.data
+
+    def _get_from_disk(self, key: bytes, into: Optional[memoryview]) -> Optional[memoryview]:
+        if not self.contains(key):
+            return None
+        client = self._client
+        connection = client._connected()
+        nanos = int(client.timeout * 0.9e9)
+        body = struct.pack("<IIBB6xQ", self._number, len(key), 0, 0, nanos) + key
+        answer = connection.request(wire.GET_OBJECT, body, client.timeout)
+        (lease,) = struct.unpack_from("<Q", answer)
+        if lease == 0:
+            return None
+        read = Reply(time.monotonic() + client.timeout, into, lambda answer: True)
+        connection.request(wire.READ, struct.pack("<QII", lease, 0, 1), client.timeout, reply=read)
+        connection.send(wire.RELEASE, struct.pack("<IIQ", 1, 0, lease), None)
+        return read.data
+
+    @contextlib.contextmanager
+    def view(self, key: bytes) -> Iterator[Optional[List[memoryview]]]:
+        """Shows a value in the server's memory, in pieces, read-only, or None when it is not in memory.
+
+        The bytes are the value's until the end of the ``with`` block, or of the connection: check
+        ``Client.connected`` after use.
+        """
+        client = self._client
+        connection = client._connected()
+        slots = client._slots()
+        body = struct.pack("<IIBB6xQ", self._number, len(key), 0, 1, 0) + key
+        answer = connection.request(wire.GET_OBJECT, body, client.timeout)
+        lease, _ = struct.unpack_from("<QQ", answer)
+        if lease == 0:
+            yield None
+            return
+        try:
+            (count,) = _U32.unpack_from(answer, 32)
+            pieces = [_SPAN.unpack_from(answer, 40 + 16 * each) for each in range(count)]
+            yield [slots[offset : offset + size] for offset, size in pieces]
+        finally:
+            with contextlib.suppress(KvCacheError):
+                connection.send(wire.RELEASE, struct.pack("<IIQ", 1, 0, lease), None)
+
+    def put(self, key: bytes, value: Union[bytes, bytearray, memoryview]) -> Result:
+        """Stores a value, whether or not there is one. The server computes the checksum."""
+        data = memoryview(value).cast("B")
+        answer = self._client._put(self, key, data)
+        if answer[0] == 0:
+            return Result.COPIED if answer[1] < 2 else Result.NO_ROOM
+        if answer[0] == 1:
+            return Result.PRESENT
+        return Result.DECLINED if answer[0] == 4 and answer[2] == 1 else Result.NO_ROOM
+
+    def delete(self, key: bytes) -> bool:
+        """Forgets a value; returns whether there was one."""
+        return self._client._request(wire.DROP_OBJECT, _ITEM.pack(self._number, len(key)) + key)[0] == 1
+
+    def submit_store(
+        self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]], timeout: Optional[float] = None
+    ) -> Job:
+        """Has the server copy values out of a region; each is gathered from its spans, in order."""
+        return self._client._copy(self, region, 1, values, timeout)
+
+    def submit_load(
+        self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]], timeout: Optional[float] = None
+    ) -> Job:
+        """Has the server copy values into a region; each is scattered over its spans, in order."""
+        return self._client._copy(self, region, 0, values, timeout)
+
+    def store(self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]]) -> List[Result]:
+        """As ``submit_store``, and waits."""
+        return self._client.wait(self.submit_store(region, values))
+
+    def load(self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]]) -> List[Result]:
+        """As ``submit_load``, and waits."""
+        return self._client.wait(self.submit_load(region, values))
+
+    def expect(self, keys: Sequence[bytes], seconds: float = 0.0) -> None:
+        """Announces that a request for these keys waits, or comes in so many seconds. Never waits for a reply."""
+        self._hint(_EXPECT, int(seconds * 1e9), keys)
+
+    def forget(self, keys: Sequence[bytes]) -> None:
+        """Says that these keys will not be asked for: they are the next to go. Never waits for a reply."""
+        self._hint(_FORGET, 0, keys)
+
+    def pin(self, keys: Sequence[bytes], seconds: float) -> None:
+        """Keeps values that are in memory there; 0 seconds end that. Never waits for a reply."""
+        self._hint(_PIN, int(seconds * 1e9), keys)
+
+    def label(
+        self, keys: Sequence[bytes], kind: str = "other", session: int = 0, turn: int = 0, last: bool = False
+    ) -> None:
+        """Says of which kind of request and session these keys are. Never waits for a reply.
+
+        :param kind: chat, agent, batch or other
+        :param session: its number in the namespace, the same for all clients; 0 for none
+        :param turn: from 1; 0 if unknown
+        """
+        if kind not in _KINDS:
+            raise ValueError(f"kind = {kind!r}; allowed: {', '.join(sorted(_KINDS))}")
+        self._hint(_LABEL, 0, keys, struct.pack("<BBHIQ", _KINDS[kind], int(last), 0, turn, session))
+
+    def _hint(self, kind: int, nanos: int, keys: Sequence[bytes], more: bytes = b"") -> None:
+        for begin in range(0, len(keys), wire.MAX_KEYS):
+            part = keys[begin : begin + wire.MAX_KEYS]
+            head = struct.pack("<IIB3xIQ", self._number, len(part), kind, 0, nanos)
+            self._client._submit(wire.HINT_OBJECTS, head + more + wire.keys(part), None)
+
+
+class Client:
+    """A session with one server.
+
+    Threads: any. Calls that wait take ``timeout`` seconds at most. Methods that begin with ``submit``, hints, ``poll``
+    and ``contains_now`` never wait: they are for the thread of an engine's scheduler.
+
+    A connection that ends is opened again by a thread in the background, or by the next call that may wait. Then
+    namespaces and regions are registered again; jobs on their way have failed.
+
+    :param address: ``host:port`` of the server's ``transport.listen``
+    :param tenant: that this client speaks for
+    :param secret: of the server or tenant, where it asks for one
+    :param tls: True for the system's certificates, or a context
+    """
+
+    def __init__(
+        self,
+        address: str = "127.0.0.1:7420",
+        *,
+        tenant: str = "",
+        secret: Optional[bytes] = None,
+        tls: Union[bool, ssl.SSLContext] = False,
+        timeout: float = 10.0,
+        lazy: bool = False,
+    ) -> None:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
+            raise ValueError(f"address = {address!r}; allowed: host:port")
+        if not timeout > 0:
+            raise ValueError(f"timeout = {timeout}; allowed: more than 0 seconds")
+        self.address = (host.strip("[]"), int(port))
+        self.tenant = tenant
+        self.timeout = timeout
+        self._secret = secret
+        self._tls = ssl.create_default_context() if tls is True else (tls or None)
+        self._connecting = threading.Lock()
+        self._connection: Optional[Connection] = None
+        self._index: Optional[SharedIndex] = None
+        self._share: Optional[Tuple[int, str, str, str]] = None
+        self._slot_map: Optional[memoryview] = None
+        self._stage: Optional[memoryview] = None
+        self._stage_lock = threading.Lock()
+        self._namespaces: Dict[Tuple[str, ...], Namespace] = {}
+        self._regions: List[Region] = []
+        self._closed = threading.Event()
+        self._wanted = threading.Event()
+        if not lazy:
+            self._connected()
+        self._keeper = threading.Thread(target=self._keep, name="kvcache-session", daemon=True)
+        self._keeper.start()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a session with the server."""
+        connection = self._connection
+        return connection is not None and connection.lost is None
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether the server's index is mapped, so that it can also map regions of this process."""
+        return self.connected and self._index is not None
+
+    def fileno(self) -> int:
+        """A descriptor to wait on until ``poll`` has something to do; -1 without a connection."""
+        connection = self._connection
+        return connection.fileno() if connection is not None and connection.lost is None else -1
+
+    def connect(self) -> None:
+        """Connects now, where there is no session; raises ``ConnectionLost`` or what the server rejects."""
+        self._connected()
+
+    def _connected(self) -> Connection:
+        connection = self._connection
+        if connection is not None and connection.lost is None:
+            return connection
+        with self._connecting:
+            connection = self._connection
+            if connection is None or connection.lost is not None:
+                connection = self._connect()
+            return connection
+
+    def _connect(self) -> Connection:
+        if self._closed.is_set():
+            raise ConnectionLost("the client is closed")
+        if self._connection is not None:
+            self._connection.close()
+        self._index = self._slot_map = self._stage = self._share = None
+        connection = Connection(self.address, self.tenant, self._secret, self._tls, self.timeout)
+        try:
+            if not connection.capabilities & wire.FLAT_KEYS:
+                raise KvCacheError("the server is older than this client: it knows no COPY and MATCH_OBJECTS")
+            index = self._map(connection)
+            for namespace in list(self._namespaces.values()):
+                namespace._register(connection, self.timeout)
+            for region in list(self._regions):
+                region._register(connection, index, self.timeout)
+        except BaseException:
+            connection.close()
+            raise
+        self._index = index
+        self._connection = connection
+        return connection
+
+    def _map(self, connection: Connection) -> Optional[SharedIndex]:
+        if not connection.capabilities & wire.SHARED_MEMORY:
+            return None
+        try:
+            body = connection.request(wire.SHARE, b"", self.timeout)
+        except Rejected as refused:
+            if refused.status in (Status.UNSUPPORTED, Status.FORBIDDEN):
+                return None
+            raise
+        (epoch,) = struct.unpack_from("<Q", body)
+        directory, at = wire.read_text(body, 8)
+        slots, at = wire.read_text(body, at)
+        records, _ = wire.read_text(body, at)
+        self._share = (epoch, directory, slots, records)
+        return try_open(directory, records, epoch)
+
+    def _slots(self) -> memoryview:
+        if self._index is None or self._share is None:
+            raise KvCacheError("the server shares no memory with this process; use get")
+        if self._slot_map is None:
+            descriptor = open_file(self._share[1], self._share[2], os.O_RDONLY)
+            try:
+                self._slot_map = memoryview(mmap.mmap(descriptor, 0, prot=mmap.PROT_READ))
+            finally:
+                os.close(descriptor)
+        return self._slot_map
+
+    def namespace(
+        self,
+        model: str,
+        *,
+        revision: str = "",
+        dtype: str = "",
+        layout: str = "",
+        adapter: str = "",
+        salt: str = "",
+    ) -> Namespace:
+        """Returns the namespace of all that must match for values to be of use; the same object for equal fields.
+
+        :param layout: whatever tells apart how the bytes are laid out: engine, rank, page size
+        """
+        fields = (model, revision, dtype, layout, adapter, self.tenant, salt)
+        with self._connecting:
+            known = self._namespaces.get(fields)
+            if known is not None:
+                return known
+            namespace = Namespace(self, fields)
+            connection = self._connection
+            if connection is not None and connection.lost is None:
+                namespace._register(connection, self.timeout)
+            self._namespaces[fields] = namespace
+            return namespace
+
+    def region(self, path: str) -> Region:
+        """Registers a file of this user on the server's host, such as an engine's pool in ``/dev/shm``.
+
+        Without a connection it is registered when there is one. Where the server does not map it,
+        ``Region.error`` says why, and its jobs fail.
+        """
+        with self._connecting:
+            region = Region(self, path)
+            connection = self._connection
+            if connection is not None and connection.lost is None:
+                region._register(connection, self._index, self.timeout)
+            self._regions.append(region)
+            return region
+
+    def region_of(self, buffer: memoryview) -> Tuple[Region, int]:
+        """Registers the file behind shared memory of this process.
+
+        :return: the region, and where the buffer begins in it
+        """
+        address = address_of(buffer)
+        found = locate(address, buffer.nbytes)
+        if found is None:
+            raise KvCacheError("the buffer is no shared mapping of a file that could be named")
+        return self.region(found.path), found.offset_of(address)
+
+    def _drop_region(self, region: Region) -> None:
+        with self._connecting:
+            if region not in self._regions:
+                return
+            self._regions.remove(region)
+            connection = self._connection
+        if connection is not None and connection.lost is None:
+            with contextlib.suppress(KvCacheError):
+                connection.request(wire.DROP_REGION, _U32.pack(region._number), self.timeout)
+
+    def _request(self, kind: int, body: bytes, payload: Optional[memoryview] = None) -> bytes:
+        return self._connected().request(kind, body, self.timeout, payload)
+
+    def _submit(self, kind: int, body: bytes, callback: Optional[Callable[[Reply], None]]) -> Optional[Reply]:
+        """Sends a request without waiting. Without a connection the callback hears so at once."""
+        reply = Reply(time.monotonic() + self.timeout + _GRACE_SECONDS)
+        reply.callback = callback
+        connection = self._connection
+        try:
+            if connection is None or connection.lost is not None:
+                raise ConnectionLost("there is no connection to the server now")
+            connection.send(kind, body, reply, None, int(self.timeout * 1e9))
+        except ConnectionLost as lost:
+            self._wanted.set()
+            reply.error = lost
+            reply.done = True
+            if callback is not None:
+                callback(reply)
+        return reply
+
+    def _copy(
+        self,
+        namespace: Namespace,
+        region: Region,
+        direction: int,
+        values: Sequence[Tuple[bytes, Sequence[Span]]],
+        timeout: Optional[float],
+    ) -> Job:
+        seconds = self.timeout if timeout is None else timeout
+        until = time.monotonic_ns() + int(seconds * 1e9)
+        job = Job(len(values))
+        # Numbers change when the connection does, so they are read with the connection that is used.
+        connection = self._connection
+        head = struct.pack(
+            "<IB3xIIQQ", region._number, direction, namespace._number, len(values), int(seconds * 0.9e9), until
+        )
+        parts = [head]
+        for key, spans in values:
+            if not 1 <= len(key) <= wire.MAX_KEY_BYTES:
+                raise ValueError(f"a key of {len(key)} bytes; allowed: 1 to {wire.MAX_KEY_BYTES}")
+            parts.append(_ITEM.pack(len(key), len(spans)))
+            parts.append(key)
+            parts.extend(_SPAN.pack(offset, size) for offset, size in spans)
+        body = b"".join(parts)
+        reply = Reply(time.monotonic() + seconds + _GRACE_SECONDS)
+        reply.callback = lambda done: job._finish(done, None)
+        job._reply = reply
+        try:
+            if connection is None or connection.lost is not None:
+                self._wanted.set()
+                raise ConnectionLost("there is no connection to the server now")
+            if region.error is not None:
+                raise region.error
+            connection.send(wire.COPY, body, reply, None, int(seconds * 1e9))
+        except KvCacheError as failed:
+            reply.callback = None
+            job._finish(None, failed)
+        return job
+
+    def wait(self, job: Job, timeout: Optional[float] = None) -> List[Result]:
+        """Waits until a job is done, and returns its results or raises what went wrong."""
+        reply = job._reply
+        connection = self._connection
+        if not job.done and reply is not None and connection is not None:
+            seconds = self.timeout + _GRACE_SECONDS if timeout is None else timeout
+            connection.wait(reply, seconds)
+            while not job.done and reply.done:
+                time.sleep(0)  # another thread is just finishing it
+        if job.error is not None:
+            raise job.error
+        return job.results
+
+    def poll(self) -> None:
+        """Takes the replies that have arrived, without waiting."""
+        connection = self._connection
+        if connection is not None:
+            connection.poll()
+
+    def watch(self) -> None:
+        """Has a thread take the replies as they arrive, so that jobs are done without calls of ``poll``."""
+        threading.Thread(target=self._watch, name="kvcache-replies", daemon=True).start()
+
+    def _watch(self) -> None:
+        waiting = select.poll()
+        while not self._closed.is_set():
+            connection = self._connection
+            if connection is None or connection.lost is not None:
+                self._closed.wait(0.05)
+                continue
+            waiting.register(connection.fileno(), select.POLLIN)
+            try:
+                waiting.poll(100)
+                waiting.unregister(connection.fileno())
+            except (OSError, ValueError, KeyError):
+                continue
+            connection.poll()
+
+    def _put(self, namespace: Namespace, key: bytes, data: memoryview) -> bytes:
+        connection = self._connected()
+        stage = self._staging(connection) if data.nbytes >= _STAGE_FROM else None
+        if stage is not None and data.nbytes <= stage.nbytes:
+            with self._stage_lock:
+                stage[: data.nbytes] = data
+                body = struct.pack("<IIQQII", namespace._number, len(key), 0, data.nbytes, 0, wire.NO_CHECKSUM) + key
+                return connection.request(wire.PUT_OBJECT_STAGED, body, self.timeout)
+        body = struct.pack("<IIII", namespace._number, len(key), 0, wire.NO_CHECKSUM) + key
+        return connection.request(wire.PUT_OBJECT, body, self.timeout, data)
+
+    def _staging(self, connection: Connection) -> Optional[memoryview]:
+        """Memory of the server that puts are written into, or None where it gives none."""
+        if self._index is None or not connection.capabilities & wire.STAGED_OBJECTS:
+            return None
+        with self._stage_lock:
+            if self._stage is None:
+                try:
+                    reply = connection.request(wire.STAGE, struct.pack("<Q", _STAGE_BYTES), self.timeout)
+                except Rejected:
+                    return None
+                size, ticket = struct.unpack_from("<QQ", reply)
+                name, _ = wire.read_text(reply, 16)
+                descriptor = open_file(self._index.directory, name, os.O_RDWR)
+                try:
+                    whole = memoryview(mmap.mmap(descriptor, _STAGE_HEADER + size))
+                finally:
+                    os.close(descriptor)
+                if bytes(whole[:8]) != b"KVCSTAGE" or int.from_bytes(whole[16:24], "little") != ticket:
+                    raise KvCacheError(f"{name} is not the file that the server made for this session")
+                self._stage = whole[_STAGE_HEADER:]
+            return self._stage
+
+    def _keep(self) -> None:
+        """Keeps the session alive, and connects again after it has ended."""
+        pause = 0.1
+        while not self._closed.is_set():
+            connection = self._connection
+            if connection is not None and connection.lost is None:
+                pause = 0.1
+                self._wanted.wait(min(connection.lease_seconds / 3, 5.0))
+                self._wanted.clear()
+                if connection.lost is None and not self._closed.is_set():
+                    with contextlib.suppress(KvCacheError):
+                        connection.send(wire.RENEW, b"", None)
+                    connection.poll()
+                continue
+            try:
+                self._connected()
+            except (KvCacheError, OSError):
+                self._closed.wait(pause)
+                pause = min(pause * 2, 5.0)
+
+    def close(self) -> None:
+        """Ends the session, and all that it holds."""
+        self._closed.set()
+        self._wanted.set()
+        with self._connecting:
+            if self._connection is not None:
+                self._connection.close()

@@ -1,0 +1,386 @@
+"""One connection to a server: frames out and in, without a thread of its own."""
+
+from __future__ import annotations
+
+import collections
+import hmac
+import os
+import select
+import socket
+import ssl
+import struct
+import threading
+import time
+from typing import Callable, Deque, Dict, List, Optional, Tuple
+
+from kvcache import wire
+from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
+
+_WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_BUFFER_BYTES = 256 << 10
+
+
+class Reply:
+    """A request on its way. ``done`` is set once, after ``status``, ``body`` and ``data``.
+
+    :param into: where a payload goes, if it has that size
+    :param follows: tells by the body whether a payload follows in a frame of its own
+    """
+
+    __slots__ = ("body", "callback", "data", "deadline", "done", "error", "follows", "into", "status")
+
+    def __init__(
+        self,
+        deadline: float,
+        into: Optional[memoryview] = None,
+        follows: Optional[Callable[[bytes], bool]] = None,
+    ) -> None:
+        self.done = False
+        self.status = Status.FAILED
+        self.body = b""
+        self.data: Optional[memoryview] = None
+        self.error: Optional[KvCacheError] = None
+        self.deadline = deadline
+        self.into = into
+        self.follows = follows
+        self.callback: Optional[Callable[[Reply], None]] = None
+
+    def value(self) -> bytes:
+        """Returns the body of a reply that is done, or raises what went wrong."""
+        if self.error is not None:
+            raise self.error
+        if self.status != Status.OK:
+            raise Rejected(self.status, wire.read_text(self.body, 0)[0])
+        return self.body
+
+
+class Connection:
+    """Sends requests and matches replies.
+
+    Threads: any. A thread that waits for a reply reads for all of them; without one, ``poll`` reads what is there.
+    """
+
+    def __init__(
+        self,
+        address: Tuple[str, int],
+        tenant: str,
+        secret: Optional[bytes],
+        context: Optional[ssl.SSLContext],
+        timeout: float,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
+        self._reading = False
+        self._out: Deque[memoryview] = collections.deque()
+        self._replies: Dict[int, Reply] = {}
+        self._number = 0
+        self._buffer = bytearray(_BUFFER_BYTES)
+        self._begin = 0
+        self._end = 0
+        self._failed: List[Reply] = []
+        self.lost: Optional[ConnectionLost] = None
+        try:
+            sock = socket.create_connection(address, timeout)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if context is not None:
+                sock = context.wrap_socket(sock, server_hostname=address[0])
+        except OSError as failed:
+            raise ConnectionLost(f"no server at {address[0]}:{address[1]}: {failed}") from failed
+        self._socket = sock
+        self._secure = context is not None
+        sock.setblocking(False)
+        self._poll = select.poll()
+        try:
+            self._handshake(tenant, secret, timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    def _handshake(self, tenant: str, secret: Optional[bytes], timeout: float) -> None:
+        nonce = os.urandom(32)
+        hello = struct.pack("<HHIQQ", 1, 0, 0, 0, wire.SHARED_MEMORY) + nonce + bytes(16) + wire.text(tenant)
+        challenge = self.request(wire.HELLO, hello, timeout)
+        asks_proof = struct.unpack_from("<H", challenge, 2)[0] == 1
+        (self.capabilities,) = struct.unpack_from("<Q", challenge, 8)
+        said = nonce + challenge[16:48] + bytes(8) + tenant.encode()
+        if asks_proof and secret is None:
+            raise KvCacheError("the server asks for a secret; pass secret=")
+        proof = bytes(32)
+        if asks_proof and secret is not None:
+            proof = hmac.new(secret, b"kvcache client v1" + said, "sha256").digest()
+        welcome = self.request(wire.AUTH, proof, timeout)
+        self.session, lease_millis = struct.unpack_from("<Q16xI", welcome)
+        self.lease_seconds = lease_millis / 1000
+        if secret is not None:
+            mine = hmac.new(secret, b"kvcache server v1" + said, "sha256").digest()
+            if not hmac.compare_digest(mine, welcome[32:64]):
+                raise KvCacheError("the server does not know the secret")
+
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when a reply arrives."""
+        return self._socket.fileno()
+
+    def send(
+        self,
+        kind: int,
+        body: bytes,
+        reply: Optional[Reply],
+        payload: Optional[memoryview] = None,
+        deadline_nanos: int = 0,
+    ) -> None:
+        """Sends a request, without waiting: what the socket does not take now goes with later calls.
+
+        :param payload: not to be changed until the reply is done
+        """
+        with self._lock:
+            if self.lost is not None:
+                raise self.lost
+            self._number += 1
+            number = self._number if reply is not None else 0
+            size = 0 if payload is None else payload.nbytes
+            head = wire.header(kind, number, len(body), size, deadline_nanos)
+            if reply is not None:
+                self._replies[number] = reply
+            self._out.append(memoryview(head + body))
+            if payload is not None and size:
+                self._out.append(payload.cast("B"))
+            self._flush()
+        self._settle()
+
+    def _buffered(self) -> bool:
+        """Whether TLS has bytes that the descriptor does not tell of."""
+        return isinstance(self._socket, ssl.SSLSocket) and self._socket.pending() > 0
+
+    def _flush(self) -> None:
+        """Sends what the socket takes; the lock is held."""
+        try:
+            while self._out:
+                part = self._out[0]
+                sent = self._socket.send(part)
+                if sent == part.nbytes:
+                    self._out.popleft()
+                else:
+                    self._out[0] = part[sent:]
+        except _WOULD_BLOCK:
+            pass
+        except OSError as failed:
+            self._lose(f"the connection has ended: {failed}")
+
+    def request(
+        self,
+        kind: int,
+        body: bytes,
+        timeout: float,
+        payload: Optional[memoryview] = None,
+        reply: Optional[Reply] = None,
+    ) -> bytes:
+        """Sends a request and waits for the body of its reply."""
+        if reply is None:
+            reply = Reply(time.monotonic() + timeout)
+        self.send(kind, body, reply, payload, int(timeout * 1e9))
+        self.wait(reply, timeout)
+        return reply.value()
+
+    def wait(self, reply: Reply, timeout: float) -> None:
+        """Waits until a reply is done. One that takes too long costs the connection, as its state is not known."""
+        end = time.monotonic() + timeout
+        while not reply.done:
+            with self._lock:
+                while self._reading and not reply.done:
+                    self._changed.wait(max(0.0, end - time.monotonic()))
+                    if time.monotonic() > end:
+                        break
+                if reply.done:
+                    return
+                if not self._reading:
+                    self._reading = True
+                    reads = True
+                else:
+                    reads = False
+            if reads:
+                try:
+                    while not reply.done and time.monotonic() < end:
+                        self._pump(end - time.monotonic())
+                finally:
+                    with self._lock:
+                        self._reading = False
+                        self._changed.notify_all()
+            if not reply.done and time.monotonic() >= end:
+                self.fail(f"no reply within {timeout:g} s")
+
+    def poll(self) -> None:
+        """Takes what has arrived and sends what waits, without waiting."""
+        with self._lock:
+            if self._reading or self.lost is not None:
+                return
+            self._reading = True
+        try:
+            self._pump(0)
+        finally:
+            with self._lock:
+                self._reading = False
+                self._changed.notify_all()
+        now = time.monotonic()
+        with self._lock:
+            overdue = any(each.deadline < now for each in self._replies.values())
+        if overdue:
+            self.fail("no reply in time")
+
+    def outstanding(self) -> int:
+        """Returns how many requests have no reply yet."""
+        with self._lock:
+            return len(self._replies)
+
+    def _pump(self, timeout: float) -> None:
+        """Sends and receives once; only the one thread that is reading calls it."""
+        finished: List[Reply] = []
+        try:
+            with self._lock:
+                if self.lost is None:
+                    self._flush()
+                if self.lost is not None:
+                    return
+                waits_to_send = bool(self._out)
+            if timeout > 0 and not self._buffered():
+                events = select.POLLIN | (select.POLLOUT if waits_to_send else 0)
+                self._poll.register(self._socket, events)
+                if not self._poll.poll(min(timeout, 3600) * 1000):
+                    return
+            self._receive(finished)
+        except _WOULD_BLOCK:
+            pass
+        except (OSError, ValueError, struct.error) as failed:
+            self.fail(f"the connection has ended: {failed}")
+        finally:
+            for reply in finished:
+                _finish(reply)
+            self._settle()
+            if finished:
+                with self._lock:
+                    self._changed.notify_all()
+
+    def _receive(self, finished: List[Reply]) -> None:
+        while True:
+            if self._end == len(self._buffer):
+                self._compact()
+            count = self._socket.recv_into(memoryview(self._buffer)[self._end :])
+            if count == 0:
+                self.fail("the server has closed the connection")
+                return
+            self._end += count
+            self._parse(finished)
+            if self._end < len(self._buffer) // 2 and not self._secure:
+                return
+
+    def _compact(self) -> None:
+        length = self._end - self._begin
+        self._buffer[:length] = self._buffer[self._begin : self._end]
+        self._begin, self._end = 0, length
+
+    def _parse(self, finished: List[Reply]) -> None:
+        while self._end - self._begin >= wire.HEADER_BYTES:
+            magic, kind, _, number, body, payload, status = wire.HEADER.unpack_from(self._buffer, self._begin)
+            if magic != wire.MAGIC or body > wire.MAX_BODY_BYTES or payload > wire.MAX_PAYLOAD_BYTES:
+                raise ValueError("the bytes are not a frame of this protocol")
+            need = wire.HEADER_BYTES + body
+            if self._end - self._begin < need:
+                if need > len(self._buffer) - self._begin:
+                    self._compact()
+                    if need > len(self._buffer):
+                        self._buffer.extend(bytes(need))
+                return
+            begin = self._begin + wire.HEADER_BYTES
+            content = bytes(self._buffer[begin : begin + body])
+            self._begin += need
+            if kind == wire.ERROR:
+                raise ValueError(wire.read_text(content, 0)[0])
+            with self._lock:
+                reply = self._replies.get(number)
+            data = self._payload(payload, reply) if payload else None
+            if reply is not None:
+                self._take(number, reply, kind, status, content, data, finished)
+        if self._begin == self._end:
+            self._begin = self._end = 0
+
+    def _payload(self, size: int, reply: Optional[Reply]) -> memoryview:
+        """Receives a payload, where the reply wants it if it fits; blocks until it is there."""
+        into = reply.into if reply is not None else None
+        target = into if into is not None and into.nbytes == size else memoryview(bytearray(size))
+        target = target.cast("B")
+        there = min(size, self._end - self._begin)
+        target[:there] = memoryview(self._buffer)[self._begin : self._begin + there]
+        self._begin += there
+        while there < size:
+            try:
+                count = self._socket.recv_into(target[there:])
+                if count == 0:
+                    raise ValueError("the server has closed the connection")
+                there += count
+            except _WOULD_BLOCK:
+                if not self._buffered():
+                    self._poll.register(self._socket, select.POLLIN)
+                    self._poll.poll(60_000)
+        return target
+
+    def _take(
+        self,
+        number: int,
+        reply: Reply,
+        kind: int,
+        status: int,
+        body: bytes,
+        data: Optional[memoryview],
+        finished: List[Reply],
+    ) -> None:
+        if kind == wire.DATA:
+            reply.data = data
+        else:
+            reply.status = Status.of(status)
+            reply.body = body
+            if reply.status == Status.OK and reply.follows is not None and reply.follows(body):
+                return
+        with self._lock:
+            self._replies.pop(number, None)
+        finished.append(reply)
+
+    def fail(self, why: str) -> None:
+        """Ends the connection; every request that has no reply fails."""
+        with self._lock:
+            self._lose(why)
+        self._settle()
+
+    def _lose(self, why: str) -> None:
+        """The same with the lock held; `_settle` does the rest without it."""
+        if self.lost is None:
+            self.lost = ConnectionLost(why)
+        self._out.clear()
+        self._failed.extend(self._replies.values())
+        self._replies.clear()
+        try:
+            self._socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+
+    def _settle(self) -> None:
+        """Finishes the requests that failed with the connection."""
+        if not self._failed:
+            return
+        with self._lock:
+            failed, self._failed = self._failed, []
+        for reply in failed:
+            reply.error = self.lost
+            _finish(reply)
+        with self._lock:
+            self._changed.notify_all()
+
+    def close(self) -> None:
+        """Ends the session of this connection, and all that it holds."""
+        self.fail("the client is closed")
+        self._socket.close()
+
+
+def _finish(reply: Reply) -> None:
+    reply.done = True
+    callback, reply.callback = reply.callback, None
+    if callback is not None:
+        callback(reply)

@@ -1,0 +1,74 @@
+"""Frames of the protocol, version 1: little-endian, a header of 32 bytes, a body and a payload."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Tuple
+
+MAGIC = b"KVC1"
+HEADER = struct.Struct("<4sHHQIIQ")
+HEADER_BYTES = HEADER.size
+REPLY = 1
+MAX_BODY_BYTES = 4 << 20
+MAX_PAYLOAD_BYTES = 256 << 20
+MAX_KEYS = 8192
+MAX_KEY_BYTES = 4096
+
+ERROR, HELLO, AUTH, PING, RENEW, SHARE, STAGE = 0, 1, 2, 3, 4, 5, 7
+REGISTER, DROP_NAMESPACE, REGION, DROP_REGION = 8, 9, 12, 13
+READ, DATA, RELEASE, COPY = 20, 21, 22, 27
+GET_OBJECT, CONTAINS_OBJECT, DROP_OBJECT, PUT_OBJECT = 41, 42, 43, 44
+PUT_OBJECT_STAGED, HINT_OBJECTS, MATCH_OBJECTS, STATS = 45, 46, 47, 48
+
+SHARED_MEMORY = 1
+STAGED_OBJECTS = 16
+OBJECT_HINTS = 64
+FLAT_KEYS = 128
+"""Capability bit of servers with MATCH_OBJECTS, COPY and puts without a checksum."""
+
+NO_CHECKSUM = 1
+
+_U16 = struct.Struct("<H")
+_U32 = struct.Struct("<I")
+
+
+def text(value: str) -> bytes:
+    """A text of the protocol: its length in two bytes, then UTF-8."""
+    encoded = value.encode()
+    if len(encoded) > 0xFFFF:
+        raise ValueError(f"a text of {len(encoded)} bytes; allowed: 0 to {0xFFFF}")
+    return _U16.pack(len(encoded)) + encoded
+
+
+def read_text(body: bytes, at: int) -> Tuple[str, int]:
+    """Returns a text and where it ends."""
+    (length,) = _U16.unpack_from(body, at)
+    begin = at + 2
+    return body[begin : begin + length].decode("utf-8", "replace"), begin + length
+
+
+def keys(values: Sequence[bytes]) -> bytes:
+    """Keys of objects, each behind its length."""
+    parts = []
+    last = -1
+    length = b""
+    for key in values:
+        size = len(key)
+        if size != last:
+            if not 1 <= size <= MAX_KEY_BYTES:
+                raise ValueError(f"a key of {size} bytes; allowed: 1 to {MAX_KEY_BYTES}")
+            last = size
+            length = _U32.pack(size)
+        parts.append(length)
+        parts.append(key)
+    return b"".join(parts)
+
+
+def header(kind: int, request: int, body: int, payload: int = 0, deadline: int = 0) -> bytes:
+    """The header of a request."""
+    if body > MAX_BODY_BYTES:
+        raise ValueError(f"a body of {body} bytes; allowed: 0 to {MAX_BODY_BYTES}; send fewer keys at a time")
+    if payload > MAX_PAYLOAD_BYTES:
+        raise ValueError(f"a value of {payload} bytes; allowed: 1 to {MAX_PAYLOAD_BYTES}")
+    return HEADER.pack(MAGIC, kind, 0, request, body, payload, deadline)

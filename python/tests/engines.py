@@ -1,0 +1,231 @@
+"""The interfaces of vLLM, SGLang and LMCache, as far as the connectors use them.
+
+Where an engine is installed its own modules are used. Elsewhere these stand in for them, written from what the
+engines document of their interfaces.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import enum
+import importlib.util
+import sys
+import types
+from typing import Any, Dict, List, Optional
+
+
+def _module(name: str, **members: Any) -> None:
+    parts = name.split(".")
+    for end in range(1, len(parts) + 1):
+        path = ".".join(parts[:end])
+        if path not in sys.modules:
+            sys.modules[path] = types.ModuleType(path)
+            if end > 1:
+                setattr(sys.modules[".".join(parts[: end - 1])], parts[end - 1], sys.modules[path])
+    for key, value in members.items():
+        setattr(sys.modules[name], key, value)
+
+
+def _installed(name: str) -> bool:
+    return name not in sys.modules and importlib.util.find_spec(name) is not None
+
+
+class LookupResult(enum.Enum):
+    HIT = 1
+    MISS = 2
+    RETRY = 3
+
+
+class Medium(enum.Enum):
+    STORAGE = "storage"
+
+
+@dataclasses.dataclass
+class RequestOffloadingContext:
+    pass
+
+
+@dataclasses.dataclass
+class JobMetadata:
+    job_id: int
+    keys: List[bytes]
+    block_ids: Any
+    is_promotion: bool = False
+    req_context: Any = None
+
+
+@dataclasses.dataclass
+class JobResult:
+    job_id: int
+    success: bool
+    successful_keys: Optional[tuple] = None
+    transfer_size: Optional[int] = None
+    transfer_time: Optional[float] = None
+
+
+class SecondaryTierManager(abc.ABC):
+    def __init__(self, offloading_spec: Any, primary_kv_view: memoryview, tier_type: str) -> None:
+        self._offloading_spec = offloading_spec
+        self._primary_kv_view = primary_kv_view
+        self.tier_type = tier_type
+
+    @abc.abstractmethod
+    def lookup(self, key: bytes, req_context: Any) -> Any: ...
+
+    @abc.abstractmethod
+    def submit_store(self, job_metadata: Any) -> None: ...
+
+    @abc.abstractmethod
+    def submit_load(self, job_metadata: Any) -> None: ...
+
+    @abc.abstractmethod
+    def get_finished_jobs(self) -> Any: ...
+
+    @abc.abstractmethod
+    def on_new_request(self, req_context: Any) -> Any: ...
+
+    @abc.abstractmethod
+    def drain_jobs(self) -> None: ...
+
+
+def use_vllm() -> bool:
+    """Makes ``kvcache.vllm`` importable; returns whether it is with the engine's own classes."""
+    if _installed("vllm"):
+        return True
+    _module(
+        "vllm.v1.kv_offload.base",
+        LookupResult=LookupResult,
+        Medium=Medium,
+        RequestOffloadingContext=RequestOffloadingContext,
+    )
+    _module(
+        "vllm.v1.kv_offload.tiering.base",
+        JobMetadata=JobMetadata,
+        JobResult=JobResult,
+        SecondaryTierManager=SecondaryTierManager,
+    )
+    return False
+
+
+class HiCacheStorage(abc.ABC):
+    def register_mem_pool_host(self, mem_pool_host: Any) -> None:
+        self.mem_pool_host = mem_pool_host
+
+    @abc.abstractmethod
+    def get(self, key: str, target_location: Any = None, target_sizes: Any = None) -> Any: ...
+
+    @abc.abstractmethod
+    def batch_get(self, keys: List[str], target_locations: Any = None, target_sizes: Any = None) -> Any: ...
+
+    @abc.abstractmethod
+    def set(self, key: str, value: Any = None, target_location: Any = None, target_sizes: Any = None) -> bool: ...
+
+    @abc.abstractmethod
+    def batch_set(
+        self, keys: List[str], values: Any = None, target_locations: Any = None, target_sizes: Any = None
+    ) -> bool: ...
+
+    @abc.abstractmethod
+    def exists(self, key: str) -> bool: ...
+
+
+@dataclasses.dataclass
+class PoolTransfer:
+    name: str
+    host_indices: Any = None
+    keys: Optional[List[str]] = None
+    hit_policy: str = "all_pages"
+
+
+@dataclasses.dataclass
+class PoolTransferResult:
+    kv_hit_pages: int
+    extra_pool_hit_pages: Dict[str, int]
+
+
+def use_sglang() -> bool:
+    """Makes ``kvcache.sglang`` importable; returns whether it is with the engine's own classes."""
+    if _installed("sglang"):
+        return True
+    _module(
+        "sglang.srt.mem_cache.hicache_storage",
+        HiCacheStorage=HiCacheStorage,
+        PoolTransfer=PoolTransfer,
+        PoolTransferResult=PoolTransferResult,
+    )
+    return False
+
+
+class Bitmap:
+    def __init__(self, size: int) -> None:
+        self.bits = [False] * size
+
+    def set(self, index: int) -> None:
+        self.bits[index] = True
+
+    def test(self, index: int) -> bool:
+        return self.bits[index]
+
+
+class L2StoreResult(int):
+    def __new__(cls, success: bool, bytes_transferred: int) -> L2StoreResult:
+        return super().__new__(cls, bytes_transferred if success else -1)
+
+    def is_successful(self) -> bool:
+        return int(self) >= 0
+
+
+class L2AdapterInterface(abc.ABC):
+    def __init__(self, max_capacity_bytes: int = 0) -> None:
+        self.stored: List[Any] = []
+        self.accessed: List[Any] = []
+
+    def _notify_keys_stored(self, keys: List[Any], sizes: List[int]) -> None:
+        self.stored += zip(keys, sizes)
+
+    def _notify_keys_accessed(self, keys: List[Any]) -> None:
+        self.accessed += keys
+
+    @abc.abstractmethod
+    def get_store_event_fd(self) -> int: ...
+
+    @abc.abstractmethod
+    def get_lookup_and_lock_event_fd(self) -> int: ...
+
+    @abc.abstractmethod
+    def get_load_event_fd(self) -> int: ...
+
+    @abc.abstractmethod
+    def submit_store_task(self, keys: List[Any], objects: List[Any]) -> int: ...
+
+    @abc.abstractmethod
+    def pop_completed_store_tasks(self) -> Dict[int, Any]: ...
+
+    @abc.abstractmethod
+    def submit_lookup_and_lock_task(self, keys: List[Any]) -> int: ...
+
+    @abc.abstractmethod
+    def query_lookup_and_lock_result(self, task_id: int) -> Any: ...
+
+    @abc.abstractmethod
+    def submit_unlock(self, keys: List[Any]) -> None: ...
+
+    @abc.abstractmethod
+    def submit_load_task(self, keys: List[Any], objects: List[Any]) -> int: ...
+
+    @abc.abstractmethod
+    def query_load_result(self, task_id: int) -> Any: ...
+
+    @abc.abstractmethod
+    def close(self) -> None: ...
+
+
+def use_lmcache() -> bool:
+    """Makes ``kvcache.lmcache`` importable; returns whether it is with the engine's own classes."""
+    if _installed("lmcache"):
+        return True
+    _module("lmcache.native_storage_ops", Bitmap=Bitmap)
+    _module("lmcache.v1.distributed.internal_api", L2StoreResult=L2StoreResult)
+    _module("lmcache.v1.distributed.l2_adapters.base", L2AdapterInterface=L2AdapterInterface)
+    return False

@@ -1,0 +1,97 @@
+"""Servers for tests: real ones, each with ports of its own.
+
+``KVCACHE_TEST_SERVER`` is the command that ``serve`` and its options are appended to; without it, ``./kvcache`` of this
+checkout.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import shlex
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from typing import List, Optional
+
+_ROOT = pathlib.Path(__file__).resolve().parents[2]
+_START_SECONDS = 180
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A server process; ``kill`` ends it as a power cut would, ``start`` begins another at the same ports."""
+
+    def __init__(self, host_bytes: str = "64MiB", *options: str) -> None:
+        self.port = free_port()
+        self.transport = free_port()
+        self.address = f"127.0.0.1:{self.transport}"
+        self._options = ["--host-bytes", host_bytes, *options]
+        self._log = tempfile.NamedTemporaryFile("w+", prefix="kvcache-test-", suffix=".log")
+        self.process: Optional[subprocess.Popen] = None
+        self.start()
+
+    def command(self) -> List[str]:
+        command = os.environ.get("KVCACHE_TEST_SERVER")
+        words = shlex.split(command) if command else [str(_ROOT / "kvcache")]
+        listen = ["--port", str(self.port), "--transport", self.address]
+        return [*words, "serve", *listen, *self._options]
+
+    def start(self) -> None:
+        self._log.seek(0)
+        self._log.truncate()
+        self.process = subprocess.Popen(
+            self.command(), stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+        end = time.monotonic() + _START_SECONDS
+        while time.monotonic() < end:
+            if "serves at" in self.log():
+                return
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise AssertionError(f"the server did not start:\n{self.log()}")
+
+    def log(self) -> str:
+        with open(self._log.name, encoding="utf-8") as log:
+            return log.read()
+
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def signal(self, number: int) -> None:
+        os.killpg(self.pid(), number)
+
+    def kill(self) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.signal(signal.SIGKILL)
+            self.process.wait()
+
+    def close(self) -> None:
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.signal(signal.SIGCONT)
+            self.signal(signal.SIGTERM)
+            try:
+                self.process.wait(30)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._log.close()
+
+
+def until(condition, what: str, seconds: float = 60.0) -> None:
+    """Waits until something is so."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds:g} s: {what}")
+        time.sleep(0.02)

@@ -1,0 +1,310 @@
+"""The client against real servers."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import signal
+import tempfile
+import threading
+import time
+import unittest
+
+import kvcache
+from kvcache import Client, ConnectionLost, KvCacheError, Rejected, Result
+from tests.content import content
+from tests.serving import Server, free_port, until
+
+
+def pool(size: int):
+    """Shared memory as an engine has it, in a file of /dev/shm; and the file, which the caller removes."""
+    file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="kvcache-test-", suffix=".pool")
+    file.truncate(size)
+    return memoryview(mmap.mmap(file.fileno(), size)), file
+
+
+class ClientTest(unittest.TestCase):
+    server: Server
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Server("128MiB")
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.server.close()
+
+    def setUp(self) -> None:
+        self.client = Client(self.server.address)
+        self.addCleanup(self.client.close)
+        self.values = self.client.namespace("model", layout=self.id())
+
+    def test_values_come_back_as_they_were_put(self) -> None:
+        for size in (1, 100, 65_535, 65_536, 1_000_000, 3 << 20):
+            key = b"key %d" % size
+            self.assertEqual(self.values.put(key, content(key, size)), Result.COPIED)
+            self.assertEqual(self.values.get(key), content(key, size))
+            target = bytearray(size)
+            self.assertTrue(self.values.get_into(key, memoryview(target)))
+            self.assertEqual(target, content(key, size))
+            self.assertFalse(self.values.get_into(key, memoryview(bytearray(size + 1))))
+            with self.values.view(key) as pieces:
+                self.assertEqual(b"".join(pieces), content(key, size))
+            self.assertTrue(self.values.contains(key))
+            self.assertTrue(self.values.delete(key))
+            self.assertFalse(self.values.contains(key))
+            self.assertIsNone(self.values.get(key))
+            self.assertFalse(self.values.delete(key))
+
+    def test_namespaces_are_apart(self) -> None:
+        other = self.client.namespace("model", layout="another")
+        self.values.put(b"k", b"mine")
+        self.assertIsNone(other.get(b"k"))
+        self.assertIs(self.client.namespace("model", layout="another"), other)
+
+    def test_a_prefix_of_flat_keys_is_counted(self) -> None:
+        keys = [b"%d" % number for number in range(9000)]
+        for key in keys[:5] + keys[6:9]:
+            self.values.put(key, b"v")
+        self.assertEqual(self.values.match(keys), 5)
+        self.assertEqual(self.values.match(keys[6:], pin_seconds=60), 3)
+        self.assertEqual(self.values.match([]), 0)
+
+    def test_look_ups_in_shared_memory_agree_with_the_server(self) -> None:
+        self.assertTrue(self.client.shares_memory)
+        keys = [b"look %d" % number for number in range(300)]
+        for key in keys[::3]:
+            self.values.put(key, b"v")
+        for number, key in enumerate(keys):
+            self.assertEqual(self.values.contains_now(key), number % 3 == 0)
+
+    def test_region_copies_are_right(self) -> None:
+        view, file = pool(8 << 20)
+        with file:
+            region, base = self.client.region_of(view[4096:])
+            self.assertEqual((region.path, base), (file.name, 4096))
+            for number, size in enumerate((1, 4095, 70_000, 1 << 20)):
+                key = b"region %d" % size
+                view[:size] = content(key, size)
+                first, second = size // 3, size - size // 3
+                spans = [(0, first), (first, second)] if first else [(0, size)]
+                self.assertEqual(self.values.store(region, [(key, spans)]), [Result.COPIED])
+                self.assertEqual(self.values.store(region, [(key, spans)]), [Result.PRESENT])
+                at = 4 << 20
+                missing = b"missing %d" % number
+                results = self.values.load(region, [(key, [(at, size)]), (missing, [(0, 1)])])
+                self.assertEqual(results, [Result.COPIED, Result.ABSENT])
+                self.assertEqual(view[at : at + size], content(key, size))
+                self.assertEqual(self.values.load(region, [(key, [(0, size + 1)])]), [Result.OTHER_SIZE])
+                self.assertEqual(self.values.get(key), content(key, size))
+
+    def test_a_memfd_is_a_region(self) -> None:
+        descriptor = os.memfd_create("kvcache-test")
+        os.ftruncate(descriptor, 1 << 20)
+        view = memoryview(mmap.mmap(descriptor, 1 << 20))
+        region, base = self.client.region_of(view)
+        self.assertIsNone(region.error)
+        self.assertEqual((region.size, base), (1 << 20, 0))
+        view[:100] = content(b"memfd", 100)
+        self.assertEqual(self.values.store(region, [(b"memfd", [(0, 100)])]), [Result.COPIED])
+        self.assertEqual(self.values.get(b"memfd"), content(b"memfd", 100))
+        os.close(descriptor)
+
+    def test_what_is_no_region_says_why(self) -> None:
+        with self.assertRaisesRegex(KvCacheError, "no shared mapping"):
+            self.client.region_of(memoryview(bytearray(100)))
+        for path, words in (
+            ("/dev/null", "is not memory"),
+            ("/dev/shm/none", "does not exist"),
+            ("relative", "allowed: an absolute path"),
+        ):
+            region = self.client.region(path)
+            self.assertRegex(str(region.error), words)
+            job = self.values.submit_load(region, [(b"k", [(0, 1)])])
+            self.assertTrue(job.done)
+            self.assertIs(job.error, region.error)
+            region.close()
+
+    def test_rows_out_of_range_are_rejected_and_the_session_goes_on(self) -> None:
+        view, file = pool(1 << 20)
+        with file:
+            region, _ = self.client.region_of(view)
+            with self.assertRaisesRegex(
+                Rejected, "INVALID: object 0 has 2 bytes from 1048575 on; allowed: up to 1048576"
+            ):
+                self.values.store(region, [(b"k", [((1 << 20) - 1, 2)])])
+            os.truncate(file.name, 4096)
+            with self.assertRaisesRegex(Rejected, "GONE: .*cut short"):
+                self.values.store(region, [(b"k", [(0, 1 << 20)])])
+            os.truncate(file.name, 1 << 20)
+        self.assertFalse(self.values.contains(b"k"))
+        self.values.put(b"k", b"v")
+        self.assertEqual(self.values.get(b"k"), b"v")
+
+    def test_a_dropped_region_is_not_used_any_more(self) -> None:
+        view, file = pool(4096)
+        with file:
+            region, _ = self.client.region_of(view)
+            region.close()
+            with self.assertRaisesRegex(Rejected, "GONE: region"):
+                self.values.store(region, [(b"k", [(0, 1)])])
+
+    def test_many_threads_share_a_client(self) -> None:
+        wrong = []
+
+        def work(number: int) -> None:
+            for turn in range(60):
+                key = b"thread %d %d" % (number, turn)
+                size = 100 + 9_000 * (turn % 9)
+                self.values.put(key, content(key, size))
+                found = self.values.get(key)
+                if found is not None and found != content(key, size):
+                    wrong.append(key)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join(120)
+        self.assertEqual(wrong, [])
+        self.assertTrue(self.client.connected)
+
+    def test_jobs_in_flight_are_done_by_poll(self) -> None:
+        view, file = pool(16 << 20)
+        with file:
+            region, _ = self.client.region_of(view)
+            jobs = [self.values.submit_store(region, [(b"poll %d" % n, [(n << 16, 1 << 16)])]) for n in range(64)]
+            until(lambda: (self.client.poll(), all(job.done for job in jobs))[1], "all jobs")
+            self.assertEqual([job.results for job in jobs], [[Result.COPIED]] * 64)
+
+    def test_hints_are_taken_without_a_wait(self) -> None:
+        self.values.put(b"h", b"v")
+        self.values.expect([b"h"])
+        self.values.pin([b"h"], 10)
+        self.values.pin([b"h"], 0)
+        self.values.label([b"h"], "agent", session=7, turn=2)
+        self.values.forget([b"h"])
+        self.assertEqual(self.values.get(b"h"), b"v")
+        with self.assertRaisesRegex(ValueError, "kind = 'x'; allowed: agent"):
+            self.values.label([b"h"], "x")
+
+    def test_bad_arguments_are_named(self) -> None:
+        for address in ("nowhere", "host:0", "host:70000", ":7420"):
+            with self.assertRaisesRegex(ValueError, "address = "):
+                Client(address)
+        with self.assertRaisesRegex(ValueError, "timeout = 0"):
+            Client(self.server.address, timeout=0)
+        with self.assertRaisesRegex(ValueError, "a key of 0 bytes; allowed: 1 to 4096"):
+            self.values.match([b""])
+        with self.assertRaisesRegex(ConnectionLost, "no server at 127.0.0.1"):
+            Client(f"127.0.0.1:{free_port()}")
+
+    def test_a_client_that_is_closed_says_so(self) -> None:
+        client = Client(self.server.address)
+        values = client.namespace("closed")
+        client.close()
+        with self.assertRaisesRegex(ConnectionLost, "the client is closed"):
+            values.get(b"k")
+
+
+class ServerDeathTest(unittest.TestCase):
+    def test_a_killed_server_costs_jobs_and_the_next_one_serves(self) -> None:
+        server = Server("64MiB")
+        self.addCleanup(server.close)
+        client = Client(server.address, timeout=5)
+        self.addCleanup(client.close)
+        values = client.namespace("model")
+        view, file = pool(16 << 20)
+        self.addCleanup(file.close)
+        region, _ = client.region_of(view)
+        self.assertEqual(values.store(region, [(b"k", [(0, 1 << 20)])]), [Result.COPIED])
+        jobs = [values.submit_store(region, [(b"j%d" % n, [(0, 8 << 20)])]) for n in range(20)]
+        server.kill()
+        until(lambda: (client.poll(), all(job.done for job in jobs))[1], "the end of all jobs", 10)
+        self.assertTrue(any(isinstance(job.error, ConnectionLost) for job in jobs))
+        self.assertIsNone(values.contains_now(b"k"))
+        self.assertIsInstance(values.submit_load(region, [(b"k", [(0, 1 << 20)])]).error, ConnectionLost)
+        server.start()
+        until(lambda: client.connected, "the session with the next server")
+        self.assertEqual(values.load(region, [(b"k", [(0, 1 << 20)])]), [Result.ABSENT])
+        view[:5] = b"again"
+        self.assertEqual(values.store(region, [(b"k", [(0, 5)])]), [Result.COPIED])
+        self.assertEqual(values.get(b"k"), b"again")
+
+    def test_a_stopped_server_fails_jobs_in_time_and_touches_nothing_later(self) -> None:
+        server = Server("64MiB")
+        self.addCleanup(server.close)
+        client = Client(server.address, timeout=2)
+        self.addCleanup(client.close)
+        values = client.namespace("model")
+        view, file = pool(16 << 20)
+        self.addCleanup(file.close)
+        region, _ = client.region_of(view)
+        view[: 1 << 20] = content(b"k", 1 << 20)
+        self.assertEqual(values.store(region, [(b"k", [(0, 1 << 20)])]), [Result.COPIED])
+        server.signal(signal.SIGSTOP)
+        began = time.monotonic()
+        load = values.submit_load(region, [(b"k", [(4 << 20, 1 << 20)])])
+        store = values.submit_store(region, [(b"late", [(8 << 20, 1 << 20)])])
+        until(lambda: (client.poll(), load.done and store.done)[1], "the end of both jobs", 10)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertIsInstance(load.error, ConnectionLost)
+        mine = content(b"mine", 1 << 20)
+        view[4 << 20 : 5 << 20] = mine
+        view[8 << 20 : 9 << 20] = mine
+        server.signal(signal.SIGCONT)
+        until(lambda: client.connected, "the next session")
+        time.sleep(0.5)
+        self.assertEqual(view[4 << 20 : 5 << 20], mine)
+        self.assertFalse(values.contains(b"late"))
+        self.assertEqual(values.load(region, [(b"k", [(0, 1 << 20)])]), [Result.COPIED])
+
+    def test_a_secret_is_proved_and_a_wrong_one_refused(self) -> None:
+        with tempfile.NamedTemporaryFile("w") as secrets:
+            os.chmod(secrets.name, 0o600)
+            secrets.write("0123456789abcdef\n")
+            secrets.flush()
+            server = Server("64MiB", "--set", f"transport.secret_file={secrets.name}")
+            self.addCleanup(server.close)
+            with self.assertRaisesRegex(KvCacheError, "asks for a secret"):
+                Client(server.address)
+            with self.assertRaisesRegex(Rejected, "UNAUTHORIZED"):
+                Client(server.address, secret=b"another one of sixteen")
+            with Client(server.address, secret=b"0123456789abcdef") as client:
+                values = client.namespace("model")
+                values.put(b"k", b"v")
+                self.assertEqual(values.get(b"k"), b"v")
+
+
+class SendingTest(unittest.TestCase):
+    """A server that shares no memory, as on another host."""
+
+    def test_values_are_sent_where_no_memory_is_shared(self) -> None:
+        server = Server("64MiB", "--set", "transport.shared_memory=off")
+        self.addCleanup(server.close)
+        with Client(server.address) as client:
+            self.assertFalse(client.shares_memory)
+            values = client.namespace("model")
+            generator = random.Random(3)
+            for number in range(40):
+                key = b"sent %d" % number
+                size = generator.randrange(1, 2 << 20)
+                self.assertEqual(values.put(key, content(key, size)), Result.COPIED)
+                self.assertEqual(values.get(key), content(key, size))
+            self.assertIsNone(values.contains_now(b"sent 39"))
+            self.assertTrue(values.contains(b"sent 39"))
+            with self.assertRaisesRegex(KvCacheError, "shares no memory"):
+                with values.view(b"sent 39"):
+                    pass
+            region = client.region("/dev/shm/none")
+            self.assertRegex(str(region.error), "another host, or shares no memory")
+
+
+class PackageTest(unittest.TestCase):
+    def test_version_is_that_of_the_project(self) -> None:
+        self.assertRegex(kvcache.__version__, r"^\d+\.\d+\.\d+$")
+
+
+if __name__ == "__main__":
+    unittest.main()
