@@ -28,7 +28,7 @@ public record CacheStats(
     ///
     /// @param capacityBytes in whole slabs
     /// @param heldBytes in slots that hold something, rounding included
-    /// @param slabs of 32 MiB each
+    /// @param slabs of one size: 32 MiB, or less in less than 512 MiB of host memory
     /// @param unusedSlabs slabs that hold nothing
     /// @param slabMoves slabs that one class took from another
     public record Memory(long capacityBytes, long heldBytes, int slabs, int unusedSlabs, long slabMoves) {}

@@ -66,13 +66,13 @@ public final class TieredKvCacheBuilder {
 
     TieredKvCacheBuilder() {}
 
-    /// Sets the host memory for blocks and objects, used in whole slabs of 32 MiB. Default: 1 GiB.
+    /// Sets the host memory for blocks and objects, 32 MiB and up, used in whole slabs. Default: 1 GiB.
     ///
-    /// @throws IllegalArgumentException when less than one slab
+    /// @throws IllegalArgumentException when less than 32 MiB
     public TieredKvCacheBuilder hostBytes(long bytes) {
-        if (bytes < SlabPool.SLAB_BYTES) {
+        if (bytes < SlabPool.MIN_BYTES) {
             throw new IllegalArgumentException(
-                    "hostBytes is " + bytes + "; a store takes at least one slab of " + SlabPool.SLAB_BYTES);
+                    "hostBytes is " + bytes + "; a store takes " + SlabPool.MIN_BYTES + " and up");
         }
         hostBytes = bytes;
         return this;

@@ -15,6 +15,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -220,14 +221,15 @@ final class NamespaceIsolationTest {
                 .hostBytes(32L << 20)
                 .prefaultInBackground(false)
                 .failOnLeak(true)
+                .policy(PolicyKind.LRU)
                 .admission(AdmissionKind.ALWAYS)
                 .disk(folder.resolve("disk"), 256L << 20);
         try (TieredKvCache withDisk = open(builder)) {
             BlockChain theirs = stored(withDisk, chain(3));
             assertThat(withDisk.flush(PATIENCE)).isTrue();
             for (int seed = 1; withDisk.match(theirs).diskBlocks() < 3; seed++) {
-                assertThat(seed).as("blocks put to push them out").isLessThan(200);
-                put(withDisk, BlockChain.ofKeys(LARGER, List.of(new BlockKey(seed, seed))), 0);
+                assertThat(seed).as("blocks put to push them out").isLessThan(10_000);
+                put(withDisk, BlockChain.ofKeys(SAME_SIZE, List.of(new BlockKey(seed, seed))), 0);
             }
             assertThat(withDisk.flush(PATIENCE)).isTrue(); // what is being written is pinned, and leaves no room
             BlockChain ours = as(LARGER, theirs);

@@ -27,7 +27,7 @@ final class StoredObjectTest {
     void givenAKey_whenComparedWithOthers_thenItIsTheSameInAllBytesOnly(int length) {
         byte[] key = new byte[length];
         new Random(length).nextBytes(key);
-        HostStoreConfig config = new HostStoreConfig(SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 1024);
+        HostStoreConfig config = new HostStoreConfig(SlabPool.MIN_BYTES, 1000, PolicyKind.LRU, 1024);
         try (HostStore store = new HostStore(config, ArenaMemory.source())) {
             ObjectSpec object = new ObjectSpec(BlockKey.ofObject(SPACE, key), null, 4000 + length);
             PutReservation putReservation = store.reserveObject(store.register(SPACE), object, false);

@@ -111,7 +111,7 @@ final class TickDrivenStore implements TierOpener {
     TickDrivenCache open(AdmissionKind admission, double gain) {
         WriteBudget budget = new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED);
         TickDrivenCache opened = TickDrivenCache.open(new TickDrivenCache.Setup(
-                new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10),
+                new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 1 << 10),
                 ArenaMemory.source(),
                 tickDrivenClock,
                 List.of(new TierScheduler.TierSpec(this, 4 * MIB, budget)),

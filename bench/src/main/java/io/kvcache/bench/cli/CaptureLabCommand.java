@@ -74,7 +74,7 @@ final class CaptureLabCommand implements Callable<Integer> {
 
     private static long bytes(String text) {
         long bytes = ByteSizeText.parse(text).bytes();
-        if (bytes < SlabPool.SLAB_BYTES) {
+        if (bytes < SlabPool.MIN_BYTES) {
             throw PlanningOptions.invalidOption("--host-bytes", text, "32 MiB and up");
         }
         return bytes;

@@ -170,7 +170,7 @@ public final class CrashTestRunner {
         /// Reclaims regions within a round.
         static final long TIGHT_BYTES = 8L << 20;
 
-        /// Two slabs for each of the four classes of slots, so that no class takes one from another.
+        /// Four slabs for each of the four classes of slots, so that no class takes one from another.
         private static final long HOST_BYTES = 256L << 20;
 
         static CrashDir of(String directory, long bytes) {

@@ -139,7 +139,7 @@ public record TierOpenTiming(double servingSeconds, double fullSeconds, double r
         static TierOpenTiming reopen(SparseTierImage tier, double readingSeconds) {
             HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
             HostStoreConfig config = new HostStoreConfig(
-                    SlabPool.SLAB_BYTES, Math.toIntExact(tier.blockCount() + 1024), PolicyKind.LRU, EVENTS);
+                    SlabPool.MIN_BYTES, Math.toIntExact(tier.blockCount() + 1024), PolicyKind.LRU, EVENTS);
             try (HostStore store = new HostStore(config, memory)) {
                 TierScheduler tierScheduler = new TierScheduler(
                         store.tierPort(),

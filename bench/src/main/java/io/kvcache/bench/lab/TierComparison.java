@@ -27,8 +27,8 @@ import java.util.Map;
 /// others through a model of the tiers, at the same capacities.
 public final class TierComparison {
 
-    /// Block sizes that fill their slots; the smallest is taken for which whole slabs come near the
-    /// wanted number.
+    /// Block sizes that fill their slots; the smallest is taken for which whole slabs of 32 MiB come near
+    /// the wanted number.
     private static final int[] BLOCK_BYTES = {4 << 10, 16 << 10, 64 << 10};
 
     private static final double MAX_OVERSHOOT = 1.2;
@@ -160,13 +160,13 @@ public final class TierComparison {
         int host = (int) Math.max(1, Math.round(shares.host * forest.nodeCount()));
         int disk = (int) Math.max(1, Math.round(shares.disk * forest.nodeCount()));
         int blockBytes = blockBytes(host);
-        long slab = SlabPool.SLAB_BYTES / blockBytes;
+        long slab = SlabPool.MAX_SLAB_BYTES / blockBytes;
         return new TierCapacity(Math.toIntExact(Math.ceilDiv(host, slab) * slab), disk, blockBytes);
     }
 
     private static int blockBytes(int hostBlocks) {
         for (int bytes : BLOCK_BYTES) {
-            long slab = SlabPool.SLAB_BYTES / bytes;
+            long slab = SlabPool.MAX_SLAB_BYTES / bytes;
             if (Math.ceilDiv(hostBlocks, slab) * slab <= MAX_OVERSHOOT * hostBlocks) {
                 return bytes;
             }

@@ -41,9 +41,9 @@ record SimConfig(
     }
 
     static SimConfig of(SplittableRandom random) {
-        long slabs = 2L + random.nextInt(2);
+        long hostBytes = (2L + random.nextInt(2)) * SlabPool.MIN_BYTES;
         HostStoreConfig host = new HostStoreConfig(
-                slabs * SlabPool.SLAB_BYTES,
+                hostBytes,
                 40 + random.nextInt(random.nextBoolean() ? 80 : 500),
                 POLICIES.get(random.nextInt(POLICIES.size())),
                 EVENTS);

@@ -42,18 +42,18 @@ public final class StoreReplay {
     /// @param blockBytes real bytes of a block
     public record Settings(EvictionPolicyFactory policy, int blocks, int blockBytes, int warmup) {
 
-        /// Host memory that it takes, in whole slabs.
+        /// Host memory that it takes, a multiple of 32 MiB.
         public long hostBytes() {
             return hostBytes(blocks, blockBytes);
         }
 
-        /// Host memory for so many blocks, in whole slabs.
+        /// Host memory for so many blocks, a multiple of 32 MiB.
         static long hostBytes(int blocks, int blockBytes) {
-            long slot = (blockBytes + 4095L) & -4096L;
-            long slabs = slot <= SlabPool.SLAB_BYTES / 2
-                    ? Math.ceilDiv(blocks, SlabPool.SLAB_BYTES / slot)
-                    : blocks * Math.ceilDiv(slot, SlabPool.SLAB_BYTES);
-            return slabs * SlabPool.SLAB_BYTES;
+            long bytes = SlabPool.MIN_BYTES;
+            while (SlabPool.slotsIn(bytes, blockBytes) < blocks) {
+                bytes += SlabPool.MAX_SLAB_BYTES;
+            }
+            return bytes;
         }
     }
 

@@ -45,7 +45,7 @@ public final class LmcacheReplay {
 
     /// What to run.
     ///
-    /// @param hostBytes for values, in whole slabs
+    /// @param hostBytes for values
     /// @param slotBytes of each chunk with its key: 4 KiB, 64 KiB or 1 MiB, to fill a slot
     /// @param warmup leading requests that do not count
     public record Settings(EvictionPolicyFactory policy, long hostBytes, int slotBytes, int warmup) {

@@ -25,7 +25,7 @@ import org.junit.jupiter.params.provider.CsvSource;
 @Tag("slow")
 final class LmcacheReplayTest {
 
-    /// 512 chunks to a slab, so that a short trace fills it many times over.
+    /// 1,024 chunks in the memory, so that a short trace fills it many times over.
     private static final int SLOT_BYTES = 64 << 10;
 
     private static final int REQUESTS = Repetitions.usualOrFull(400, 800);
@@ -43,7 +43,7 @@ final class LmcacheReplayTest {
     void givenATrace_whenReplayedAsObjects_thenAboutAsMuchIsFoundAsOfBlocks(
             String trace, PolicyKind policy, LmcacheReplay.ChunkProtocol chunkProtocol) throws Exception {
         PrefixForest forest = new PrefixForest(trace(trace), BlockCountingRule.FULL_BLOCKS);
-        LmcacheReplay.Settings settings = new LmcacheReplay.Settings(policy, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
+        LmcacheReplay.Settings settings = new LmcacheReplay.Settings(policy, 2L * SlabPool.MIN_BYTES, SLOT_BYTES, 0);
         double blocks = new StoreReplay(forest, new StoreReplay.Settings(policy, settings.blocks(), SLOT_BYTES, 0))
                 .run(requests -> {})
                 .totals()

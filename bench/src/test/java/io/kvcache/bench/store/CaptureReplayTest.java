@@ -61,7 +61,7 @@ final class CaptureReplayTest {
             throws IOException {
         Path file = folder.resolve("trace.jsonl");
         LmcacheReplay.Settings settings =
-                new LmcacheReplay.Settings(PolicyKind.LRU, 2L * SlabPool.SLAB_BYTES, SLOT_BYTES, 0);
+                new LmcacheReplay.Settings(PolicyKind.LRU, 2L * SlabPool.MIN_BYTES, SLOT_BYTES, 0);
 
         double live = new LmcacheReplay(FOREST, settings, file.toString())
                 .run(chunkProtocol)
@@ -105,7 +105,7 @@ final class CaptureReplayTest {
                 "listen.port", new ConfigReader.Option("port", "0"),
                 "transport.listen", new ConfigReader.Option("transport", "127.0.0.1:0"),
                 "transport.shared_memory", new ConfigReader.Option("shared", "off"),
-                "memory.host_bytes", new ConfigReader.Option("host", Long.toString(2L * SlabPool.SLAB_BYTES)),
+                "memory.host_bytes", new ConfigReader.Option("host", Long.toString(2L * SlabPool.MIN_BYTES)),
                 "memory.policy", new ConfigReader.Option("policy", "lru"),
                 "memory.prefault", new ConfigReader.Option("prefault", "off"),
                 "trace.out", new ConfigReader.Option("trace", file.toString()));
@@ -149,13 +149,13 @@ final class CaptureReplayTest {
     @Test
     void givenWhatIsNoCapture_whenReplayed_thenTheErrorNamesFileAndLine() throws IOException {
         Path other = Files.writeString(folder.resolve("other.jsonl"), "{\"timestamp\":0}\n");
-        assertThatThrownBy(() -> CaptureReplay.run(other, SlabPool.SLAB_BYTES, PolicyKind.LRU))
+        assertThatThrownBy(() -> CaptureReplay.run(other, SlabPool.MIN_BYTES, PolicyKind.LRU))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(other + ":1")
                 .hasMessageContaining("must be");
         Path broken = Files.writeString(
                 folder.resolve("broken.jsonl"), "{\"kvcache_trace\":1}\n{\"at\":1,\"op\":\"get\",\"ns\":7}\n");
-        assertThatThrownBy(() -> CaptureReplay.run(broken, SlabPool.SLAB_BYTES, PolicyKind.LRU))
+        assertThatThrownBy(() -> CaptureReplay.run(broken, SlabPool.MIN_BYTES, PolicyKind.LRU))
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining(broken + ":2")
                 .hasMessageContaining("ns is 7");

@@ -17,7 +17,7 @@ package io.kvcache.core.identity;
 public record BlockShape(
         int layers, int planes, int kvHeads, int headDim, int blockTokens, Dtype dtype, AxisOrder order) {
 
-    /// The largest block: 256 MiB, eight slabs of 32 MiB.
+    /// The largest block: 256 MiB, eight of the largest slabs.
     public static final long MAX_BYTES = 256L << 20;
 
     private static final ValueRange LAYERS = new ValueRange("layers", 1, 1024);

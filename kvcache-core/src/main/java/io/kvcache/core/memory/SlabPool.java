@@ -10,7 +10,11 @@ import java.util.List;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
-/// Host memory cut into slabs of 32 MiB, each assigned to one slot class.
+/// Host memory cut into slabs of one size, each assigned to one slot class.
+///
+/// A slab has 32 MiB, and less in host memory of less than 512 MiB, so that there are at least 16: see
+/// [#slabBytes(long)]. With a few slabs, classes that are used by turns would take the last one from each other, and
+/// lose all that is in it.
 ///
 /// A slab that has emptied stays with its class until another class needs it. A class that runs out of slots first
 /// takes a free slab, then an empty one of another class; beyond that the store has to evict, which is not
@@ -23,14 +27,22 @@ import org.jspecify.annotations.Nullable;
 /// call for a slot it has pinned.
 public final class SlabPool {
 
-    /// Large enough that a slab holds several blocks of common models and that huge pages fit, small enough
-    /// that a store of 3 GiB has about a hundred to share among its classes.
-    public static final long SLAB_BYTES = 32L << 20;
+    /// The largest slab. Large enough that it holds several blocks of common models and that huge pages fit, small
+    /// enough that a store of 3 GiB has about a hundred to share among its classes.
+    public static final long MAX_SLAB_BYTES = 32L << 20;
+
+    /// The fewest slabs of a store: a class of few bytes, as the metadata of LMCache's chunks, takes at most a
+    /// sixteenth of the memory and not half.
+    private static final int MIN_SLABS = 16;
+
+    /// The least host memory. Its slabs have 2 MiB, so that two of the largest slots of objects share one.
+    public static final long MIN_BYTES = 32L << 20;
 
     /// No slot: the class is full and no slab can be had without evicting.
     public static final int NONE = -1;
 
     private final MemorySegment memory;
+    private final long slabBytes;
     private final @Nullable Slab[] slabs;
     private final int[] runHead;
     private final List<SlotClass> classes = new ArrayList<>();
@@ -38,16 +50,40 @@ public final class SlabPool {
     private final FreeSlabs free;
 
     public SlabPool(MemorySegment memory) {
+        this(memory, slabBytes(memory.byteSize()));
+    }
+
+    /// A pool with slabs of any size, a power of two.
+    SlabPool(MemorySegment memory, long slabBytes) {
         long bytes = memory.byteSize();
-        if (bytes < SLAB_BYTES || bytes > Pages.MAX_BYTES) {
-            throw new IllegalArgumentException("host memory is " + bytes + " bytes; a store takes from " + SLAB_BYTES
-                    + " (one slab) to " + Pages.MAX_BYTES);
+        if (bytes < MIN_BYTES || bytes > Pages.MAX_BYTES) {
+            throw new IllegalArgumentException(
+                    "host memory is " + bytes + " bytes; a store takes from " + MIN_BYTES + " to " + Pages.MAX_BYTES);
         }
         this.memory = memory;
-        int count = (int) (bytes / SLAB_BYTES);
+        this.slabBytes = slabBytes;
+        int count = (int) (bytes / slabBytes);
         slabs = new Slab[count];
         runHead = new int[count];
         free = new FreeSlabs(count);
+    }
+
+    /// Bytes of each slab in so much host memory: the largest power of two of which it has 16, and 32 MiB at most.
+    public static long slabBytes(long hostBytes) {
+        return Math.min(MAX_SLAB_BYTES, Long.highestOneBit(hostBytes / MIN_SLABS));
+    }
+
+    /// Host memory without the rest that is smaller than a slab.
+    public static long wholeSlabs(long hostBytes) {
+        long slabBytes = slabBytes(hostBytes);
+        return hostBytes / slabBytes * slabBytes;
+    }
+
+    /// Slots that so much host memory has room for when all are of one size.
+    public static long slotsIn(long hostBytes, long slotBytes) {
+        long slabBytes = slabBytes(hostBytes);
+        SlotClass all = SlotClass.of(0, Pages.roundUp(slotBytes), slabBytes);
+        return hostBytes / slabBytes / Math.max(1, all.slabsPerSlot()) * all.slotsPerSlab();
     }
 
     /// Returns whether a class of this slot size exists.
@@ -64,11 +100,11 @@ public final class SlabPool {
         if (known != null) {
             return known;
         }
-        if (rounded < 1 || rounded > slabs.length * SLAB_BYTES) {
-            throw new IllegalArgumentException("a slot of " + slotBytes + " bytes does not fit; this store takes 1 to "
-                    + slabs.length * SLAB_BYTES);
+        if (rounded < 1 || rounded > capacityBytes()) {
+            throw new IllegalArgumentException(
+                    "a slot of " + slotBytes + " bytes does not fit; this store takes 1 to " + capacityBytes());
         }
-        SlotClass added = SlotClass.of(classes.size(), rounded);
+        SlotClass added = SlotClass.of(classes.size(), rounded, slabBytes);
         classes.add(added);
         classSlabs.add(new SlotClassSlabs());
         return added;
@@ -204,7 +240,12 @@ public final class SlabPool {
     }
 
     public long capacityBytes() {
-        return slabs.length * SLAB_BYTES;
+        return slabs.length * slabBytes;
+    }
+
+    /// Bytes of each slab.
+    public long slabBytes() {
+        return slabBytes;
     }
 
     public int slabs() {
@@ -262,7 +303,7 @@ public final class SlabPool {
         if (index < 0) {
             return null;
         }
-        Slab slab = new Slab(index, slotClass);
+        Slab slab = new Slab(index, index * slabBytes, slotClass);
         for (int i = index; i < index + length; i++) {
             slabs[i] = slab;
             runHead[i] = index;
@@ -295,7 +336,7 @@ public final class SlabPool {
     }
 
     private Slab slabOf(int page) {
-        int index = (int) (Pages.offset(page) / SLAB_BYTES);
+        int index = (int) (Pages.offset(page) / slabBytes);
         Slab slab = slabs[index];
         if (slab == null) {
             throw new IllegalStateException("page " + page + " lies in slab " + index + ", which belongs to no class");
@@ -380,6 +421,7 @@ public final class SlabPool {
         private static final int END = -1;
 
         final int index;
+        private final long offset;
         final SlotClass slotClass;
         private final int[] owner;
         private final int[] link;
@@ -392,8 +434,9 @@ public final class SlabPool {
         /// Position in the class's list of all its slabs.
         int classPosition = -1;
 
-        Slab(int index, SlotClass slotClass) {
+        Slab(int index, long offset, SlotClass slotClass) {
             this.index = index;
+            this.offset = offset;
             this.slotClass = slotClass;
             int slots = slotClass.slotsPerSlab();
             owner = new int[slots];
@@ -453,11 +496,11 @@ public final class SlabPool {
         }
 
         int page(int slot) {
-            return (int) ((index * SlabPool.SLAB_BYTES + slot * slotClass.slotBytes()) >> Pages.SHIFT);
+            return (int) ((offset + slot * slotClass.slotBytes()) >> Pages.SHIFT);
         }
 
         int slotOf(int page) {
-            return (int) ((Pages.offset(page) - index * SlabPool.SLAB_BYTES) / slotClass.slotBytes());
+            return (int) ((Pages.offset(page) - offset) / slotClass.slotBytes());
         }
     }
 

@@ -17,11 +17,11 @@ public record SlotClass(int id, long slotBytes, int slabsPerSlot, int slotsPerSl
     public static final long OBJECT_MEDIUM_BYTES = 64 << 10;
     public static final long OBJECT_SMALL_BYTES = Pages.BYTES;
 
-    static SlotClass of(int id, long slotBytes) {
-        if (slotBytes <= SlabPool.SLAB_BYTES / 2) {
-            return new SlotClass(id, slotBytes, 0, (int) (SlabPool.SLAB_BYTES / slotBytes));
+    static SlotClass of(int id, long slotBytes, long slabBytes) {
+        if (slotBytes <= slabBytes / 2) {
+            return new SlotClass(id, slotBytes, 0, (int) (slabBytes / slotBytes));
         }
-        int slabs = Math.toIntExact((slotBytes + SlabPool.SLAB_BYTES - 1) / SlabPool.SLAB_BYTES);
+        int slabs = Math.toIntExact((slotBytes + slabBytes - 1) / slabBytes);
         return new SlotClass(id, slotBytes, slabs, 1);
     }
 

@@ -86,8 +86,7 @@ public final class HostStore implements AutoCloseable {
     HostStore(HostStoreConfig config, HostMemorySource memory, ReentrantLock lock) {
         this.lock = lock;
         EventLog events = new EventLog(config.eventCapacity()); // checks its capacity before memory is taken
-        long slotBytes = config.slotBytes() / SlabPool.SLAB_BYTES * SlabPool.SLAB_BYTES;
-        slotMemory = memory.reserve("slots", slotBytes);
+        slotMemory = memory.reserve("slots", SlabPool.wholeSlabs(config.slotBytes()));
         recordMemory = reserveRecords(memory, config.records());
         pool = new RecordPool(recordMemory.segment(), config.records());
         tree = new BlockTree(pool);
@@ -557,7 +556,7 @@ public final class HostStore implements AutoCloseable {
 
     /// How large a store is and how it evicts.
     ///
-    /// @param slotBytes host memory for blocks and objects; at least one slab of 32 MiB, used in whole slabs
+    /// @param slotBytes host memory for blocks and objects; 32 MiB and up, used in whole slabs
     /// @param records blocks and objects that can be known at once
     /// @param policy how victims are chosen
     /// @param eventCapacity events kept for replay, a power of two
@@ -572,9 +571,9 @@ public final class HostStore implements AutoCloseable {
         private static final int MIN_DEFAULT_RECORDS = 1 << 16;
 
         public HostStoreConfig {
-            if (slotBytes < SlabPool.SLAB_BYTES) {
-                throw new IllegalArgumentException("host memory is " + slotBytes
-                        + " bytes; a store takes at least one slab of " + SlabPool.SLAB_BYTES);
+            if (slotBytes < SlabPool.MIN_BYTES) {
+                throw new IllegalArgumentException(
+                        "host memory is " + slotBytes + " bytes; a store takes " + SlabPool.MIN_BYTES + " and up");
             }
             if (records < 1 || records > RecordPool.MAX_RECORDS) {
                 throw new IllegalArgumentException(

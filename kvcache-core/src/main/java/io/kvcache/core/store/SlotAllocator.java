@@ -40,13 +40,13 @@ import org.jspecify.annotations.Nullable;
 /// left alone until nothing else is to be had.
 ///
 /// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot
-/// takes) from the others: that is looked at once in [#BALANCE_BYTES] evicted.
+/// takes) from the others: that is looked at once in four slabs' worth evicted.
 ///
 /// **Threads.** Owned by the store's lock.
 final class SlotAllocator {
 
-    /// Four slabs' worth: often enough to follow a change of load, seldom enough to cost nothing.
-    private static final long BALANCE_BYTES = 4 * SlabPool.SLAB_BYTES;
+    /// Often enough to follow a change of load, seldom enough to cost nothing.
+    private static final int BALANCE_SLABS = 4;
 
     /// Slabs of a class that are tried before giving up on it; they are taken in turn.
     private static final int MAX_SLAB_ATTEMPTS = 32;
@@ -63,8 +63,6 @@ final class SlotAllocator {
 
     /// Times that pins of other threads may come between looking and emptying before a put is refused.
     private static final int MAX_CLEAR_ATTEMPTS = 4;
-
-    private static final int OBJECT_SIZES = 3;
 
     private final RecordPool pool;
     private final BlockTree tree;
@@ -84,7 +82,8 @@ final class SlotAllocator {
     /// For objects, largest first.
     private final SlotClass[] objectClasses;
     private int cursor;
-    private long bytesUntilBalance = BALANCE_BYTES;
+    private final long balanceBytes;
+    private long bytesUntilBalance;
     private int clearPause;
     private int clearsToSkip;
     private long slabMoves;
@@ -110,18 +109,13 @@ final class SlotAllocator {
         this.objectLinks = objectLinks;
         this.disks = disks;
         noveltyClassifier = new NoveltyClassifier(pool, policies, shares);
-        objectClasses = objectClasses(slabs);
-    }
-
-    private static SlotClass[] objectClasses(SlabPool slabs) {
-        SlotClass large = slabs.classOf(SlotClass.OBJECT_LARGE_BYTES);
-        SlotClass medium = slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES);
-        SlotClass small = slabs.classOf(SlotClass.OBJECT_SMALL_BYTES);
-        return switch ((int) Math.min(OBJECT_SIZES, slabs.capacityBytes() / SlabPool.SLAB_BYTES)) {
-            case OBJECT_SIZES -> new SlotClass[] {large, medium, small};
-            case 2 -> new SlotClass[] {large, small};
-            default -> new SlotClass[] {small};
+        objectClasses = new SlotClass[] {
+            slabs.classOf(SlotClass.OBJECT_LARGE_BYTES),
+            slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES),
+            slabs.classOf(SlotClass.OBJECT_SMALL_BYTES)
         };
+        balanceBytes = BALANCE_SLABS * slabs.slabBytes();
+        bytesUntilBalance = balanceBytes;
     }
 
     /// Room for block `index` of a chain.
@@ -492,10 +486,6 @@ final class SlotAllocator {
     /// slots of each size below its megabytes. Where a class has no room and can get none, one slot of a larger
     /// class takes the rest.
     ///
-    /// A class holds whole slabs. In a store of fewer slabs than classes they would take the last slab from each
-    /// other with every put, and lose what is in it. So two slabs are for 1 MiB and 4 KiB slots, and one is for 4
-    /// KiB slots.
-    ///
     /// @param sparing as for a block
     /// @return the first page, or [SlabPool#NONE] when there is no room; then nothing is taken
     int allocateObject(long bytes, int record, boolean sparing) {
@@ -613,7 +603,7 @@ final class SlotAllocator {
     private boolean evictFrom(int classId, Request request) {
         bytesUntilBalance -= slabs.slotClass(classId).slotBytes();
         if (bytesUntilBalance <= 0) {
-            bytesUntilBalance = BALANCE_BYTES;
+            bytesUntilBalance = balanceBytes;
             balance(slabs.slotClass(classId), request);
         }
         return evictFrom(classId, EvictionPolicy.NONE, request);

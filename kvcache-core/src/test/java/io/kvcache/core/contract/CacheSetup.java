@@ -2,14 +2,14 @@ package io.kvcache.core.contract;
 
 /// Settings of the cache that a contract test asks for.
 ///
-/// @param hostBytes host memory for blocks and objects, in whole slabs of 32 MiB
+/// @param hostBytes host memory for blocks and objects, in whole slabs
 /// @param eventCapacity events kept for replay, a power of two
 /// @param strict whether closing must throw while tables are open
 /// @param manualTime whether the cache lives by a clock that only [CacheUnderTest#advance] moves, where it
 ///     can
 public record CacheSetup(long hostBytes, int eventCapacity, boolean strict, boolean manualTime) {
 
-    /// Two slabs: small enough to fill, large enough for a class to take a slab from another.
+    /// Small enough to fill, large enough for a class to take a slab from another.
     public static final CacheSetup SMALL = new CacheSetup(64L << 20, 1 << 16, false, false);
 
     /// The same with other memory.

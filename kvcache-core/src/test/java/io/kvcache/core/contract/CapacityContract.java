@@ -12,6 +12,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlabPool;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -235,7 +236,8 @@ public abstract class CapacityContract extends KvCacheContract {
         assertThat(stats.hitRatio()).isEqualTo(6.0 / 18);
         assertThat(stats.records().live()).isEqualTo(5);
         assertThat(stats.host().heldBytes()).isEqualTo(4 * blockBytes(MIB) + 8192);
-        assertThat(stats.host().slabs() * (32L << 20)).isEqualTo(stats.host().capacityBytes());
+        assertThat(stats.host().slabs() * SlabPool.slabBytes(stats.host().capacityBytes()))
+                .isEqualTo(stats.host().capacityBytes());
         assertThat(stats.puts().reserved()).isEqualTo(5);
     }
 

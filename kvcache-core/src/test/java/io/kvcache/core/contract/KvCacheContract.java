@@ -41,7 +41,7 @@ import org.junit.jupiter.api.BeforeEach;
 /// [EventContract], [LifecycleContract], [ArgumentContract], [ConcurrencyContract].
 /// An embedded cache and one over TCP are tested by all of it in every run, the other ones as [#CARRIER] says.
 ///
-/// Each test gets a cache of two slabs, empty, with [#MIB] and [#OBJECTS] registered; after each test the
+/// Each test gets a cache of 64 MiB, empty, with [#MIB] and [#OBJECTS] registered; after each test the
 /// store is validated and must be without open tables.
 public abstract class KvCacheContract {
 

@@ -1,7 +1,6 @@
 package io.kvcache.core.memory;
 
 import static io.kvcache.core.memory.SlabPool.NONE;
-import static io.kvcache.core.memory.SlabPool.SLAB_BYTES;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
@@ -18,11 +17,13 @@ import java.util.TreeMap;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 final class SlabPoolTest {
 
     private static final long MIB = 1 << 20;
+    private static final long SLAB_BYTES = 32 * MIB;
 
     /// The slabs are real, and let go of with each test: waiting for the collector, the JVM may run out of them.
     private final Arena arena = Arena.ofConfined();
@@ -30,7 +31,7 @@ final class SlabPoolTest {
     private final SlabPool pool = pool(arena, 4);
 
     private static SlabPool pool(Arena arena, int slabs) {
-        return new SlabPool(arena.allocate(slabs * SLAB_BYTES, Pages.BYTES));
+        return new SlabPool(arena.allocate(slabs * SLAB_BYTES, Pages.BYTES), SLAB_BYTES);
     }
 
     @AfterEach
@@ -62,12 +63,51 @@ final class SlabPoolTest {
     }
 
     @Test
-    void givenMemoryBelowOneSlab_whenOpened_thenRefused() {
+    void givenMemoryBelowTheLeast_whenOpened_thenRefused() {
         MemorySegment small = arena.allocate(4096);
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new SlabPool(small))
                 .withMessageContaining("4096")
-                .withMessageContaining("" + SLAB_BYTES);
+                .withMessageContaining("" + SlabPool.MIN_BYTES);
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "32, 2, 32",
+        "47, 2, 46",
+        "48, 2, 48",
+        "63, 2, 62",
+        "64, 4, 64",
+        "100, 4, 100",
+        "127, 4, 124",
+        "128, 8, 128",
+        "255, 8, 248",
+        "256, 16, 256",
+        "511, 16, 496",
+        "512, 32, 512",
+        "1023, 32, 992",
+        "1024, 32, 1024",
+        "102400, 32, 102400"
+    })
+    void givenHostMemory_whenItsSlabsAreAsked_thenSixteenAtLeastAnd32MibAtMost(long mib, long slabMib, long usedMib) {
+        assertThat(SlabPool.slabBytes(mib * MIB)).isEqualTo(slabMib * MIB);
+        assertThat(SlabPool.wholeSlabs(mib * MIB)).isEqualTo(usedMib * MIB);
+        assertThat(SlabPool.slabBytes(usedMib * MIB)).isEqualTo(slabMib * MIB);
+    }
+
+    @ParameterizedTest
+    @ValueSource(longs = {4096, 300 << 10, MIB, MIB + 1, 2 * MIB, 5 * MIB, 40 * MIB})
+    void givenSmallMemory_whenFilledWithOneSize_thenItHasAsManySlotsAsPromised(long slotBytes) {
+        SlabPool small = new SlabPool(arena.allocate(48 * MIB, Pages.BYTES));
+        SlotClass slots = small.classOf(slotBytes);
+        long taken = 0;
+        while (small.acquire(slots, 1) != NONE) {
+            taken++;
+        }
+        assertThat(taken).isPositive().isEqualTo(SlabPool.slotsIn(48 * MIB, slotBytes));
+        assertThat(small.slabBytes()).isEqualTo(2 * MIB);
+        assertThat(small.slabs()).isEqualTo(24);
+        small.validate();
     }
 
     @Test

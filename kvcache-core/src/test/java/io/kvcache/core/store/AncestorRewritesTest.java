@@ -32,7 +32,7 @@ final class AncestorRewritesTest {
     private static final long ELSEWHERE = 9;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private TierPort.PendingWrite parent;
     private TierPort.PendingWrite child;

@@ -32,7 +32,7 @@ final class ConcurrentRecoveryTest {
             BlockChain.of(SPACE, IntStream.range(0, 8).toArray());
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry entry = store.register(SPACE);
 

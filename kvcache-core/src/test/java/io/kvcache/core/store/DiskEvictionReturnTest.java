@@ -30,7 +30,7 @@ final class DiskEvictionReturnTest {
     private static final long LIMIT = 1 << 20;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry entry = store.register(SPACE);
     private long places;

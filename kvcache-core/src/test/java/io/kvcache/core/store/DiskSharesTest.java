@@ -25,7 +25,7 @@ final class DiskSharesTest {
     private static final MemorySegment CONTENT = MemorySegment.ofArray(new long[1]);
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 1000, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final FakeDisk disk = new FakeDisk();
     private final NamespaceEntry blue = store.register(Namespace.of("blue", SHAPE));

@@ -45,7 +45,7 @@ final class DiskUsageTest {
 
     private DiskUsage account() {
         RecordPool pool = new RecordPool(Arena.ofAuto().allocate(RecordLayout.spanBytes(RECORDS), 64), RECORDS);
-        MemoryShares shares = new MemoryShares(pool, new SlabPool(Arena.ofAuto().allocate(SlabPool.SLAB_BYTES, PAGE)));
+        MemoryShares shares = new MemoryShares(pool, new SlabPool(Arena.ofAuto().allocate(SlabPool.MIN_BYTES, PAGE)));
         shares.setWeight(GREEN, 1);
         shares.setWeight(BLUE, 1);
         return new DiskUsage(shares, order(), this::order, 100 * PAGE, true);

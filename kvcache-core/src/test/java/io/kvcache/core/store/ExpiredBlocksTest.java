@@ -37,7 +37,7 @@ final class ExpiredBlocksTest {
     private long places;
 
     private static HostStore store(PolicyKind policy) {
-        return new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 1_000, policy, 64), ArenaMemory.source());
+        return new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 1_000, policy, 64), ArenaMemory.source());
     }
 
     private void open(PolicyKind policy, AdmissionKind admission, boolean ranked) {

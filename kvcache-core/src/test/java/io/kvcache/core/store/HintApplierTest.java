@@ -23,7 +23,7 @@ final class HintApplierTest {
 
     private final CountingLock lock = new CountingLock();
     private final HostStore store = new HostStore(
-            new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.IMPORTANCE, 64), ArenaMemory.source(), lock);
+            new HostStoreConfig(SlabPool.MIN_BYTES, RECORDS, PolicyKind.IMPORTANCE, 64), ArenaMemory.source(), lock);
     private final BlockChain chain = BlockChain.of(SPACE, new int[BLOCKS * 16]);
 
     private static final class CountingLock extends ReentrantLock {

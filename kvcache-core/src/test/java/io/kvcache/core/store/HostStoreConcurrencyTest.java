@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import java.util.ArrayList;
@@ -27,11 +26,11 @@ final class HostStoreConcurrencyTest {
     private static final int OPERATIONS = Repetitions.of("kvcache.concurrent.ops", 800, 2500);
 
     @ParameterizedTest
-    @CsvSource({"1, LRU, 2, 4000", "2, IMPORTANCE, 3, 4000", "3, LRU, 2, 50", "4, IMPORTANCE, 4, 4000"})
+    @CsvSource({"1, LRU, 64, 4000", "2, IMPORTANCE, 96, 4000", "3, LRU, 64, 50", "4, IMPORTANCE, 128, 4000"})
     @Tag("slow")
     void givenManyThreads_whenTheyPutGetAndDrop_thenNoByteIsWrongAndNothingLeaks(
-            long seed, PolicyKind policy, int slabs, int records) throws Exception {
-        HostStoreConfig config = new HostStoreConfig(slabs * SlabPool.SLAB_BYTES, records, policy, 1 << 14);
+            long seed, PolicyKind policy, int hostMib, int records) throws Exception {
+        HostStoreConfig config = new HostStoreConfig((long) hostMib << 20, records, policy, 1 << 14);
         try (HostStore store = new HostStore(config, ArenaMemory.source())) {
             StoreWorker.WorkerContext workerContext = StoreWorker.WorkerContext.open(store);
             List<StoreWorker> workers = new ArrayList<>();

@@ -3,7 +3,6 @@ package io.kvcache.core.store;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import java.util.List;
@@ -48,10 +47,10 @@ final class HostStorePropertyTest {
     }
 
     private static void run(long seed, long steps, int validateEvery) {
-        int slabs = 2 + (int) (seed * 5 % 7);
+        long hostMib = 32 * (2 + seed * 5 % 7);
         int records = seed % 3 == 0 ? 60 : 2000;
         PolicyKind policy = POLICIES.get((int) (seed % POLICIES.size()));
-        HostStoreConfig config = new HostStoreConfig(slabs * SlabPool.SLAB_BYTES, records, policy, EVENTS);
+        HostStoreConfig config = new HostStoreConfig(hostMib << 20, records, policy, EVENTS);
         try (HostStore store = new HostStore(config, ArenaMemory.source())) {
             RandomStoreRun run = new RandomStoreRun(new RandomStoreRun.Plan(seed, config, validateEvery), store);
             try {
@@ -60,10 +59,10 @@ final class HostStorePropertyTest {
             } catch (AssertionError | RuntimeException failed) {
                 throw new AssertionError("seed " + seed + ", step " + run.count() + ", " + config, failed);
             }
-            System.out.println("HostStorePropertyTest " + policy + ", " + slabs + " slabs, " + run.summary());
+            System.out.println("HostStorePropertyTest " + policy + ", " + hostMib + " MiB, " + run.summary());
             assertThat(run.summary()).contains("RESERVED", "NO_PARENT");
-            assertThat(slabs == 2 || run.summary().contains("PRESENT"))
-                    .as("a block is put that is there still; two slabs hold too few")
+            assertThat(hostMib == 64 || run.summary().contains("PRESENT"))
+                    .as("a block is put that is there still; 64 MiB hold too few")
                     .isTrue();
         }
     }

@@ -30,7 +30,7 @@ final class HostStoreTest {
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
 
     private final HostStore store = new HostStore(
-            new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 1024), ArenaMemory.source());
+            new HostStoreConfig(2 * SlabPool.MIN_BYTES, 1000, PolicyKind.LRU, 1024), ArenaMemory.source());
     private final NamespaceEntry entry = store.register(SPACE);
 
     @AfterEach
@@ -150,8 +150,7 @@ final class HostStoreTest {
         BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
         PutReservation putReservation = store.reserveObject(objects, key, (1 << 20) + (64 << 10) + 1);
         assertThat(putReservation.outcome()).isEqualTo(PutOutcome.RESERVED);
-        assertThat(store.segments(putReservation.record()))
-                .hasSize(1 + 17); // 1 MiB, and the rest in 4 KiB slots: two slabs have no others
+        assertThat(store.segments(putReservation.record())).hasSize(3); // 1 MiB, 64 KiB and 4 KiB
         assertThat(store.seal(putReservation.record(), 0)).isEqualTo(SealOutcome.SEALED);
         assertThat(store.stats(0).host().slabMoves()).isPositive();
     }
@@ -178,7 +177,7 @@ final class HostStoreTest {
 
     @Test
     void givenAWrongEventCapacity_whenOpened_thenRefusedBeforeMemoryIsTaken() {
-        HostStoreConfig config = new HostStoreConfig(SlabPool.SLAB_BYTES, 10, PolicyKind.LRU, 1000);
+        HostStoreConfig config = new HostStoreConfig(SlabPool.MIN_BYTES, 10, PolicyKind.LRU, 1000);
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> new HostStore(config, (purpose, bytes) -> {
                     throw new AssertionError(bytes + " bytes are taken for " + purpose);

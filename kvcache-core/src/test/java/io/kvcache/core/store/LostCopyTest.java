@@ -29,7 +29,7 @@ final class LostCopyTest {
     private static final int WRITTEN = 2;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final FakeDisk disk = new FakeDisk();
     private final BlockChain chain =

@@ -10,7 +10,6 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.LeafHeap;
@@ -31,13 +30,12 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// More tenants with shares of their own, and more sizes of blocks, than policies have numbers for queues.
 final class ManyTenantsTest {
 
-    private static final int SLABS = 8;
+    private static final long HOST_BYTES = 256L << 20;
     private static final int TENANTS = 64;
     private static final int SIZES = 4;
 
     private static HostStore store(EvictionPolicyFactory policy) {
-        return new HostStore(
-                new HostStoreConfig(SLABS * SlabPool.SLAB_BYTES, 1 << 14, policy, 64), ArenaMemory.source());
+        return new HostStore(new HostStoreConfig(HOST_BYTES, 1 << 14, policy, 64), ArenaMemory.source());
     }
 
     /// Blocks of 4 KiB times the number.

@@ -31,7 +31,7 @@ final class NoveltyClassifierTest {
     private static final Namespace THINGS = Namespace.objects("things", "t");
 
     private final HostStore store = new HostStore(
-            new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
+            new HostStoreConfig(SlabPool.MIN_BYTES, RECORDS, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
     private final RecordPool pool = store.pool;
     private final NamespaceEntry space = store.register(SPACE);
     private final int things = store.register(THINGS).id();

@@ -23,7 +23,7 @@ final class ObjectLinksTest {
 
     private static final Namespace SPACE = Namespace.objects("objects", "t");
     private static final int BYTES = 1 << 20;
-    private static final int SLOTS = (int) (SlabPool.SLAB_BYTES / BYTES);
+    private static final int SLOTS = (int) (SlabPool.MIN_BYTES / BYTES);
 
     private static BlockKey key(int number) {
         return BlockKey.ofObject(SPACE, new byte[] {(byte) (number >> 8), (byte) number});
@@ -36,7 +36,7 @@ final class ObjectLinksTest {
         private final NamespaceEntry entry;
 
         Shelf(PolicyKind policy) {
-            store = new HostStore(new HostStoreConfig(SlabPool.SLAB_BYTES, 1000, policy, 64), ArenaMemory.source());
+            store = new HostStore(new HostStoreConfig(SlabPool.MIN_BYTES, 1000, policy, 64), ArenaMemory.source());
             entry = store.register(SPACE);
         }
 

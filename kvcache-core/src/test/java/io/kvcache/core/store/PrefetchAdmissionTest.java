@@ -37,7 +37,7 @@ final class PrefetchAdmissionTest {
 
     /// 64 MiB, of which an eighth may be ahead.
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 200, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 200, PolicyKind.LRU, 64), ArenaMemory.source());
 
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry things = store.register(THINGS);

@@ -32,7 +32,7 @@ final class PrefetchedObjectUseTest {
     private static final long LIMIT = 1L << 30;
 
     private final HostStore store = new HostStore(
-            new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 200, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
+            new HostStoreConfig(2 * SlabPool.MIN_BYTES, 200, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
 
     @BeforeEach

@@ -29,7 +29,7 @@ final class PromptAdmissionTest {
     private static final int PROMPTS = 20;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(4 * SlabPool.SLAB_BYTES, 4000, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(4 * SlabPool.MIN_BYTES, 4000, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry entry = store.register(SPACE);
     private int prompts;

@@ -43,7 +43,7 @@ final class PutNoveltyTest {
             SPACE,
             IntStream.range(0, 3 * TOKENS).map(i -> i < 2 * TOKENS ? i : -i).toArray());
     private final HostStore store = new HostStore(
-            new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 200, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
+            new HostStoreConfig(2 * SlabPool.MIN_BYTES, 200, PolicyKind.IMPORTANCE, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry space = store.register(SPACE);
     private final List<TierBlock> written = new ArrayList<>();

@@ -83,7 +83,7 @@ final class RandomDiskRun implements AutoCloseable {
     }
 
     private void open() {
-        HostStoreConfig config = new HostStoreConfig(3 * SlabPool.SLAB_BYTES, records, policy, 1 << 10);
+        HostStoreConfig config = new HostStoreConfig(3 * SlabPool.MIN_BYTES, records, policy, 1 << 10);
         store = new HostStore(config, ArenaMemory.source());
         assertThat(store.tierPort().addDisk(diskLimit)).isZero();
         store.tierPort().configureAdmission(admission, 1L << 30, 1L << 30, AdmissionKind.DEFAULT_GAIN);

@@ -47,8 +47,7 @@ final class RankedDiskTest {
         private long places;
 
         Rig(PolicyKind policy, boolean ranked) {
-            store = new HostStore(
-                    new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 4_000, policy, 64), ArenaMemory.source());
+            store = new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 4_000, policy, 64), ArenaMemory.source());
             tierPort = store.tierPort();
             entry = store.register(SPACE);
             assertThat(tierPort.addDisk(ON_DISK * SHAPE.bytes(), ranked)).isZero();

@@ -32,7 +32,7 @@ final class ReclaimByUseTest {
     private static final int BLOCKS = 3;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry entry = store.register(SPACE);
     private final List<TierPort.PendingWrite> written = new ArrayList<>();

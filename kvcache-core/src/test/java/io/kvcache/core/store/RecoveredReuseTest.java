@@ -26,7 +26,7 @@ final class RecoveredReuseTest {
     private static final int PUT = 300;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(4 * SlabPool.SLAB_BYTES, 1000, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(4 * SlabPool.MIN_BYTES, 1000, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry entry = store.register(SPACE);
 

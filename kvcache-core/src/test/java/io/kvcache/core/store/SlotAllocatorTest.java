@@ -9,7 +9,6 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.policy.PolicyKind;
@@ -19,15 +18,16 @@ import io.kvcache.core.tree.RecordHandle;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
-/// How slabs move between classes. Blocks are 256 KiB and 512 KiB: 128 and 64 to a slab.
+/// How slabs move between classes. Blocks are 256 KiB and 512 KiB: 64 and 32 to a slab of 16 MiB.
 final class SlotAllocatorTest {
 
-    private static final int SLABS = 8;
+    private static final int SLABS = 16;
+    private static final long HOST_BYTES = SLABS * 16L << 20;
     private static final Namespace SMALL = space("small", 256 << 10);
     private static final Namespace LARGE = space("large", 512 << 10);
 
-    private final HostStore store = new HostStore(
-            new HostStoreConfig(SLABS * SlabPool.SLAB_BYTES, 4096, PolicyKind.LRU, 1024), ArenaMemory.source());
+    private final HostStore store =
+            new HostStore(new HostStoreConfig(HOST_BYTES, 4096, PolicyKind.LRU, 1024), ArenaMemory.source());
 
     @AfterEach
     void validateAndClose() {
@@ -76,24 +76,24 @@ final class SlotAllocatorTest {
 
     @Test
     void givenStoreFullOfOneClass_whenAnotherComes_thenItGetsASlabAtOnce() {
-        for (int number = 0; number < SLABS * 128; number++) {
+        for (int number = 0; number < SLABS * 64; number++) {
             put(SMALL, number);
         }
         assertThat(put(LARGE, 0)).isEqualTo(PutOutcome.RESERVED);
-        assertThat(resident(SMALL, SLABS * 128)).isEqualTo((SLABS - 1) * 128);
+        assertThat(resident(SMALL, SLABS * 64)).isEqualTo((SLABS - 1) * 64);
         assertThat(store.stats(0).host().slabMoves()).isEqualTo(1);
     }
 
     @Test
     void givenColdBlocks_whenAnotherClassKeepsEvicting_thenSlabsMoveToIt() {
-        for (int number = 0; number < SLABS * 128; number++) {
+        for (int number = 0; number < SLABS * 64; number++) {
             put(SMALL, number);
         }
         int churn = 20_000;
         for (int number = 0; number < churn; number++) {
             assertThat(put(LARGE, number)).isEqualTo(PutOutcome.RESERVED);
         }
-        assertThat(resident(LARGE, churn)).isGreaterThanOrEqualTo(6 * 64);
+        assertThat(resident(LARGE, churn)).isGreaterThanOrEqualTo(12 * 32);
     }
 
     @Test
@@ -103,18 +103,18 @@ final class SlotAllocatorTest {
             put(SMALL, number);
             put(LARGE, number);
         }
-        assertThat(resident(SMALL, rounds)).isGreaterThanOrEqualTo(128);
-        assertThat(resident(LARGE, rounds)).isGreaterThanOrEqualTo(64);
+        assertThat(resident(SMALL, rounds)).isGreaterThanOrEqualTo(2 * 64);
+        assertThat(resident(LARGE, rounds)).isGreaterThanOrEqualTo(2 * 32);
     }
 
     @Test
     void givenPinnedBlockInEverySlab_whenAnotherClassComes_thenRefusedByValueUntilOneIsUnpinned() {
-        for (int number = 0; number < SLABS * 128; number++) {
+        for (int number = 0; number < SLABS * 64; number++) {
             put(SMALL, number);
         }
         int[] pinned = new int[SLABS];
         for (int slab = 0; slab < SLABS; slab++) {
-            BlockChain chain = BlockChain.of(SMALL, new int[] {slab * 128});
+            BlockChain chain = BlockChain.of(SMALL, new int[] {slab * 64});
             pinned[slab] = RecordHandle.record(store.lookup().pinDeepest(chain));
         }
         assertThat(put(LARGE, 0)).isEqualTo(PutOutcome.NO_ROOM);
@@ -130,9 +130,8 @@ final class SlotAllocatorTest {
     @Test
     void givenBlocksOfASlabThatWasTaken_whenTheyComeBack_thenThePolicyKnowsThem() {
         try (HostStore remembering = new HostStore(
-                new HostStoreConfig(SLABS * SlabPool.SLAB_BYTES, 4096, PolicyKind.IMPORTANCE, 1024),
-                ArenaMemory.source())) {
-            for (int number = 0; number < SLABS * 128; number++) {
+                new HostStoreConfig(HOST_BYTES, 4096, PolicyKind.IMPORTANCE, 1024), ArenaMemory.source())) {
+            for (int number = 0; number < SLABS * 64; number++) {
                 put(remembering, SMALL, number);
             }
             put(remembering, LARGE, 0);
@@ -143,7 +142,7 @@ final class SlotAllocatorTest {
             SlotClass small = remembering.slabs.classOf(256 << 10);
             EvictionPolicy policy = remembering.policies.getOrCreate(small.id(), MemoryShares.DEFAULT_GROUP);
             assertThat(policy.hasGhost(chain(SMALL, gone).keyLo(0))).isTrue();
-            assertThat(policy.hasGhost(chain(SMALL, SLABS * 128).keyLo(0)))
+            assertThat(policy.hasGhost(chain(SMALL, SLABS * 64).keyLo(0)))
                     .as("never put")
                     .isFalse();
             remembering.validate();
@@ -153,13 +152,13 @@ final class SlotAllocatorTest {
     @Test
     void givenBlockLargerThanASlab_whenPut_thenARunOfSlabsIsCleared() {
         Namespace huge = space("huge", 70 << 20);
-        for (int number = 0; number < SLABS * 128; number++) {
+        for (int number = 0; number < SLABS * 64; number++) {
             put(SMALL, number);
         }
         for (int number = 0; number < 6; number++) {
             assertThat(put(huge, number)).isEqualTo(PutOutcome.RESERVED);
         }
-        assertThat(resident(huge, 6)).isEqualTo(2);
-        assertThat(resident(SMALL, SLABS * 128)).isEqualTo(2 * 128);
+        assertThat(resident(huge, 6)).isEqualTo(3); // of five slabs each
+        assertThat(resident(SMALL, SLABS * 64)).isEqualTo(64);
     }
 }

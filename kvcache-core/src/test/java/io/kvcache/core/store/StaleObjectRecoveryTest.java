@@ -32,7 +32,7 @@ final class StaleObjectRecoveryTest {
     private static final int OLDER = 1;
 
     private final HostStore store = new HostStore(
-            new HostStoreConfig(2 * SlabPool.SLAB_BYTES, RECORDS, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStoreConfig(2 * SlabPool.MIN_BYTES, RECORDS, PolicyKind.LRU, 64), ArenaMemory.source());
     private final TierPort tierPort = store.tierPort();
     private final NamespaceEntry entry = store.register(THINGS);
 

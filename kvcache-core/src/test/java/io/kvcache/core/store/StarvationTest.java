@@ -7,7 +7,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.PutReservation;
@@ -32,8 +31,8 @@ final class StarvationTest {
     private static final TestNamespace.Size RUN = TestNamespace.SIZES.getLast();
     private static final Namespace OBJECTS = Namespace.objects("objects", "t");
 
-    private static HostStore store(int slabs, PolicyKind policy) {
-        return new HostStore(HostStoreConfig.of(slabs * SlabPool.SLAB_BYTES, policy), ArenaMemory.source());
+    private static HostStore store(int hostMib, PolicyKind policy) {
+        return new HostStore(HostStoreConfig.of((long) hostMib << 20, policy), ArenaMemory.source());
     }
 
     private static BlockChain chain(NamespaceEntry entry, int seed, int blocks) {
@@ -63,7 +62,7 @@ final class StarvationTest {
 
     @Test
     void givenOneLongChainOfSmallBlocks_whenOtherSizesCome_thenTheyGetSlabs() {
-        try (HostStore store = store(2, PolicyKind.LRU)) {
+        try (HostStore store = store(64, PolicyKind.LRU)) {
             NamespaceEntry small = store.register(SMALL.namespace());
             BlockChain chain = chain(small, 1, 16_384);
             for (int index = 0; index < chain.length(); index++) {
@@ -80,7 +79,7 @@ final class StarvationTest {
 
     @Test
     void givenManyChainsWhoseSlotsAreMixed_whenARunIsWanted_thenItFindsRoom() {
-        try (HostStore store = store(3, PolicyKind.LRU)) {
+        try (HostStore store = store(96, PolicyKind.LRU)) {
             NamespaceEntry small = store.register(SMALL.namespace());
             List<BlockChain> chains = IntStream.range(0, 64)
                     .mapToObj(seed -> chain(small, seed, 384))
@@ -98,7 +97,7 @@ final class StarvationTest {
 
     @Test
     void givenAnObjectAsLargeAsTheStore_whenPut_thenItFits() {
-        try (HostStore store = store(2, PolicyKind.LRU)) {
+        try (HostStore store = store(64, PolicyKind.LRU)) {
             long capacity = store.capacityBytes();
             long number = 0;
             for (long less = 0; less < 20 * 4096; less += 4096) {
@@ -116,19 +115,19 @@ final class StarvationTest {
     @EnumSource(PolicyKind.class)
     @Tag("slow")
     void givenAnyMix_whenNothingIsPinned_thenEveryPutFindsRoom(PolicyKind policy) {
-        mix(16, 20_000, policy, 31 + policy.name().hashCode() % 7);
+        mix(512, 20_000, policy, 31 + policy.name().hashCode() % 7);
     }
 
     @Test
     @Tag("slow")
     @EnabledIfSystemProperty(named = "kvcache.property.ops", matches = "\\d+")
     void givenAnyMixInThreeGib_whenNothingIsPinned_thenEveryPutFindsRoom() {
-        mix(96, 1_000_000, PolicyKind.LRU, 5);
+        mix(3 << 10, 1_000_000, PolicyKind.LRU, 5);
     }
 
-    private static void mix(int slabs, int puts, PolicyKind policy, long seed) {
+    private static void mix(int hostMib, int puts, PolicyKind policy, long seed) {
         SplittableRandom random = new SplittableRandom(seed);
-        try (HostStore store = store(slabs, policy)) {
+        try (HostStore store = store(hostMib, policy)) {
             List<NamespaceEntry> spaces = TestNamespace.SIZES.stream()
                     .map(size -> store.register(size.namespace()))
                     .toList();

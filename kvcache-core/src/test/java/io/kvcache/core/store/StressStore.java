@@ -22,10 +22,10 @@ final class StressStore {
     private static final int RECORDS = 2;
 
     /// Never touched, so that all may share it.
-    private static final MemorySegment SLAB = Arena.global().allocate(SlabPool.SLAB_BYTES);
+    private static final MemorySegment MEMORY = Arena.global().allocate(SlabPool.MIN_BYTES);
 
     private static final Namespace SPACE =
-            Namespace.of("stress", BlockShape.mla(1, (int) (SlabPool.SLAB_BYTES / TOKENS), TOKENS, Dtype.INT8));
+            Namespace.of("stress", BlockShape.mla(1, (int) (SlabPool.MIN_BYTES / TOKENS), TOKENS, Dtype.INT8));
     private static final BlockChain CHAIN = BlockChain.of(SPACE, new int[TOKENS]);
 
     final RecordPool pool;
@@ -35,7 +35,7 @@ final class StressStore {
 
     StressStore() {
         HostStore store = new HostStore(
-                new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.LRU, 2), StressStore::memory, lock);
+                new HostStoreConfig(SlabPool.MIN_BYTES, RECORDS, PolicyKind.LRU, 2), StressStore::memory, lock);
         pool = store.pool;
         recordStates = store.recordStates;
         record = store.reserve(store.register(SPACE), CHAIN, 0).record();
@@ -44,7 +44,7 @@ final class StressStore {
 
     private static HostMemory memory(String purpose, long bytes) {
         MemorySegment memory =
-                purpose.equals("slots") ? SLAB : MemorySegment.ofArray(new long[(int) (bytes / Long.BYTES) + 1]);
+                purpose.equals("slots") ? MEMORY : MemorySegment.ofArray(new long[(int) (bytes / Long.BYTES) + 1]);
         return new HostMemory() {
             @Override
             public MemorySegment segment() {

@@ -30,7 +30,7 @@ final class TombstoneOrderTest {
     private static final BlockKey KEY = BlockKey.ofObject(THINGS, new byte[] {1});
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(2 * SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(2 * SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 64), ArenaMemory.source());
     private final NamespaceEntry things = store.register(THINGS);
 
     private void put() {

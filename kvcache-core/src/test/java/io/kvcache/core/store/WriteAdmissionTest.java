@@ -35,7 +35,7 @@ final class WriteAdmissionTest {
     private static final double GAIN = 2;
 
     private final HostStore store =
-            new HostStore(new HostStoreConfig(SlabPool.SLAB_BYTES, RECORDS, PolicyKind.LRU, 64), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(SlabPool.MIN_BYTES, RECORDS, PolicyKind.LRU, 64), ArenaMemory.source());
     private final RecordPool pool = store.pool;
     private final int space = store.register(SPACE).id();
     private final int things = store.register(THINGS).id();

@@ -49,8 +49,8 @@ public record RequestLimits(long keyBytes, long valueBytes, long inFlightBytes, 
     /// Largest value that host memory holds beside what is smaller: all slabs but one, and no more than an object
     /// has.
     static long maxValueBytes(long hostBytes) {
-        long slabs = hostBytes / SlabPool.SLAB_BYTES - 1;
-        return Math.clamp(slabs * SlabPool.SLAB_BYTES, 1, Keyspace.MAX_VALUE_BYTES);
+        long most = SlabPool.wholeSlabs(hostBytes) - SlabPool.slabBytes(hostBytes);
+        return Math.clamp(most, 1, Keyspace.MAX_VALUE_BYTES);
     }
 
     /// These limits in a server of so much host memory.
@@ -60,7 +60,8 @@ public record RequestLimits(long keyBytes, long valueBytes, long inFlightBytes, 
         long most = maxValueBytes(hostBytes);
         if (valueBytes > most) {
             throw new IllegalArgumentException("limits.value_bytes is " + valueBytes + "; it takes 1 to " + most
-                    + ", all but 32 MiB of memory.host_bytes, which is " + hostBytes);
+                    + ", all but " + (SlabPool.slabBytes(hostBytes) >> 20) + " MiB of memory.host_bytes, which is "
+                    + hostBytes);
         }
         return this;
     }

@@ -29,9 +29,9 @@ public record TrustDomainConfig(String path, String name, List<String> tenants, 
         if (tenants.isEmpty()) {
             problems.add(path + ".tenants is not set; it takes names of tenants");
         }
-        if (hostBytes < SlabPool.SLAB_BYTES) { // one size of block does with one slab
+        if (hostBytes < SlabPool.MIN_BYTES) {
             problems.add(
-                    path + ".host_bytes is " + hostBytes + "; it takes " + SlabPool.SLAB_BYTES + " (32 MiB) and up");
+                    path + ".host_bytes is " + hostBytes + "; it takes " + SlabPool.MIN_BYTES + " (32 MiB) and up");
         }
         if (!TransportConfig.isDirectoryName(sharedMemory)) {
             problems.add(path + ".shared_memory is '" + sharedMemory

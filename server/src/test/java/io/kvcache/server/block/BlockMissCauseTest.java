@@ -198,9 +198,9 @@ final class BlockMissCauseTest {
     }
 
     private static TickDrivenCache overADisk(ManualClock time) {
-        long diskBytes = 4 * SlabPool.SLAB_BYTES;
+        long diskBytes = 4 * SlabPool.MIN_BYTES;
         return TickDrivenCache.open(new TickDrivenCache.Setup(
-                new HostStoreConfig(SlabPool.SLAB_BYTES, 2000, PolicyKind.LRU, 1 << 10),
+                new HostStoreConfig(SlabPool.MIN_BYTES, 2000, PolicyKind.LRU, 1 << 10),
                 ArenaMemory.source(),
                 new Running(time),
                 List.of(new TierScheduler.TierSpec(
@@ -208,7 +208,7 @@ final class BlockMissCauseTest {
                         diskBytes,
                         new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
                 new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
-                TierWorkerLimits.of(SlabPool.SLAB_BYTES),
+                TierWorkerLimits.of(SlabPool.MIN_BYTES),
                 Duration.ofSeconds(5)));
     }
 

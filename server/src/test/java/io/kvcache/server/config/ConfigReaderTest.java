@@ -314,17 +314,16 @@ final class ConfigReaderTest {
 
     @Test
     void givenTooLittleHostMemory_whenRead_thenTheLeastIsNamed() throws ConfigException {
-        assertThat(problems("memory: {host_bytes: 48MiB}", Map.of()))
+        assertThat(problems("memory: {host_bytes: 31MiB}", Map.of()))
                 .singleElement()
                 .asString()
-                .contains("memory.host_bytes is 50331648; it takes 67108864 (64 MiB) and up");
-        assertThat(problems("memory: {host_bytes: 96MiB}\nlimits: {value_bytes: 65MiB}", Map.of()))
+                .contains("memory.host_bytes is 32505856; it takes 33554432 (32 MiB) and up");
+        assertThat(problems("memory: {host_bytes: 96MiB}\nlimits: {value_bytes: 93MiB}", Map.of()))
                 .singleElement()
                 .asString()
-                .contains(
-                        "limits.value_bytes is 68157440; it takes 1 to 67108864, all but 32 MiB of memory.host_bytes");
+                .contains("limits.value_bytes is 97517568; it takes 1 to 96468992, all but 4 MiB of memory.host_bytes");
         assertThat(read("memory: {host_bytes: 96MiB}", Map.of()).requestLimits().valueBytes())
-                .isEqualTo(64L << 20);
+                .isEqualTo(92L << 20);
     }
 
     @Test

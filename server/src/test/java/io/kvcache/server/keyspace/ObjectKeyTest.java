@@ -43,10 +43,10 @@ final class ObjectKeyTest {
         assertThat(whole).isBetween(20, 62);
     }
 
-    /// The object classes hold whole slabs, and took the last one from each other with every put.
+    /// The object classes hold whole slabs; with few slabs, they took the last one from each other with every put.
     @ParameterizedTest
     @CsvSource({"32, 1500", "48, 1500", "48, 4000", "64, 1500", "64, 4000", "64, 4500", "96, 1500", "96, 4500"})
-    void givenAStoreOfFewSlabs_whenChunksAreStored_thenAllThatFitAreKept(int hostMib, int chunkKib) {
+    void givenLittleMemory_whenChunksAreStored_thenAllThatFitAreKept(int hostMib, int chunkKib) {
         try (TestKeyspace small = new TestKeyspace((long) hostMib * MIB)) {
             for (int i = 0; i < 7; i++) {
                 small.put("x" + i + "kv_bytes", content(i, chunkKib << 10));

@@ -81,7 +81,7 @@ final class CircuitBreakerTest {
 
     private final Clock clock = new ReadTime();
     private final HostStore store =
-            new HostStore(new HostStoreConfig(SlabPool.SLAB_BYTES, 100, PolicyKind.LRU, 1 << 10), ArenaMemory.source());
+            new HostStore(new HostStoreConfig(SlabPool.MIN_BYTES, 100, PolicyKind.LRU, 1 << 10), ArenaMemory.source());
 
     @AfterEach
     void close() {
@@ -107,7 +107,7 @@ final class CircuitBreakerTest {
                                 new TierScheduler.TierSpec(new HangingTierOpener(device, left), DISK_BYTES / 2, budget))
                         .toList(),
                 new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
-                TierWorkerLimits.of(SlabPool.SLAB_BYTES));
+                TierWorkerLimits.of(SlabPool.MIN_BYTES));
     }
 
     @Test
