@@ -1,0 +1,322 @@
+"""Measures the Python client beside redis-py, bare RESP and a bare copy, all in one run.
+
+    python3 benchmark.py [--rounds N] [--json]
+
+Starts a server of its own. Needs 1.5 GiB in /dev/shm. With redis-py (``pip install redis``) its figures come too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import mmap
+import os
+import socket
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from typing import Any, Callable
+
+os.environ.setdefault("PYTHONHASHSEED", "0")
+
+from kvcache import Client, Result, wire
+from kvcache.memory import address_of
+from tests import engines
+from tests.serving import Server
+
+engines.use_vllm()
+
+from kvcache.vllm import KvCacheTier  # noqa: E402
+
+_IN_FLIGHT = 16
+_BYTES = 96 << 20
+_KEYS = 8192
+
+
+def shared(size: int) -> tuple[memoryview, Any]:
+    file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="kvcache-bench-", suffix=".pool")
+    os.posix_fallocate(file.fileno(), 0, size)
+    view = memoryview(mmap.mmap(file.fileno(), size, flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0x8000)))
+    return view, file
+
+
+class Resp:
+    """Bare RESP: pipelined, from and into memory views."""
+
+    def __init__(self, port: int) -> None:
+        self.socket = socket.create_connection(("127.0.0.1", port))
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb", 1 << 16)
+
+    def set(self, items: list[tuple[bytes, memoryview]]) -> None:
+        for key, value in items:
+            head = b"*3\r\n$3\r\nSET\r\n$%d\r\n%b\r\n$%d\r\n" % (len(key), key, value.nbytes)
+            self.socket.sendall(head)
+            self.socket.sendall(value)
+            self.socket.sendall(b"\r\n")
+        for _ in items:
+            if self.file.readline() != b"+OK\r\n":
+                raise AssertionError("SET failed")
+
+    def get(self, items: list[tuple[bytes, memoryview]]) -> None:
+        self.socket.sendall(b"".join(b"*2\r\n$3\r\nGET\r\n$%d\r\n%b\r\n" % (len(key), key) for key, _ in items))
+        for _, into in items:
+            size = int(self.file.readline()[1:])
+            if size != into.nbytes:
+                raise AssertionError(f"GET answered {size}")
+            at = 0
+            while at < size:
+                at += self.file.readinto(into[at:])
+            self.file.read(2)
+
+
+class Report:
+    def __init__(self) -> None:
+        self.rows: list[dict] = []
+
+    def add(self, what: str, value: float, unit: str, budget: str = "", met: bool | None = None) -> None:
+        self.rows.append({"what": what, "value": value, "unit": unit, "budget": budget, "met": met})
+        mark = {None: "", True: "ok", False: "MISSED"}[met]
+        print(f"{what:<64} {value:>10.3f} {unit:<8} {budget:<18} {mark}", flush=True)
+
+
+def rate(work: Callable[[], None], size: int) -> float:
+    began = time.perf_counter()
+    work()
+    return size / (time.perf_counter() - began) / 1e9
+
+
+def bandwidth(report: Report, server: Server, client: Client, block: int, rounds: int) -> None:
+    values = client.namespace("bench", layout=str(block))
+    view, file = shared(2 * _BYTES)
+    count = _BYTES // block
+    region, base = client.region_of(view)
+    keys = [b"%d-%08d" % (block, number) for number in range(count)]
+    spans = [[(base + number * block, block)] for number in range(count)]
+    source, target = address_of(view), address_of(view[_BYTES:])
+    resp = Resp(server.port)
+    rows = [view[number * block : (number + 1) * block] for number in range(count)]
+    try:
+        import redis
+
+        library = redis.Redis(port=server.port)
+    except ImportError:
+        library = None
+    turn = [0]
+
+    def copy() -> None:
+        for number in range(count):
+            ctypes.memmove(target + number * block, source + number * block, block)
+
+    def jobs(submit: Callable, named: list[bytes]) -> None:
+        running = []
+        for number in range(count):
+            running.append(submit(region, [(named[number], spans[number])]))
+            if len(running) >= _IN_FLIGHT:
+                client.wait(running[-_IN_FLIGHT])
+        for each in running:
+            if client.wait(each) != [Result.COPIED]:
+                raise AssertionError(each.results)
+
+    def load() -> None:
+        jobs(values.submit_load, keys)
+
+    def store() -> None:
+        turn[0] += 1
+        jobs(values.submit_store, [b"%d/" % turn[0] + key for key in keys])
+
+    def groups(call: Callable) -> None:
+        for begin in range(0, count, _IN_FLIGHT):
+            call(list(zip(keys, rows))[begin : begin + _IN_FLIGHT])
+
+    def library_set() -> None:
+        for begin in range(0, count, _IN_FLIGHT):
+            pipe = library.pipeline(transaction=False)
+            for key, row in list(zip(keys, rows))[begin : begin + _IN_FLIGHT]:
+                pipe.set(key, bytes(row))
+            pipe.execute()
+
+    def library_get() -> None:
+        for begin in range(0, count, _IN_FLIGHT):
+            found = library.mget(keys[begin : begin + _IN_FLIGHT])
+            for row, value in zip(rows[begin : begin + _IN_FLIGHT], found):
+                row[:] = value
+
+    jobs(values.submit_store, keys)
+    groups(resp.set)
+    kinds: dict[str, Callable[[], None]] = {
+        "memcpy": copy,
+        "load": load,
+        "store": store,
+        "RESP GET": lambda: groups(resp.get),
+        "RESP SET": lambda: groups(resp.set),
+    }
+    if library is not None:
+        kinds["redis-py GET"], kinds["redis-py SET"] = library_get, library_set
+    rates: dict[str, list[float]] = {name: [] for name in kinds}
+    used: dict[str, list[float]] = {name: [] for name in kinds}
+    for round_number in range(rounds + 2):
+        for name, work in kinds.items():
+            if name == "load":
+                # what eviction took since the last round is stored again, outside the measured time
+                missing = [number for number, key in enumerate(keys) if not values.contains(key)]
+                for number in missing:
+                    values.store(region, [(keys[number], spans[number])])
+            processor = time.process_time()
+            found = rate(work, _BYTES)
+            if round_number >= 2:
+                rates[name].append(found)
+                used[name].append((time.process_time() - processor) / (_BYTES / 1e9))
+    median = {name: statistics.median(each) for name, each in rates.items()}
+    cpu = {name: statistics.median(each) for name, each in used.items()}
+    of = f"of {block >> 10} KiB, 16 in flight"
+    for name, value in median.items():
+        report.add(f"{name} {of}", value, "GB/s")
+    for mine, low, theirs in (("load", 0.85, "GET"), ("store", 0.55, "SET")):
+        share = statistics.median(a / b for a, b in zip(rates[mine], rates["memcpy"]))
+        report.add(f"{mine} {of}, of memcpy", share, "", f"at least {low}", share >= low)
+        bare = median[mine] / median[f"RESP {theirs}"]
+        report.add(f"{mine} {of}, of bare RESP", bare, "", "at least 2", bare >= 2)
+        if library is not None:
+            against = median[mine] / median[f"redis-py {theirs}"]
+            report.add(f"{mine} {of}, of redis-py", against, "", "at least 3", against >= 3)
+        processor = cpu[mine] / cpu[f"RESP {theirs}"]
+        report.add(f"{mine} {of}, processor of bare RESP's", processor, "", "at most 0.2", processor <= 0.2)
+    region.close()
+    file.close()
+
+
+def latency(report: Report, client: Client, block: int) -> None:
+    values = client.namespace("bench", layout=f"latency {block}")
+    view, file = shared(4 * block)
+    region, base = client.region_of(view)
+    values.store(region, [(b"k", [(base, block)])])
+    connection = client._connected()
+
+    def times(work: Callable[[], None], count: int) -> list[float]:
+        found = []
+        for _ in range(count):
+            began = time.perf_counter()
+            work()
+            found.append((time.perf_counter() - began) * 1e6)
+        return sorted(found)
+
+    def one() -> None:
+        if values.load(region, [(b"k", [(base + block, block)])]) != [Result.COPIED]:
+            values.store(region, [(b"k", [(base, block)])])
+
+    target, source = address_of(view[2 * block :]), address_of(view)
+    loads, pings, copies = [], [], []
+    for _ in range(5):
+        loads.append(statistics.median(times(one, 300)))
+        pings.append(statistics.median(times(lambda: connection.request(wire.PING, b"", 10), 300)))
+        copies.append(statistics.median(times(lambda: ctypes.memmove(target, source, block), 300)))
+    load, ping, copy = (statistics.median(each) for each in (loads, pings, copies))
+    report.add(f"load of {block >> 10} KiB, one in flight, median", load, "us")
+    report.add("a PING and its reply: two wake-ups", ping, "us")
+    report.add("the copy alone", copy, "us")
+    over = (load - copy) / ping
+    report.add(f"overhead of a load of {block >> 10} KiB, of two wake-ups", over, "", "at most 1.5", over <= 1.5)
+
+    quiet = times(one, 3000)
+    ends = threading.Event()
+    with Client("{}:{}".format(*client.address)) as writer:
+        other = writer.namespace("bench", layout="evicts")
+        place, second = shared(64 << 20)
+        bytes_of, start = writer.region_of(place)
+
+        def evict() -> None:
+            number = 0
+            while not ends.is_set():
+                number += 1
+                other.store(bytes_of, [(b"e%d" % number, [(start + (number % 60 << 20), 1 << 20)])])
+
+        thread = threading.Thread(target=evict)
+        thread.start()
+        busy = times(one, 3000)
+        ends.set()
+        thread.join()
+        second.close()
+    share = busy[-4] / quiet[-4]
+    report.add(f"p99.9 of {block >> 10} KiB, one in flight", quiet[-4], "us")
+    report.add("the same while a thread stores 1 MiB blocks and evicts", busy[-4], "us")
+    report.add("ratio of the two", share, "", "at most 3", share <= 3)
+    region.close()
+    file.close()
+
+
+def look_ups(report: Report, client: Client) -> None:
+    values = client.namespace("bench", layout="look-ups")
+    view, file = shared(1 << 20)
+    region, base = client.region_of(view)
+    keys = [b"%032d\0\0\0\0" % number for number in range(_KEYS)]
+    for begin in range(0, _KEYS, 1024):
+        values.store(region, [(key, [(base, 64)]) for key in keys[begin : begin + 1024]])
+    found = []
+    for _ in range(60):
+        began = time.perf_counter()
+        count = values.match(keys)
+        found.append((time.perf_counter() - began) * 1e3)
+        if count != _KEYS:
+            raise AssertionError(count)
+    middle = statistics.median(found[20:])
+    report.add(f"match of {_KEYS:,} flat keys, one request", middle, "ms", "at most 3", middle <= 3)
+    began = time.perf_counter()
+    for key in keys:
+        values.contains_now(key)
+    report.add("look-up of a key in shared memory", (time.perf_counter() - began) / _KEYS * 1e6, "us")
+    region.close()
+    file.close()
+
+
+def scheduler(report: Report, server: Server) -> None:
+    rows, row = 64, 256 << 10
+    view, file = shared(rows * row)
+    tier = KvCacheTier(None, view.cast("B", [rows, row]), "T", address=server.address, model="bench")
+    spent: dict[str, list[float]] = {"lookup": [], "submit_store": [], "submit_load": []}
+    job = 0
+    for turn in range(300):
+        for name in spent:
+            key = b"%032d\0\0\0\0" % turn
+            job += 1
+            metadata = engines.JobMetadata(job, [key], [turn % rows])
+            call = getattr(tier, name)
+            arguments = (key, None) if name == "lookup" else (metadata,)
+            began = time.perf_counter()
+            call(*arguments)
+            spent[name].append((time.perf_counter() - began) * 1e6)
+        tier.drain_jobs()
+        tier.get_finished_jobs()
+    for name, each in spent.items():
+        middle = statistics.median(each)
+        report.add(f"{name} in the scheduler's thread, median", middle, "us", "at most 60", middle <= 60)
+    tier.shutdown()
+    file.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="measured rounds of each bandwidth")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON at the end")
+    options = parser.parse_args()
+    report = Report()
+    server = Server("768MiB")
+    try:
+        with Client(server.address) as client:
+            for block in (256 << 10, 1 << 20):
+                bandwidth(report, server, client, block, options.rounds)
+            latency(report, client, 256 << 10)
+            look_ups(report, client)
+            scheduler(report, server)
+    finally:
+        server.close()
+    if options.json:
+        print(json.dumps({"load": os.getloadavg(), "rows": report.rows}, indent=1))
+    return 0 if all(row["met"] is not False for row in report.rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
