@@ -96,7 +96,11 @@ final class ProtocolFactory {
         this.tenantKeyspaces = tenantKeyspaces;
         this.clock = clock;
         facts = new ServerInfo(
-                version(), policy, clock.nanos(), !cache.diskStats().isEmpty());
+                version(),
+                policy,
+                clock.nanos(),
+                !cache.diskStats().isEmpty(),
+                () -> cache.lruFallbackReport().followsLru());
         arguments = RespProtocol.argumentsOfHeap();
     }
 

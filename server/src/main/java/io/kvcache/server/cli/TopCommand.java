@@ -80,6 +80,7 @@ final class TopCommand implements Callable<Integer> {
             StringBuilder text = new StringBuilder();
             Formatter out = new Formatter(text, Locale.ROOT);
             appendHeader(out);
+            appendPolicy(out);
             appendMemory(out);
             appendRequests(out);
             appendTenants(out);
@@ -103,13 +104,29 @@ final class TopCommand implements Callable<Integer> {
                     now.at("/connections/open").longValue(),
                     now.get("openViews").longValue());
             out.format(
-                    "removed   evicted %d %s   dropped %d   replaced %d   quota %d   puts refused for room %d%n",
+                    "removed   evicted %d %s   dropped %d   replaced %d   quota %d   puts refused for room %d   declined %d%n",
                     number(now, "/removals/evicted"),
                     rate("/removals/evicted"),
                     number(now, "/removals/dropped"),
                     number(now, "/removals/replaced"),
                     number(now, "/removals/quota"),
-                    number(now, "/puts/noRoom"));
+                    number(now, "/puts/noRoom"),
+                    number(now, "/puts/declined"));
+        }
+
+        /// Appends the order that a policy that learns goes by now. Appends nothing under other policies, and before
+        /// the first use.
+        private void appendPolicy(Formatter out) {
+            if (number(now, "/policy/uses") == 0) {
+                return;
+            }
+            long sampled = number(now, "/policy/sampledUses");
+            out.format(
+                    "policy    orders by %s   switched to LRU %d times   found of its sample %s %%, by LRU %s %%%n",
+                    now.at("/policy/followsLru").booleanValue(false) ? "last use, as LRU finds more" : "importance",
+                    number(now, "/policy/switches"),
+                    percent(number(now, "/policy/hits"), sampled),
+                    percent(number(now, "/policy/lruHits"), sampled));
         }
 
         /// Appends the estimated hit ratio for other memory sizes. Appends nothing if the server does not report
@@ -143,7 +160,9 @@ final class TopCommand implements Callable<Integer> {
         }
 
         private void appendTenants(Formatter out) {
-            out.format("%n%-24s %12s %12s %7s %12s %12s%n", "TENANT", "KEYS", "LOOK-UPS", "HIT %", "STORED", "REFUSED");
+            out.format(
+                    "%n%-24s %12s %12s %7s %12s %12s %12s%n",
+                    "TENANT", "KEYS", "LOOK-UPS", "HIT %", "STORED", "REFUSED", "DECLINED");
             now.get("tenants").properties().forEach(each -> {
                 JsonNode tenant = each.getValue();
                 long hits = number(tenant, "/reads/hits");
@@ -151,13 +170,14 @@ final class TopCommand implements Callable<Integer> {
                         .mapToLong(cause -> cause.getValue().longValue())
                         .sum(); // hits, and misses by their cause
                 out.format(
-                        "%-24s %12d %12d %7s %12d %12d%n",
+                        "%-24s %12d %12d %7s %12d %12d %12d%n",
                         each.getKey(),
                         number(tenant, "/keys"),
                         lookups,
                         percent(hits, lookups),
                         number(tenant, "/writes/stored"),
-                        number(tenant, "/writes/refused"));
+                        number(tenant, "/writes/refused"),
+                        number(tenant, "/writes/declined"));
             });
         }
 

@@ -249,7 +249,11 @@ final class InfoCommands {
                 lines.add("values_dropped_after_ok", stats.droppedAfterOk.sum())
                         .add("protocol_errors", stats.protocolErrors.sum())
                         .add("records", cache.records().live())
-                        .add("records_capacity", cache.records().capacity());
+                        .add("records_capacity", cache.records().capacity())
+                        .add("puts_declined", cache.puts().declined())
+                        .add(
+                                "policy_follows_lru",
+                                context.serverInfo().followsLru().getAsBoolean() ? 1 : 0);
             }
             return lines.text();
         }

@@ -6,6 +6,7 @@ import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.net.ConnectionRegistry;
+import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
 
 /// The objects that commands work on.
@@ -31,7 +32,13 @@ public record RespContext(
     /// @param policy how victims are chosen
     /// @param startedNanos when it started, by the clock of its store
     /// @param hasDisk whether it has a disk
-    public record ServerInfo(String version, EvictionPolicyFactory policy, long startedNanos, boolean hasDisk) {
+    /// @param followsLru whether the policy orders by last use now, as LRU finds more
+    public record ServerInfo(
+            String version,
+            EvictionPolicyFactory policy,
+            long startedNanos,
+            boolean hasDisk,
+            BooleanSupplier followsLru) {
 
         /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a
         /// value is used, `allkeys-lru` for those that go by when it came or was used. None of them evicts as

@@ -172,6 +172,24 @@ final class MonitoringCommandsTest {
         assertThat(new TopTable("here:1", null, now, 2).format()).containsPattern("resp get +160 +- ");
     }
 
+    @Test
+    void givenDeclinedPutsAndAPolicyThatFollowsLru_whenShown_thenBothAreSaid() {
+        String stats = stats(1).toString();
+        String declining = stats.replace("\"noRoom\":0", "\"noRoom\":3,\"declined\":7")
+                .replace(
+                        "\"tenants\":{}",
+                        "\"tenants\":{\"blue\":{\"keys\":1,\"reads\":{\"hits\":2},\"writes\":{\"stored\":4,\"refused\":5,"
+                                + "\"declined\":6}}},\"policy\":{\"followsLru\":true,\"switches\":2,\"uses\":900,\"usesAsLru\":80,"
+                                + "\"sampledUses\":200,\"hits\":50,\"lruHits\":60}");
+        String text = new TopTable("here:1", null, JsonMapper.shared().readTree(declining), 2).format();
+        assertThat(text)
+                .contains("puts refused for room 3   declined 7")
+                .contains("policy    orders by last use, as LRU finds more   switched to LRU 2 times")
+                .contains("found of its sample 25.0 %, by LRU 30.0 %")
+                .containsPattern("blue +1 +2 +100.0 +4 +5 +6\n");
+        assertThat(new TopTable("here:1", null, stats(1), 2).format()).doesNotContain("policy");
+    }
+
     private static JsonNode stats(int count) {
         return JsonMapper.shared().readTree("""
                 {"version":"v","host":{"heldBytes":1,"capacityBytes":2},"records":{"live":1,"capacity":2},

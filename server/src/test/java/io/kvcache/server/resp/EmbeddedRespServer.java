@@ -42,7 +42,7 @@ public final class EmbeddedRespServer implements AutoCloseable {
                                 KeyspaceRouter.of(test.keyspace()),
                                 connectionRegistry,
                                 test.time(),
-                                new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false))),
+                                new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, () -> true))),
                 arguments);
         embeddedConnection = connect();
     }

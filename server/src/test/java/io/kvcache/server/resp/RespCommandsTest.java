@@ -221,6 +221,8 @@ final class RespCommandsTest {
         assertThat(ask("AUTH secret")).startsWith("-ERR AUTH <password> called without any password");
         assertThat(ask("INFO replication")).contains("role:master").doesNotContain("# Memory");
         assertThat(ask("INFO")).contains("# Server", "# Keyspace", "used_memory:", "redis_version:");
+        assertThat(ask("INFO kvcache"))
+                .contains("values_declined:0\r\n", "puts_declined:0\r\n", "policy_follows_lru:1\r\n");
     }
 
     @Test
