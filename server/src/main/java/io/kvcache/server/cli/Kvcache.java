@@ -37,7 +37,7 @@ public final class Kvcache implements Runnable {
                 .add(CommandGroup.USE, new EventsCommand())
                 .add(CommandGroup.USE, new DiskCommand())
                 .add(CommandGroup.USE, new VersionCommand())
-                .add(CommandGroup.USE, new CommandLine.HelpCommand())
+                .add(CommandGroup.USE, new HelpCommand())
                 .add(CommandGroup.DEVELOP, new RehearseCommand());
     }
 

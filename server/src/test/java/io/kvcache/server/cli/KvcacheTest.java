@@ -64,6 +64,7 @@ final class KvcacheTest {
         "serve --hots-bytes 1GiB, --host-bytes",
         "srve, kvcache serve",
         "help srve, kvcache serve",
+        "help config chekc, kvcache config check",
         "config chekc, kvcache config check"
     })
     void givenAMisspeltOptionOrCommand_whenRun_thenTheOneThatWasMeantIsSuggested(String typed, String meant) {
@@ -71,6 +72,26 @@ final class KvcacheTest {
         assertThat(mistake.exitCode()).isEqualTo(2);
         assertThat(mistake.out()).isEmpty();
         assertThat(mistake.err()).contains("Did you mean: " + meant + "?");
+    }
+
+    @Test
+    void givenASubcommand_whenAskedForHelp_thenItsOwnIsShown() {
+        CliRunner.CliResult help = CliRunner.run("help", "config", "check");
+        assertThat(help.exitCode()).isZero();
+        assertThat(help.out()).startsWith("Usage: kvcache config check").contains("--no-files");
+        assertThat(help).isEqualTo(CliRunner.run("config", "check", "--help"));
+    }
+
+    @Test
+    void givenAnUnknownCommandAtAnyDepth_whenAskedForHelp_thenBadUsage() {
+        CliRunner.CliResult first = CliRunner.run("help", "foo");
+        assertThat(first.exitCode()).isEqualTo(2);
+        assertThat(first.err()).startsWith("Unknown subcommand 'foo'.").contains("See: kvcache --help");
+        CliRunner.CliResult second = CliRunner.run("help", "config", "foo");
+        assertThat(second.exitCode()).isEqualTo(2);
+        assertThat(second.out()).isEmpty();
+        assertThat(second.err()).startsWith("Unknown subcommand 'foo'.").contains("See: kvcache config --help");
+        assertThat(CliRunner.run("help", "serve", "foo").err()).startsWith("kvcache serve has no subcommands");
     }
 
     @Test
