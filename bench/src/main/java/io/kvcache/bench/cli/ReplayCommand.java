@@ -14,11 +14,13 @@ import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.CommandLineBuilder.OptionsElsewhere;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
@@ -34,7 +36,7 @@ import picocli.CommandLine.Option;
         description = "Replay a request trace: hit ratios by policy and capacity, beside Belady's bound.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
-final class ReplayCommand implements Callable<Integer> {
+final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -112,6 +114,15 @@ final class ReplayCommand implements Callable<Integer> {
 
     @Option(names = "--json", description = "One JSON object a line instead of a table.")
     private boolean json;
+
+    @Override
+    public Map<String, String> optionsElsewhere() {
+        return Map.of(
+                "--look-ahead", "kvcache lab --look-ahead",
+                "--one-per-session", "kvcache lab --one-per-session",
+                "--sensitivity", "kvcache lab --sensitivity",
+                "--share", "kvcache lab --share");
+    }
 
     @Override
     public Integer call() throws IOException {

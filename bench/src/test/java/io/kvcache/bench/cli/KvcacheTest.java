@@ -38,6 +38,15 @@ final class KvcacheTest {
     }
 
     @Test
+    void givenAnOptionThatLabHas_whenReplayed_thenTheErrorPointsThere() {
+        CommandRunner.CommandResult shares = CommandRunner.run("replay", "--trace", "generated", "--share", "3");
+        assertThat(shares.exitCode()).isEqualTo(2);
+        assertThat(shares.err()).contains("there is no option --share", "Did you mean: kvcache lab --share?");
+        assertThat(CommandRunner.run("replay", "--look-ahead=64").err())
+                .contains("Did you mean: kvcache lab --look-ahead?");
+    }
+
+    @Test
     void givenVersion_whenRun_thenOneLine() {
         CommandRunner.CommandResult version = CommandRunner.run("--version");
         assertThat(version.exitCode()).isZero();

@@ -9,6 +9,8 @@ import java.nio.file.NoSuchFileException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
 import java.util.Optional;
 import java.util.logging.Formatter;
 import java.util.logging.Handler;
@@ -16,6 +18,8 @@ import java.util.logging.Level;
 import java.util.logging.LogRecord;
 import java.util.logging.Logger;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Model.UsageMessageSpec;
@@ -113,12 +117,27 @@ public final class CommandLineBuilder {
         }
         CommandSpec spec = mistake.getCommandLine().getCommandSpec();
         if (typed.startsWith("-")) {
-            return DidYouMean.findNearest(typed, spec.optionsMap().keySet());
+            String elsewhere = findElsewhere(spec, typed);
+            return elsewhere != null
+                    ? Optional.of(elsewhere)
+                    : DidYouMean.findNearest(typed, spec.optionsMap().keySet());
         }
         return DidYouMean.findNearest(
                         typed,
                         spec.parent() == null ? commands : spec.subcommands().keySet())
                 .map(name -> spec.qualifiedName() + " " + name);
+    }
+
+    /// Returns where the command says that what an option asks for is, or null.
+    private static @Nullable String findElsewhere(CommandSpec spec, String typed) {
+        String option = typed.replaceFirst("=.*", "");
+        return Stream.concat(Stream.of(spec), spec.mixins().values().stream())
+                .map(CommandSpec::userObject)
+                .filter(OptionsElsewhere.class::isInstance)
+                .map(each -> ((OptionsElsewhere) each).optionsElsewhere().get(option))
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElse(null);
     }
 
     /// Prints an external failure as one line, and a bug as its stack trace.
@@ -216,4 +235,11 @@ public final class CommandLineBuilder {
     ///
     /// For every other command the command line logs warnings only, between the command's own output.
     public interface LongRunningCommand {}
+
+    /// A command, or its options, without some options that are looked for there.
+    public interface OptionsElsewhere {
+
+        /// Returns what to type in place of an option that does not exist, by its name.
+        Map<String, String> optionsElsewhere();
+    }
 }

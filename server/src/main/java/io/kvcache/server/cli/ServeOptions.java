@@ -1,5 +1,6 @@
 package io.kvcache.server.cli;
 
+import io.kvcache.server.cli.CommandLineBuilder.OptionsElsewhere;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
@@ -20,7 +21,7 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
 /// The options of a server: a file, and what goes before it.
-final class ServeOptions {
+final class ServeOptions implements OptionsElsewhere {
 
     @Option(names = "--config", paramLabel = "FILE", description = "Settings in YAML. Default: none.")
     private @Nullable Path file;
@@ -68,13 +69,19 @@ final class ServeOptions {
     @Option(
             names = "--set",
             paramLabel = "SETTING=VALUE",
-            description = "Any setting, for example limits.connections=100. May be given again.")
+            description = "Any setting, for example memory.policy=lru (default: importance) or limits.connections=100;"
+                    + " config settings lists all. May be given again.")
     private Map<String, String> more = new LinkedHashMap<>();
 
     @Spec(Spec.Target.MIXEE)
     private CommandSpec command = CommandSpec.create();
 
     private final ConfigReader reader = new ConfigReader(HostResources.detect(), System.getenv());
+
+    @Override
+    public Map<String, String> optionsElsewhere() {
+        return Map.of("--policy", "--set memory.policy=lru");
+    }
 
     /// Reads file, environment and options.
     ServerConfig read() throws IOException, ConfigException {

@@ -65,6 +65,8 @@ final class KvcacheTest {
         "srve, kvcache serve",
         "help srve, kvcache serve",
         "help config chekc, kvcache config check",
+        "serve --policy lru, --set memory.policy=lru",
+        "config check --policy=lru, --set memory.policy=lru",
         "config chekc, kvcache config check"
     })
     void givenAMisspeltOptionOrCommand_whenRun_thenTheOneThatWasMeantIsSuggested(String typed, String meant) {
