@@ -18,6 +18,8 @@ import tools.jackson.databind.JsonNode;
 public final class HintEndpoint implements HttpEndpoint {
 
     private static final String PATH = "/v1/hints";
+    private static final String KEYS_FORM = "a list of texts";
+    private static final String WEIGHT_FORM = "a number from 0 to 1";
     private static final String KINDS = "expect, return, forget, pin, unpin, label, session, weigh, expire";
 
     private final Function<String, KeyspaceRouter> routers;
@@ -50,7 +52,7 @@ public final class HintEndpoint implements HttpEndpoint {
     }
 
     private static ObjectHint parseHint(JsonNode body) {
-        String kind = JsonBodyHandler.textMember(body, "hint", "");
+        String kind = text(body, "hint", KINDS);
         return switch (kind) {
             case "expect" -> requireMembers(body, List.of(), HintLimits.expect(0));
             case "forget" -> requireMembers(body, List.of(), new ObjectHint.Forget());
@@ -63,9 +65,7 @@ public final class HintEndpoint implements HttpEndpoint {
                 requireMembers(
                         body,
                         List.of("kind", "turn"),
-                        HintLimits.label(
-                                JsonBodyHandler.textMember(body, "kind", ""),
-                                JsonBodyHandler.textMember(body, "turn", "")));
+                        HintLimits.label(text(body, "kind", HintLimits.KINDS), text(body, "turn", HintLimits.TURNS)));
             case "session" -> requireMembers(body, List.of("kind", "session", "turn", "last"), parseSession(body));
             default -> throw new IllegalArgumentException("hint is \"" + kind + "\"; it takes " + KINDS);
         };
@@ -85,7 +85,7 @@ public final class HintEndpoint implements HttpEndpoint {
             throw new IllegalArgumentException("last takes true or false");
         }
         return HintLimits.session(
-                JsonBodyHandler.textMember(body, "kind", ""),
+                text(body, "kind", HintLimits.KINDS),
                 integerMember(body, "session"),
                 integerMember(body, "turn"),
                 last != null && last.booleanValue());
@@ -95,19 +95,35 @@ public final class HintEndpoint implements HttpEndpoint {
         return integerMember(body, "milliseconds");
     }
 
+    /// A member that may not be missing.
+    ///
+    /// @param form of its value, for the error
+    private static JsonNode member(JsonNode body, String name, String form) {
+        JsonNode member = body.get(name);
+        if (member == null) {
+            throw new IllegalArgumentException(name + " is missing; it takes " + form);
+        }
+        return member;
+    }
+
+    private static String text(JsonNode body, String name, String values) {
+        member(body, name, values);
+        return JsonBodyHandler.textMember(body, name, "");
+    }
+
     /// A member that is a whole number of up to 64 bits.
     static long integerMember(JsonNode body, String name) {
-        JsonNode member = body.get(name);
-        if (member == null || !member.isIntegralNumber() || !member.canConvertToLong()) {
+        JsonNode member = member(body, name, "a whole number");
+        if (!member.isIntegralNumber() || !member.canConvertToLong()) {
             throw new IllegalArgumentException(name + " takes a whole number");
         }
         return member.longValue();
     }
 
     private static double weight(JsonNode body) {
-        JsonNode member = body.get("weight");
-        if (member == null || !member.isNumber()) {
-            throw new IllegalArgumentException("weight takes a number from 0 to 1");
+        JsonNode member = member(body, "weight", WEIGHT_FORM);
+        if (!member.isNumber()) {
+            throw new IllegalArgumentException("weight takes " + WEIGHT_FORM);
         }
         return member.doubleValue();
     }
@@ -117,15 +133,15 @@ public final class HintEndpoint implements HttpEndpoint {
     /// @param requireCount rejects a count of keys that cannot be
     /// @throws IllegalArgumentException when there are none, or one that cannot be
     static List<byte[]> keys(JsonNode body, IntConsumer requireCount) {
-        JsonNode named = body.get("keys");
-        if (named == null || !named.isArray()) {
-            throw new IllegalArgumentException("keys takes a list of texts");
+        JsonNode named = member(body, "keys", KEYS_FORM);
+        if (!named.isArray()) {
+            throw new IllegalArgumentException("keys takes " + KEYS_FORM);
         }
         requireCount.accept(named.size());
         List<byte[]> keys = new ArrayList<>(named.size());
         for (JsonNode each : named) {
             if (!each.isString()) {
-                throw new IllegalArgumentException("keys takes a list of texts");
+                throw new IllegalArgumentException("keys takes " + KEYS_FORM);
             }
             byte[] key = each.stringValue().getBytes(StandardCharsets.UTF_8);
             HintLimits.requireKey(key);

@@ -16,6 +16,12 @@ public final class HintLimits {
     /// Keys of one request: some milliseconds of a connection's loop.
     public static final int MAX_KEYS = 8192;
 
+    /// Kinds of requests, for messages.
+    public static final String KINDS = "chat, agent, batch, other";
+
+    /// Stages of a session, for messages.
+    public static final String TURNS = "first, later, last";
+
     /// A year: what is further away is a mistake.
     private static final long MAX_MILLIS = TimeUnit.DAYS.toMillis(365);
 
@@ -44,7 +50,7 @@ public final class HintLimits {
         return new ObjectHint.Pin(Duration.ZERO);
     }
 
-    /// They go first from so many milliseconds on.
+    /// They go first from so many milliseconds on, or from 30 days on when that is sooner.
     public static ObjectHint expire(long millis) {
         return new ObjectHint.Expire(Duration.ofNanos(nanos(millis, 0, MAX_MILLIS)));
     }
@@ -80,7 +86,7 @@ public final class HintLimits {
             case "agent" -> RequestKind.AGENT;
             case "batch" -> RequestKind.BATCH;
             case "other" -> RequestKind.OTHER;
-            default -> throw new IllegalArgumentException("kind is " + kind + "; it takes chat, agent, batch, other");
+            default -> throw new IllegalArgumentException("kind is " + kind + "; it takes " + KINDS);
         };
     }
 
@@ -94,7 +100,7 @@ public final class HintLimits {
             case "first" -> new ObjectHint.Label(new RequestLabel(known, 0, 1, false));
             case "later" -> new ObjectHint.Label(new RequestLabel(known, 0, 2, false));
             case "last" -> new ObjectHint.Label(new RequestLabel(known, 0, 0, true));
-            default -> throw new IllegalArgumentException("turn is " + turn + "; it takes first, later, last");
+            default -> throw new IllegalArgumentException("turn is " + turn + "; it takes " + TURNS);
         };
     }
 

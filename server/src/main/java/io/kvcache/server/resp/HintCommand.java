@@ -10,8 +10,9 @@ import java.util.Locale;
 /// KV.HINT: what only a client knows of keys. Redis has no such command.
 final class HintCommand {
 
-    private static final String KINDS = "EXPECT, RETURN milliseconds, FORGET, PIN milliseconds, UNPIN, LABEL kind turn,"
-            + " SESSION kind session turn more|last, WEIGH weight, EXPIRE milliseconds; keys follow";
+    private static final String KINDS = "EXPECT, RETURN milliseconds, FORGET, PIN milliseconds, UNPIN,"
+            + " LABEL chat|agent|batch|other first|later|last, SESSION kind session turn more|last, WEIGH weight,"
+            + " EXPIRE milliseconds; keys follow";
 
     private final KeyspaceRouter keyspaceRouter;
 

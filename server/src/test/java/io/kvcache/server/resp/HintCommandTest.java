@@ -169,6 +169,8 @@ final class HintCommandTest {
                 "KV.HINT WEIGH 1.5 k|ERR weight is 1.5; it takes 0 to 1",
                 "KV.HINT WEIGH heavy k|ERR weight is heavy; it takes 0 to 1",
                 "KV.HINT WEIGH NaN k|ERR weight is NaN; it takes 0 to 1",
+                "KV.HINT LABEL agent a|ERR wrong number of arguments for 'kv.hint LABEL'. KV.HINT takes EXPECT, RETURN"
+                        + " milliseconds, FORGET, PIN milliseconds, UNPIN, LABEL chat",
                 "KV.HINT LABEL game first k|ERR kind is game; it takes chat, agent, batch, other",
                 "KV.HINT LABEL chat soon k|ERR turn is soon; it takes first, later, last",
                 "KV.HINT SESSION chat 7 1 more|ERR wrong number of arguments for 'kv.hint SESSION'. KV.HINT takes EXPECT,",
