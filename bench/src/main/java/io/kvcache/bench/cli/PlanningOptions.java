@@ -7,6 +7,7 @@ import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.HtmlReport;
+import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
@@ -126,7 +127,7 @@ final class PlanningOptions {
                 defaultValue = "conversation",
                 description = "A file in the format of Mooncake, Qwen-Bailian or token ids, or"
                         + " conversation, synthetic, generated[:SEED], popular[:SEED], hostile[:SEED],"
-                        + " agents[:SEED] or mixed[:SEED]."
+                        + " agents[:SEED][:NAME=N...] or mixed[:SEED][:NAME=N...], NAME of " + AgentWorkload.NAMES + "."
                         + " Default: ${DEFAULT-VALUE}.")
         private String name = "";
 
@@ -158,7 +159,7 @@ final class PlanningOptions {
                 defaultValue = "conversation,synthetic",
                 description = "Traces: a file in the format of Mooncake, Qwen-Bailian or token ids, or"
                         + " conversation, synthetic, generated[:SEED], popular[:SEED], hostile[:SEED],"
-                        + " agents[:SEED] or mixed[:SEED]."
+                        + " agents[:SEED][:NAME=N...] or mixed[:SEED][:NAME=N...], NAME of " + AgentWorkload.NAMES + "."
                         + " Default: ${DEFAULT-VALUE}.")
         private List<String> names = new ArrayList<>();
 

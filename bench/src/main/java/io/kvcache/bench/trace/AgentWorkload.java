@@ -2,8 +2,8 @@ package io.kvcache.bench.trace;
 
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
-import java.util.stream.Collectors;
 
 /// The shape of the traffic of agents with tools, see [AgentTraceGenerator].
 ///
@@ -20,8 +20,13 @@ public record AgentWorkload(
     /// 145, contexts of up to 200,000 tokens.
     public static final AgentWorkload USUAL = new AgentWorkload(12_000, 44, 17, 145, 200_000, 8000);
 
-    private static final List<String> NAMES =
-            List.of("requests", "sessions", "tool", "human", "context", "definitions");
+    /// The settings' names, for messages.
+    public static final String NAMES = "requests, sessions, tool, human, context, definitions";
+
+    private static final String RANGES = "requests (1 to 1000000), sessions (1 to 10000), tool (1 to 3600 s),"
+            + " human (1 to 86400 s), context (20000 to 2000000 tokens), definitions (1 to 10000 tokens)";
+
+    private static final Set<String> KNOWN = Set.of(NAMES.split(", "));
 
     /// Checks ranges.
     public AgentWorkload {
@@ -33,22 +38,26 @@ public record AgentWorkload(
         require("definitions", definitionTokens, 1, 10_000);
     }
 
-    /// Reads settings such as `sessions=48:tool=30`; what is not named is as usual.
+    /// Reads settings such as `sessions=48` and `tool=30`; what is not named is as usual.
     ///
-    /// @throws IllegalArgumentException that names the setting that is unknown or out of range
-    static AgentWorkload parse(String settings) {
+    /// @throws IllegalArgumentException that names the setting that is unknown, repeated or out of range, and what
+    ///     settings there are
+    static AgentWorkload parse(List<String> settings) {
         Map<String, Integer> values = new TreeMap<>();
-        for (String setting : settings.isEmpty() ? new String[0] : settings.split(":", -1)) {
+        for (String setting : settings) {
             int equals = setting.indexOf('=');
             String name = equals < 0 ? setting : setting.substring(0, equals);
-            if (equals < 0 || !NAMES.contains(name)) {
-                throw new IllegalArgumentException("'" + setting + "' is no setting of a trace of agents; they are "
-                        + NAMES.stream().map(any -> any + "=N").collect(Collectors.joining(":")));
+            if (equals < 0 || !KNOWN.contains(name)) {
+                throw invalid("'" + setting + "' is not a setting (NAME=N) of a trace of agents");
             }
+            Integer before;
             try {
-                values.put(name, Integer.valueOf(setting.substring(equals + 1)));
-            } catch (NumberFormatException e) {
-                throw new IllegalArgumentException("'" + setting + "' of a trace of agents needs a whole number", e);
+                before = values.put(name, Integer.valueOf(setting.substring(equals + 1)));
+            } catch (NumberFormatException _) {
+                throw invalid("'" + setting + "' of a trace of agents needs a whole number");
+            }
+            if (before != null) {
+                throw invalid(name + " of a trace of agents is given twice, as " + before + " and '" + setting + "'");
             }
         }
         return new AgentWorkload(
@@ -62,8 +71,11 @@ public record AgentWorkload(
 
     private static void require(String name, int value, int lowest, int highest) {
         if (value < lowest || value > highest) {
-            throw new IllegalArgumentException(
-                    name + " of a trace of agents is " + value + ", must be from " + lowest + " to " + highest);
+            throw invalid(name + " of a trace of agents is " + value + ", must be from " + lowest + " to " + highest);
         }
+    }
+
+    private static IllegalArgumentException invalid(String mistake) {
+        return new IllegalArgumentException(mistake + "; settings: " + RANGES);
     }
 }

@@ -4,6 +4,7 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 
@@ -13,7 +14,8 @@ public sealed interface TraceSource {
     /// The forms that `--trace` takes, for messages.
     String FORMS =
             "a file, conversation, synthetic, generated:SEED, popular:SEED, hostile:SEED, agents:SEED or mixed:SEED"
-                    + " (SEED is 1 where none is given; sessions=N, for one, may follow that of agents and mixed)";
+                    + " (SEED is 1 where none is given; NAME=N, each after a colon, may follow that of agents and mixed: "
+                    + AgentWorkload.NAMES + ")";
 
     /// Requests in a generated trace: enough to turn a cache of a few thousand blocks over many times.
     int GENERATED_REQUESTS = 10_000;
@@ -105,15 +107,13 @@ public sealed interface TraceSource {
     record Agents(String name, AgentWorkload workload, boolean withChats, long seed) implements TraceSource {
 
         static Agents parse(String text, boolean withChats) {
-            String[] parts = text.split(":", 3);
-            boolean seeded = parts.length > 1 && !parts[1].contains("=");
-            String settings = text.substring(
-                    Math.min(text.length(), parts[0].length() + 1 + (seeded ? parts[1].length() + 1 : 0)));
+            List<String> parts = List.of(text.split(":", -1));
+            boolean seeded = parts.size() > 1 && !parts.get(1).contains("=");
             return new Agents(
                     text,
-                    AgentWorkload.parse(settings),
+                    AgentWorkload.parse(parts.subList(seeded ? 2 : 1, parts.size())),
                     withChats,
-                    seeded ? TraceSource.seed(parts[0] + ":" + parts[1]) : 1);
+                    seeded ? TraceSource.seed(parts.get(0) + ":" + parts.get(1)) : 1);
         }
 
         @Override

@@ -124,8 +124,12 @@ final class AgentTraceGeneratorTest {
             delimiter = '|',
             quoteCharacter = '"',
             value = {
-                "agents:1:speed=3 | 'speed=3' is no setting",
-                "agents:1:sessions=0 | sessions of a trace of agents is 0, must be from 1 to 10000",
+                "agents:1:speed=3 | 'speed=3' is not a setting (NAME=N) of a trace of agents; settings: requests (1 to 1000000)",
+                "agents:1: | '' is not a setting (NAME=N) of a trace of agents; settings: requests",
+                "agents:1:tool=3::human=9 | '' is not a setting (NAME=N) of a trace of agents; settings: requests",
+                "agents:tool=3:tool=4 | tool of a trace of agents is given twice, as 3 and 'tool=4'; settings: requests",
+                "agents: | 'agents:' is not a trace",
+                "agents:1:sessions=0 | sessions of a trace of agents is 0, must be from 1 to 10000; settings: requests",
                 "agents:1:sessions=x | 'sessions=x' of a trace of agents needs a whole number",
                 "mixed:one | 'mixed:one' is not a trace",
             })
