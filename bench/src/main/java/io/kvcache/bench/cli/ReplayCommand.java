@@ -47,7 +47,12 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
     @Mixin
     private final PolicyOptions policies = new PolicyOptions();
 
-    @Option(names = "--blocks", paramLabel = "N", split = ",", description = "Capacities in blocks of the trace.")
+    @Option(
+            names = "--blocks",
+            paramLabel = "N",
+            split = ",",
+            description = "Capacities in blocks of the trace."
+                    + " Default: of 1000, 5000, 10000, 20000 and 50000 those below its distinct blocks, and the next.")
     private List<Integer> blocks = new ArrayList<>();
 
     @Option(names = "--capacity", paramLabel = "SIZE", split = ",", description = "Capacities in bytes: 64GiB,1TiB.")
@@ -126,15 +131,16 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
 
     @Override
     public Integer call() throws IOException {
-        ReplayOptions choices = choices();
+        ReplayOptions asked = choices();
         PrintWriter errors = io.err();
         TraceReader reader = new TraceReader(
-                choices.malformed(),
+                asked.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         try (ProgressLine progressLine = new ProgressLine(errors)) {
             progressLine.update("reading the trace");
-            Trace read = choices.trace().load(reader);
+            Trace read = asked.trace().load(reader);
             read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
+            ReplayOptions choices = asked.forTraceOf(read.totals().distinctBlocks());
             check(choices.capacities(), read);
             boolean right = true;
             for (BlockCountingRule each : choices.rules()) {

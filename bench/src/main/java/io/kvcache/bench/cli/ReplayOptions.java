@@ -36,12 +36,19 @@ record ReplayOptions(
                 .toList();
     }
 
+    /// The same for a trace of so many distinct blocks.
+    ReplayOptions forTraceOf(long distinctBlocks) {
+        return new ReplayOptions(trace, replays, capacities.forTraceOf(distinctBlocks), model, rules, malformed);
+    }
+
     /// Capacities as they were asked for.
     ///
     /// @param counts in blocks
     /// @param sizes in bytes
     /// @param model whose KV the bytes are
-    record ReplayCapacities(List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelPreset> model) {
+    /// @param byDefault whether nothing was asked for
+    record ReplayCapacities(
+            List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelPreset> model, boolean byDefault) {
 
         private static final List<Integer> DEFAULT_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
 
@@ -50,9 +57,23 @@ record ReplayOptions(
             counts.stream().filter(count -> count < 1).findFirst().ifPresent(count -> {
                 throw PlanningOptions.invalidOption("--blocks", String.valueOf(count), "at least 1");
             });
-            List<Integer> blocks = counts.isEmpty() && sizes.isEmpty() ? DEFAULT_BLOCKS : counts;
+            boolean byDefault = counts.isEmpty() && sizes.isEmpty();
             return new ReplayCapacities(
-                    blocks, sizes.stream().map(ByteSizeText::parse).toList(), model);
+                    byDefault ? DEFAULT_BLOCKS : counts,
+                    sizes.stream().map(ByteSizeText::parse).toList(),
+                    model,
+                    byDefault);
+        }
+
+        /// Of the default capacities those below a trace's distinct blocks and the next one, which holds them all: what
+        /// is larger finds the same.
+        ReplayCapacities forTraceOf(long distinctBlocks) {
+            if (!byDefault) {
+                return this;
+            }
+            long smaller =
+                    counts.stream().filter(count -> count < distinctBlocks).count();
+            return new ReplayCapacities(counts.stream().limit(smaller + 1).toList(), sizes, model, true);
         }
 
         /// All in blocks of so many tokens.

@@ -38,6 +38,21 @@ final class ReplayCommandTest {
     }
 
     @Test
+    void givenNoCapacityAndASmallTrace_whenReplayed_thenOneThatHoldsAllIsTheLargest() throws IOException {
+        Path trace = Files.writeString(folder.resolve("small.jsonl"), LINE.repeat(3));
+        CommandRunner.CommandResult small =
+                CommandRunner.run("replay", "--trace", trace.toString(), "--policy", "lru", "--json");
+        assertThat(small.exitCode()).as(small.err()).isZero();
+        assertThat(small.out().lines()).singleElement().asString().contains("\"blocks\":1000,");
+        CommandRunner.CommandResult asked = CommandRunner.run(
+                "replay", "--trace", trace.toString(), "--policy", "lru", "--json", "--blocks", "1000,5000");
+        assertThat(asked.out().lines()).hasSize(2);
+        CommandRunner.CommandResult larger =
+                CommandRunner.run("replay", "--trace", "agents:1:requests=500", "--policy", "lru", "--json");
+        assertThat(larger.out().lines()).as("1,701 distinct blocks").hasSize(2);
+    }
+
+    @Test
     void givenAPolicyOfAnothersByClass_whenReplayed_thenItsRowStandsBesideTheOthers() {
         CommandRunner.CommandResult commandResult = CommandRunner.run(
                 "replay",
