@@ -48,14 +48,14 @@ final class CurveLabCommand implements Callable<Integer> {
             split = ",",
             defaultValue = "0.2,0.5,1,2,3,5,7,10,15,20,30,50,100",
             description = "Capacities in percent of the trace's distinct blocks. Default: ${DEFAULT-VALUE}.")
-    private List<Double> percents = new ArrayList<>();
+    private List<String> percents = new ArrayList<>();
 
     @Option(
             names = "--sample",
             paramLabel = "PERCENT",
             defaultValue = "100",
             description = "Sample this share of the blocks, and print the error bound. Default: all.")
-    private double sample;
+    private String sample = "";
 
     @Option(
             names = "--seed",
@@ -68,7 +68,12 @@ final class CurveLabCommand implements Callable<Integer> {
     private boolean json;
 
     private record CurveOptions(
-            TraceSource source, ModelPreset preset, BlockCountingRule rule, int warmup, List<Double> shares) {}
+            TraceSource source,
+            ModelPreset preset,
+            BlockCountingRule rule,
+            int warmup,
+            List<Double> shares,
+            double sampleShare) {}
 
     @Override
     public Integer call() throws IOException {
@@ -86,13 +91,13 @@ final class CurveLabCommand implements Callable<Integer> {
     }
 
     private List<CurveRow> rows(HitRatioCurves laboratory, CurveOptions curveOptions) {
-        if (sample == 100) {
+        if (curveOptions.sampleShare == 1) {
             return laboratory.exact(curveOptions.shares);
         }
-        List<CurveRow> rows = laboratory.sampled(curveOptions.shares, sample / 100, seed);
+        List<CurveRow> rows = laboratory.sampled(curveOptions.shares, curveOptions.sampleShare, seed);
         if (rows.getFirst().sampledBlocks() == 0) {
             throw PlanningOptions.invalidOption(
-                    "--sample", String.valueOf(sample), "more: it looks at none of the blocks, so nothing is known");
+                    "--sample", sample, "more: it looks at none of the blocks, so nothing is known");
         }
         return rows;
     }
@@ -133,15 +138,15 @@ final class CurveLabCommand implements Callable<Integer> {
 
     private CurveOptions curveOptions() {
         return io.check(() -> {
-            if (!(sample > 0 && sample <= 100)) {
-                throw PlanningOptions.invalidOption("--sample", String.valueOf(sample), "above 0 to 100");
-            }
             return new CurveOptions(
                     trace.traceSource(),
                     model.preset(),
                     counted.rule(),
                     counted.warmup(),
-                    percents.stream().map(PlanningOptions::parseShare).toList());
+                    percents.stream()
+                            .map(percent -> PlanningOptions.parseShare("--share", percent))
+                            .toList(),
+                    PlanningOptions.parseShare("--sample", sample));
         });
     }
 }

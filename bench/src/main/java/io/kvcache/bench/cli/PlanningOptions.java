@@ -90,12 +90,21 @@ final class PlanningOptions {
         };
     }
 
-    /// Parses `--share`, in percent.
-    static double parseShare(double percent) {
-        if (!(percent > 0 && percent <= 100)) {
-            throw invalidOption("--share", String.valueOf(percent), "above 0 to 100");
+    /// Parses a share in percent, with or without the sign.
+    ///
+    /// @return above 0 to 1
+    /// @throws IllegalArgumentException that names the option, and what may be
+    static double parseShare(String option, String percent) {
+        double number;
+        try {
+            number = Double.parseDouble(percent.endsWith("%") ? percent.substring(0, percent.length() - 1) : percent);
+        } catch (NumberFormatException e) {
+            number = 0;
         }
-        return percent / 100;
+        if (!(number > 0 && number <= 100)) {
+            throw invalidOption(option, percent, "above 0 to 100 (percent)");
+        }
+        return number / 100;
     }
 
     static void checkWarmup(int requests) {
@@ -230,13 +239,15 @@ final class PlanningOptions {
                 split = ",",
                 defaultValue = "0.5,1.5,3,6,11,30",
                 description = "Capacities in percent of the trace's distinct blocks. Default: ${DEFAULT-VALUE}.")
-        private List<Double> percents = new ArrayList<>();
+        private List<String> percents = new ArrayList<>();
 
         /// The capacities, each above 0 to 1 of the trace's distinct blocks.
         ///
         /// @throws IllegalArgumentException that says what may be
         List<Double> shares() {
-            return percents.stream().map(PlanningOptions::parseShare).toList();
+            return percents.stream()
+                    .map(percent -> parseShare("--share", percent))
+                    .toList();
         }
     }
 

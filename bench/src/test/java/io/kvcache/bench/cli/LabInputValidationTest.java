@@ -19,7 +19,8 @@ final class LabInputValidationTest {
                 CommandRunner.run("lab", "curve", "--trace", "generated:5", "--sample", "0.00001");
         assertThat(commandResult.exitCode()).isEqualTo(2);
         assertThat(commandResult.out()).isEmpty();
-        assertThat(commandResult.err()).contains("--sample is '1.0E-5', must be: more: it looks at none of the blocks");
+        assertThat(commandResult.err())
+                .contains("--sample is '0.00001', must be: more: it looks at none of the blocks");
     }
 
     @Test
