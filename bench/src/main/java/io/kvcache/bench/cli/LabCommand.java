@@ -86,7 +86,7 @@ final class LabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
-        LabReport report = new LabReport(io, format);
+        LabReport report = new LabReport(io, format, !lookAheads.isEmpty());
         LabHtmlReport page = new LabHtmlReport("./kvcache " + io.arguments());
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : traces.traceSources()) {
@@ -155,12 +155,15 @@ final class LabCommand implements Callable<Integer> {
 
         private final CommandIo io;
         private final String format;
+        private final boolean looksAhead;
         private boolean begun;
         private int lastBlocks;
 
-        LabReport(CommandIo io, String format) {
+        /// @param looksAhead whether there are rows of policies that know the next requests
+        LabReport(CommandIo io, String format, boolean looksAhead) {
             this.io = io;
             this.format = format;
+            this.looksAhead = looksAhead;
         }
 
         /// The rows that follow are of this trace.
@@ -229,7 +232,13 @@ final class LabCommand implements Callable<Integer> {
                         "bound: Belady's rule with bypass (belady-bypass), which knows the future and may leave blocks"
                                 + " out. belady has to take every block, so a policy that declines some can be above it.");
                 io.println("of the gap: the way from LRU to the bound. taken: how full the cache was, the mean over the"
-                        + " requests. declined: of the blocks that could have been put, as the store's policies say.");
+                        + " requests. declined: of the blocks that could have been put, as the store's policies say; a block"
+                        + " that comes again and is declined again counts again.");
+                if (looksAhead) {
+                    io.println(
+                            "+N: the policy knows the next N requests (--look-ahead). +Ns: that queue ends before the first"
+                                    + " request whose session has another one that is not served yet (--one-per-session).");
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
+import io.kvcache.bench.lab.TierComparison.TierShares;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
@@ -65,14 +66,15 @@ final class TierLabCommand implements Callable<Integer> {
             paramLabel = "PERCENT",
             defaultValue = "2",
             description = "Host memory in percent of the distinct blocks, in whole slabs. Default: ${DEFAULT-VALUE}.")
-    private double host;
+    private String host = "";
 
     @Option(
             names = "--disk",
             paramLabel = "PERCENT",
             defaultValue = "10",
-            description = "Disk in percent of the distinct blocks. Default: ${DEFAULT-VALUE}.")
-    private double disk;
+            description = "Disk in percent of the distinct blocks, at least as large as host memory."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String disk = "";
 
     @Mixin
     private final PolicyOptions policies = new PolicyOptions();
@@ -128,6 +130,7 @@ final class TierLabCommand implements Callable<Integer> {
     private record TierLabOptions(
             TraceSource source,
             EngineHardware hardware,
+            TierShares shares,
             List<SimulatedCache> policies,
             List<AdmissionKind> admissions) {}
 
@@ -137,7 +140,8 @@ final class TierLabCommand implements Callable<Integer> {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
         }
         laboratory.requireEmpty();
-        notes(laboratory);
+        requireLargerDisk(laboratory, tierLabOptions.shares);
+        notes(laboratory, tierLabOptions.shares.host());
         AtomicLong wrong = new AtomicLong();
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (SimulatedCache policy : tierLabOptions.policies) {
@@ -151,23 +155,46 @@ final class TierLabCommand implements Callable<Integer> {
                 });
             }
         }
+        report.finish();
         html.write(page::toHtmlReport);
         return wrong.get() == 0 ? 0 : 1;
     }
 
+    /// A disk that is smaller than host memory is not a tier below it: it holds next to nothing that host memory lacks.
+    private void requireLargerDisk(TierComparison laboratory, TierShares shares) {
+        int hostBlocks = laboratory.hostBlocks(shares.host());
+        int diskBlocks = laboratory.diskBlocks(shares.disk());
+        if (diskBlocks >= hostBlocks) {
+            return;
+        }
+        double hostPercent = 100.0 * hostBlocks / laboratory.distinctBlocks();
+        throw io.usageError(String.format(
+                Locale.ROOT,
+                "--disk is '%s' (room for %,d of the blocks), must be: %s. Host memory comes in whole slabs, here with room"
+                        + " for %,d blocks: %.1f %% of the distinct ones, where --host is '%s'. Or replay more requests",
+                disk,
+                diskBlocks,
+                hostPercent > 100
+                        ? "no smaller than host memory, which no disk of up to 100 is here"
+                        : String.format(Locale.ROOT, "at least %.1f", Math.ceil(10 * hostPercent) / 10),
+                hostBlocks,
+                hostPercent,
+                host));
+    }
+
     /// Prints the circumstances that make rows misleading.
-    private void notes(TierComparison laboratory) {
+    private void notes(TierComparison laboratory, double hostShare) {
         PrintWriter errors = io.err();
-        int blocks = laboratory.hostBlocks(host / 100);
+        int blocks = laboratory.hostBlocks(hostShare);
         double share = (double) blocks / laboratory.distinctBlocks();
-        if (share > MAX_OVERSHOOT * host / 100) {
+        if (share > MAX_OVERSHOOT * hostShare) {
             errors.println(String.format(
                     Locale.ROOT,
                     "kvcache: host memory comes in whole slabs, here with room for %,d blocks: %.1f %% of the distinct"
                             + " ones and not %s %%",
                     blocks,
                     100 * share,
-                    host));
+                    host.replace("%", "")));
         }
         if (!laboratory.hasTimestamps()) {
             errors.println("kvcache: " + PlanningOptions.NO_TIMESTAMPS_NOTE);
@@ -178,7 +205,7 @@ final class TierLabCommand implements Callable<Integer> {
     private void rows(
             TierLabOptions tierLabOptions, SimulatedCache policy, TierComparison laboratory, Consumer<TierRow> each)
             throws IOException {
-        TierComparison.TierShares shares = new TierComparison.TierShares(host / 100, disk / 100);
+        TierShares shares = tierLabOptions.shares;
         if (policy instanceof PolicyReplay own) {
             for (AdmissionKind admission : tierLabOptions.admissions) {
                 each.accept(laboratory.run(own.kind(), admission, shares));
@@ -193,23 +220,18 @@ final class TierLabCommand implements Callable<Integer> {
         return io.check(() -> {
             PlanningOptions.checkFormat(format);
             html.checkWritable();
-            percent("--host", host);
-            percent("--disk", disk);
+            TierShares shares = new TierShares(
+                    PlanningOptions.parseShare("--host", host), PlanningOptions.parseShare("--disk", disk));
             if (first < 1) {
                 throw PlanningOptions.invalidOption("--first", String.valueOf(first), "at least 1");
             }
             return new TierLabOptions(
                     trace.traceSource(),
                     engine.hardware(),
+                    shares,
                     policies.replays(List.of()),
                     admissions.stream().map(TierLabCommand::admission).toList());
         });
-    }
-
-    private static void percent(String option, double percent) {
-        if (!(percent > 0 && percent <= 100)) {
-            throw PlanningOptions.invalidOption(option, String.valueOf(percent), "above 0 to 100");
-        }
     }
 
     private static AdmissionKind admission(String name) {
@@ -267,6 +289,23 @@ final class TierLabCommand implements Callable<Integer> {
                     + "      first token    tiers taken     read from       written  blocks    bytes");
             io.println("policy         run    admission      hits     hits     host    gap  prefill            "
                     + "          p50      p99   host   disk     host      disk   to disk  of put   of put");
+        }
+
+        /// No more rows.
+        void finish() {
+            if (!format.equals("text") || !begun) {
+                return;
+            }
+            io.println(
+                    "run: store is the store itself, with blocks and a disk's file; model is a simulation of both tiers, for"
+                            + " policies that the store does not have, whose disk is LRU and takes every block.");
+            io.println(
+                    "of gap: the way from LRU, in one cache as large as the larger tier, to Belady's rule with bypass in one as"
+                            + " large as both. Below 0: fewer hits than that LRU.");
+            io.println(
+                    "blocks of put: blocks written to disk, of the blocks that were put because no tier had them. bytes of"
+                            + " put: all bytes that the disk got, with tables and what was written again to make room, of the bytes"
+                            + " put. Both can exceed 100 %: a block that has left the disk and is used again is written again.");
         }
 
         private static String bytes(long bytes) {

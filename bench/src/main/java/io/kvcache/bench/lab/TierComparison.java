@@ -70,6 +70,11 @@ public final class TierComparison {
         return capacity(new TierShares(share, share)).hostBlocks;
     }
 
+    /// Blocks that the disk has room for when a share of them is asked for.
+    public int diskBlocks(double share) {
+        return capacity(new TierShares(share, share)).diskBlocks;
+    }
+
     /// Returns whether the trace says when requests came.
     public boolean hasTimestamps() {
         return trace.hasTimestamps();

@@ -15,6 +15,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -30,17 +31,33 @@ import tools.jackson.databind.json.JsonMapper;
 @Tag("slow")
 final class LabCommandTest {
 
+    /// Blocks of 16 tokens that fill whole slabs.
+    private static final int SLABS_OF_TOKENS = 3 * 512 * 16;
+
     @Test
     void givenPoliciesAndHints_whenCompared_thenARowForEachAtEachCapacity() {
         CommandRunner.CommandResult commandResult = CommandRunner.run(
-                "lab", "--trace", "generated:7", "--share", "2,10", "--policy", "lru,importance", "--look-ahead", "32");
+                "lab",
+                "--trace",
+                "generated:7",
+                "--share",
+                "2,10%",
+                "--policy",
+                "lru,importance",
+                "--look-ahead",
+                "32");
         assertThat(commandResult.err()).isEmpty();
         assertThat(commandResult.exitCode()).isZero();
         assertThat(commandResult.out().lines().filter(line -> line.contains(" importance ")))
                 .hasSize(2);
         assertThat(commandResult.out().lines().filter(line -> line.contains(" importance+32 ")))
                 .hasSize(2);
-        assertThat(commandResult.out()).contains("generated:7: 10,000 requests", "of the gap");
+        assertThat(commandResult.out())
+                .contains(
+                        "generated:7: 10,000 requests",
+                        "of the gap",
+                        "declined again counts again",
+                        "+N: the policy knows");
     }
 
     @Test
@@ -90,7 +107,7 @@ final class LabCommandTest {
                 "--trace",
                 "generated:7",
                 "--first",
-                "150",
+                "400",
                 "--host",
                 "20",
                 "--disk",
@@ -129,6 +146,36 @@ final class LabCommandTest {
                 .isLessThan(rows.get(0).get("writtenOfPut").asDouble());
     }
 
+    @Test
+    void givenADiskSmallerThanHostMemoryInSlabs_whenTiersAreCompared_thenRefusedWithBothSizesAndWhatFits() {
+        String[] asked = {"lab", "tiers", "--trace", "agents:1:requests=500", "--policy", "lru", "--host", "2", "--disk"
+        };
+        CommandRunner.CommandResult small = CommandRunner.run(append(asked, "1%"));
+        assertThat(small.exitCode()).isEqualTo(2);
+        assertThat(small.out()).isEmpty();
+        assertThat(small.err())
+                .containsPattern("--disk is '1%' \\(room for [0-9]+ of the blocks\\), must be: at least ")
+                .containsPattern(
+                        "Host memory comes in whole slabs, here with room for [0-9]+ blocks: .* --host is '2'");
+        Matcher fits = Pattern.compile("at least (\\S+)\\. ").matcher(small.err());
+        assertThat(fits.find()).isTrue();
+        CommandRunner.CommandResult enough = CommandRunner.run(append(asked, fits.group(1), "--admission", "always"));
+        assertThat(enough.exitCode()).as(enough.err()).isZero();
+        assertThat(enough.out()).contains("run: store is", "of gap: the way", "blocks of put: ");
+    }
+
+    @Test
+    void givenATraceSmallerThanASlab_whenTiersAreCompared_thenToldThatNoDiskFits() {
+        CommandRunner.CommandResult commandResult =
+                CommandRunner.run("lab", "tiers", "--trace", "generated:7", "--first", "2", "--policy", "lru");
+        assertThat(commandResult.exitCode()).isEqualTo(2);
+        assertThat(commandResult.err()).contains("no disk of up to 100 is here", "Or replay more requests");
+    }
+
+    private static String[] append(String[] words, String... more) {
+        return Stream.concat(Arrays.stream(words), Arrays.stream(more)).toArray(String[]::new);
+    }
+
     @ParameterizedTest
     @CsvSource({
         "--host,0",
@@ -160,12 +207,24 @@ final class LabCommandTest {
 
     @ParameterizedTest
     @CsvSource(
-            value = {"--share;0", "--share;101", "--look-ahead;0", "--format;html", "--policy;best", "--rule;none"},
+            value = {
+                "--share;0",
+                "--share;101",
+                "--share;101%",
+                "--share;x",
+                "--look-ahead;0",
+                "--format;html",
+                "--policy;best",
+                "--rule;none"
+            },
             delimiter = ';')
     void givenBadChoice_whenRun_thenTheErrorNamesOptionAndValue(String option, String value) {
         CommandRunner.CommandResult commandResult = CommandRunner.run("lab", "--trace", "generated", option, value);
         assertThat(commandResult.exitCode()).isEqualTo(2);
-        assertThat(commandResult.err()).contains(option).contains(value).contains("must be");
+        assertThat(commandResult.err())
+                .contains(option)
+                .contains("'" + value + "'")
+                .contains("must be");
     }
 
     @Test
@@ -181,16 +240,29 @@ final class LabCommandTest {
     void givenATraceWithoutTimes_whenComparedAndSized_thenThatIsSaidAndNothingFails(@TempDir Path folder)
             throws IOException {
         Path trace = folder.resolve("tokens.jsonl");
-        String ids = IntStream.range(0, 40).mapToObj(String::valueOf).collect(Collectors.joining(","));
+        String ids =
+                IntStream.range(0, SLABS_OF_TOKENS).mapToObj(String::valueOf).collect(Collectors.joining(","));
         Files.writeString(trace, ("{\"tokens\": [" + ids + "]}\n").repeat(6));
         CommandRunner.CommandResult lab =
                 CommandRunner.run("lab", "--trace", trace.toString(), "--share", "50", "--policy", "lru");
         assertThat(lab.exitCode()).isZero();
         assertThat(lab.out()).contains("all come at once");
         CommandRunner.CommandResult tiers = CommandRunner.run(
-                "lab", "tiers", "--trace", trace.toString(), "--policy", "lru,mooncake", "--admission", "always");
+                "lab",
+                "tiers",
+                "--trace",
+                trace.toString(),
+                "--host",
+                "100",
+                "--disk",
+                "100",
+                "--policy",
+                "lru,mooncake",
+                "--modelled",
+                "--admission",
+                "always");
         assertThat(tiers.exitCode()).as(tiers.err()).isZero();
-        assertThat(tiers.err()).contains("all come at once", "whole slabs, here with room for 512 blocks");
+        assertThat(tiers.err()).contains("all come at once");
         assertThat(tiers.out()).contains("mooncake       model", " 0 B");
         CommandRunner.CommandResult size =
                 CommandRunner.run("size", "--trace", trace.toString(), "--target-hit", "0.3", "--host", "0");
