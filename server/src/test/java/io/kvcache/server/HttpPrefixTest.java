@@ -59,7 +59,7 @@ final class HttpPrefixTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "{}|keys takes a list of texts",
+                "{}|keys is missing; it takes a list of texts",
                 "{\"keys\":\"a\"}|keys takes a list of texts",
                 "{\"keys\":[1]}|keys takes a list of texts",
                 "{\"keys\":[]}|0 keys; a prefix takes 1 to 8192",
