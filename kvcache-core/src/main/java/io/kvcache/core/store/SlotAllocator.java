@@ -26,6 +26,7 @@ import io.kvcache.core.tree.ObjectLinks;
 import io.kvcache.core.tree.RecordFlags;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.core.tree.RecordPool.NewRecordFields;
+import java.util.Arrays;
 import java.util.BitSet;
 import org.jspecify.annotations.Nullable;
 
@@ -40,13 +41,14 @@ import org.jspecify.annotations.Nullable;
 /// left alone until nothing else is to be had.
 ///
 /// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot
-/// takes) from the others: that is looked at once in four slabs' worth evicted.
+/// takes) from the others: that is looked at whenever it has evicted a quarter of what it holds, or four slabs' worth.
 ///
 /// **Threads.** Owned by the store's lock.
 final class SlotAllocator {
 
-    /// Often enough to follow a change of load, seldom enough to cost nothing.
-    private static final int BALANCE_SLABS = 4;
+    /// Slabs' worth that a large class evicts between looks at the others: often enough to follow a change of load,
+    /// seldom enough to cost nothing. A small class looks sooner, so that it grows while it is filled.
+    private static final int MAX_BALANCE_SLABS = 4;
 
     /// Slabs of a class that are tried before giving up on it; they are taken in turn.
     private static final int MAX_SLAB_ATTEMPTS = 32;
@@ -82,8 +84,10 @@ final class SlotAllocator {
     /// For objects, largest first.
     private final SlotClass[] objectClasses;
     private int cursor;
-    private final long balanceBytes;
-    private long bytesUntilBalance;
+
+    /// Bytes evicted since the last look at the others, by class.
+    private long[] evictedBytes = new long[8];
+
     private int clearPause;
     private int clearsToSkip;
     private long slabMoves;
@@ -114,8 +118,6 @@ final class SlotAllocator {
             slabs.classOf(SlotClass.OBJECT_MEDIUM_BYTES),
             slabs.classOf(SlotClass.OBJECT_SMALL_BYTES)
         };
-        balanceBytes = BALANCE_SLABS * slabs.slabBytes();
-        bytesUntilBalance = balanceBytes;
     }
 
     /// Room for block `index` of a chain.
@@ -601,10 +603,15 @@ final class SlotAllocator {
     }
 
     private boolean evictFrom(int classId, Request request) {
-        bytesUntilBalance -= slabs.slotClass(classId).slotBytes();
-        if (bytesUntilBalance <= 0) {
-            bytesUntilBalance = balanceBytes;
-            balance(slabs.slotClass(classId), request);
+        SlotClass pressed = slabs.slotClass(classId);
+        if (classId >= evictedBytes.length) {
+            evictedBytes = Arrays.copyOf(evictedBytes, 2 * classId);
+        }
+        evictedBytes[classId] += pressed.slotBytes();
+        long quarter = Math.max(1, slabs.slabCount(pressed)) * slabs.slabBytes() / 4;
+        if (evictedBytes[classId] >= Math.min(MAX_BALANCE_SLABS * slabs.slabBytes(), quarter)) {
+            evictedBytes[classId] = 0;
+            balance(pressed, request);
         }
         return evictFrom(classId, EvictionPolicy.NONE, request);
     }

@@ -96,6 +96,19 @@ final class SlotAllocatorTest {
         assertThat(resident(LARGE, churn)).isGreaterThanOrEqualTo(12 * 32);
     }
 
+    /// Half of the memory is written to; most of what was written last is there.
+    @Test
+    void givenColdBlocks_whenAnotherClassBegins_thenItGrowsWhileItIsFilled() {
+        for (int number = 0; number < SLABS * 64; number++) {
+            put(SMALL, number);
+        }
+        int written = SLABS / 2 * 32;
+        for (int number = 0; number < written; number++) {
+            put(LARGE, number);
+        }
+        assertThat(resident(LARGE, written)).isGreaterThanOrEqualTo(written * 6 / 10);
+    }
+
     @Test
     void givenBothClassesEquallyBusy_whenTheyEvict_thenNeitherLosesAllItsSlabs() {
         int rounds = 10_000;
