@@ -41,7 +41,7 @@ import org.jspecify.annotations.Nullable;
 /// left alone until nothing else is to be had.
 ///
 /// A class that evicts much younger blocks than others hold gets a slab (or the run of slabs that its slot
-/// takes) from the others: that is looked at whenever it has evicted a quarter of what it holds, or four slabs' worth.
+/// takes) from the others: that is looked at after four slabs' worth evicted, and much sooner by a class of few slabs.
 ///
 /// **Threads.** Owned by the store's lock.
 final class SlotAllocator {
@@ -49,6 +49,9 @@ final class SlotAllocator {
     /// Slabs' worth that a large class evicts between looks at the others: often enough to follow a change of load,
     /// seldom enough to cost nothing. A small class looks sooner, so that it grows while it is filled.
     private static final int MAX_BALANCE_SLABS = 4;
+
+    /// Slabs of a class that looks that seldom.
+    private static final int FULL_CLASS_SLABS = 16;
 
     /// Slabs of a class that are tried before giving up on it; they are taken in turn.
     private static final int MAX_SLAB_ATTEMPTS = 32;
@@ -608,12 +611,17 @@ final class SlotAllocator {
             evictedBytes = Arrays.copyOf(evictedBytes, 2 * classId);
         }
         evictedBytes[classId] += pressed.slotBytes();
-        long quarter = Math.max(1, slabs.slabCount(pressed)) * slabs.slabBytes() / 4;
-        if (evictedBytes[classId] >= Math.min(MAX_BALANCE_SLABS * slabs.slabBytes(), quarter)) {
+        if (evictedBytes[classId] >= bytesBetweenBalances(slabs.slabCount(pressed))) {
             evictedBytes[classId] = 0;
             balance(pressed, request);
         }
         return evictFrom(classId, EvictionPolicy.NONE, request);
+    }
+
+    /// A class of one slab looks after a 64th of it, one of 16 and more after four.
+    private long bytesBetweenBalances(int slabCount) {
+        long few = Math.clamp(slabCount, 1, FULL_CLASS_SLABS);
+        return MAX_BALANCE_SLABS * slabs.slabBytes() * few * few / (FULL_CLASS_SLABS * FULL_CLASS_SLABS);
     }
 
     private boolean evictFrom(int classId, int keep, Request request) {

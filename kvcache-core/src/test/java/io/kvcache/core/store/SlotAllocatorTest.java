@@ -106,7 +106,7 @@ final class SlotAllocatorTest {
         for (int number = 0; number < written; number++) {
             put(LARGE, number);
         }
-        assertThat(resident(LARGE, written)).isGreaterThanOrEqualTo(written * 6 / 10);
+        assertThat(resident(LARGE, written)).isGreaterThanOrEqualTo(written * 8 / 10);
     }
 
     @Test
