@@ -54,6 +54,9 @@ class Result(enum.IntEnum):
         return self in (Result.COPIED, Result.PRESENT)
 
 
+_RESULTS = tuple(Result)
+
+
 class Job:
     """Values on their way between a region and the server.
 
@@ -80,9 +83,11 @@ class Job:
             try:
                 body = reply.value()
                 (count,) = _U32.unpack_from(body)
-                self.results = [Result(each) for each in body[8 : 8 + count]]
-            except (KvCacheError, ValueError) as failed:
-                error = failed if isinstance(failed, KvCacheError) else KvCacheError(str(failed))
+                self.results = [_RESULTS[each] for each in body[8 : 8 + count]]
+            except KvCacheError as failed:
+                error = failed
+            except LookupError:
+                error = KvCacheError("the server answered a result that this client does not know")
         if error is None and len(self.results) != self._count:
             error = KvCacheError(f"the server answered {len(self.results)} results for {self._count} values")
         self.error = error
@@ -568,12 +573,14 @@ class Client:
             "<IB3xIIQQ", region._number, direction, namespace._number, len(values), int(seconds * 0.9e9), until
         )
         parts = [head]
+        add = parts.append
         for key, spans in values:
             if not 1 <= len(key) <= wire.MAX_KEY_BYTES:
                 raise ValueError(f"a key of {len(key)} bytes; allowed: 1 to {wire.MAX_KEY_BYTES}")
-            parts.append(_ITEM.pack(len(key), len(spans)))
-            parts.append(key)
-            parts.extend(_SPAN.pack(offset, size) for offset, size in spans)
+            add(_ITEM.pack(len(key), len(spans)))
+            add(key)
+            for offset, size in spans:
+                add(_SPAN.pack(offset, size))
         body = b"".join(parts)
         reply = Reply(time.monotonic() + seconds + _GRACE_SECONDS)
         reply.callback = lambda done: job._finish(done, None)

@@ -90,6 +90,8 @@ class Connection:
         self._secure = context is not None
         sock.setblocking(False)
         self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
+        self._polls_to_send = False
         try:
             self._handshake(tenant, secret, timeout)
         except BaseException:
@@ -242,8 +244,9 @@ class Connection:
                     return
                 waits_to_send = bool(self._out)
             if timeout > 0 and not self._buffered():
-                events = select.POLLIN | (select.POLLOUT if waits_to_send else 0)
-                self._poll.register(self._socket, events)
+                if waits_to_send != self._polls_to_send:
+                    self._polls_to_send = waits_to_send
+                    self._poll.register(self._socket, select.POLLIN | (select.POLLOUT if waits_to_send else 0))
                 if not self._poll.poll(min(timeout, 3600) * 1000):
                     return
             self._receive(finished)
@@ -318,7 +321,6 @@ class Connection:
                 there += count
             except _WOULD_BLOCK:
                 if not self._buffered():
-                    self._poll.register(self._socket, select.POLLIN)
                     self._poll.poll(60_000)
         return target
 
