@@ -343,7 +343,14 @@ public record ServerMetrics(
             meters.with("reason", "wrong").count("handshakes.refused", refused, EndpointStats::wrongProofs);
             meters.with("reason", "unseen").count("handshakes.refused", refused, EndpointStats::unseenProofs);
             meters.bytes("received", "Bytes of blocks and objects that other JVMs sent.", EndpointStats::bytesIn);
-            meters.bytes("sent", "Bytes of blocks and objects that were sent to other JVMs.", EndpointStats::bytesOut);
+            meters.bytes(
+                    "staged",
+                    "Bytes of blocks and objects copied out of memory that clients on this host share.",
+                    EndpointStats::bytesStaged);
+            meters.bytes(
+                    "sent",
+                    "Bytes of blocks and objects sent to other JVMs, or copied into memory that clients share.",
+                    EndpointStats::bytesOut);
             for (DisconnectReason reason : DisconnectReason.values()) {
                 meters.with("reason", reason.name().toLowerCase(Locale.ROOT))
                         .count(

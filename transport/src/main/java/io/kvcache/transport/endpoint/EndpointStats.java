@@ -20,8 +20,8 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param wrongProofs handshakes rejected for a wrong secret
 /// @param unseenProofs handshakes rejected without a check, after too many wrong ones from the same source
 /// @param bytesIn of payloads received
-/// @param bytesStaged copied out of staging memory that clients had written
-/// @param bytesOut of payloads sent
+/// @param bytesStaged copied out of staging memory that clients had written, and out of their regions
+/// @param bytesOut of payloads sent, and copied into clients' regions
 /// @param closed connections, by reason
 public record EndpointStats(
         int connections,
