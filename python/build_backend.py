@@ -53,7 +53,9 @@ def _license() -> bytes:
 def _sources(*folders: str) -> list:
     found = []
     for folder in folders:
-        found += [path for path in sorted((_HERE / folder).rglob("*")) if path.suffix == ".py" or path.name == "py.typed"]
+        found += [
+            path for path in sorted((_HERE / folder).rglob("*")) if path.suffix == ".py" or path.name == "py.typed"
+        ]
     return found
 
 
