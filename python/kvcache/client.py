@@ -64,19 +64,13 @@ class Job:
     server until then.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, on_done: Optional[Callable[[Job], None]]) -> None:
         self.done = False
         self.results: List[Result] = []
         self.error: Optional[KvCacheError] = None
         self._count = count
         self._reply: Optional[Reply] = None
-        self._callback: Optional[Callable[[Job], None]] = None
-
-    def on_done(self, callback: Callable[[Job], None]) -> None:
-        """Calls back once it is done, in the thread that finds out; at once when it is done already."""
-        self._callback = callback
-        if self.done:
-            callback(self)
+        self._callback = on_done
 
     def _finish(self, reply: Optional[Reply], error: Optional[KvCacheError]) -> None:
         if reply is not None:
@@ -288,16 +282,27 @@ class Namespace:
         return self._client._request(wire.DROP_OBJECT, _ITEM.pack(self._number, len(key)) + key)[0] == 1
 
     def submit_store(
-        self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]], timeout: Optional[float] = None
+        self,
+        region: Region,
+        values: Sequence[Tuple[bytes, Sequence[Span]]],
+        timeout: Optional[float] = None,
+        on_done: Optional[Callable[[Job], None]] = None,
     ) -> Job:
-        """Has the server copy values out of a region; each is gathered from its spans, in order."""
-        return self._client._copy(self, region, 1, values, timeout)
+        """Has the server copy values out of a region; each is gathered from its spans, in order.
+
+        :param on_done: hears of the job once, in the thread that finds out, perhaps before this returns
+        """
+        return self._client._copy(self, region, 1, values, timeout, on_done)
 
     def submit_load(
-        self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]], timeout: Optional[float] = None
+        self,
+        region: Region,
+        values: Sequence[Tuple[bytes, Sequence[Span]]],
+        timeout: Optional[float] = None,
+        on_done: Optional[Callable[[Job], None]] = None,
     ) -> Job:
         """Has the server copy values into a region; each is scattered over its spans, in order."""
-        return self._client._copy(self, region, 0, values, timeout)
+        return self._client._copy(self, region, 0, values, timeout, on_done)
 
     def store(self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]]) -> List[Result]:
         """As ``submit_store``, and waits."""
@@ -563,10 +568,11 @@ class Client:
         direction: int,
         values: Sequence[Tuple[bytes, Sequence[Span]]],
         timeout: Optional[float],
+        on_done: Optional[Callable[[Job], None]],
     ) -> Job:
         seconds = self.timeout if timeout is None else timeout
         until = time.monotonic_ns() + int(seconds * 1e9)
-        job = Job(len(values))
+        job = Job(len(values), on_done)
         # Numbers change when the connection does, so they are read with the connection that is used.
         connection = self._connection
         head = struct.pack(

@@ -60,9 +60,10 @@ class KvCacheL2Adapter(L2AdapterInterface):
         self._store_event, self._lookup_event, self._load_event = (os.eventfd(0, flags) for _ in range(3))
         self._lock = threading.Lock()
         self._task = 0
-        self._stores: Dict[int, Any] = {}
-        self._lookups: Dict[int, Any] = {}
-        self._loads: Dict[int, Any] = {}
+        # Results by the event that tells of them, and by task. The dictionaries stay the same.
+        self._results: Dict[int, Dict[int, Any]] = {
+            event: {} for event in (self._store_event, self._lookup_event, self._load_event)
+        }
         self._closed = False
 
     def get_store_event_fd(self) -> int:
@@ -102,12 +103,16 @@ class KvCacheL2Adapter(L2AdapterInterface):
             self._task += 1
             return self._task
 
-    def _finish(self, tasks: Dict[int, Any], event: int, task: int, result: Any) -> None:
+    def _finish(self, event: int, task: int, result: Any) -> None:
         with self._lock:
             if self._closed:
                 return
-            tasks[task] = result
+            self._results[event][task] = result
             os.eventfd_write(event, 1)
+
+    def _take(self, event: int, task: int) -> Any:
+        with self._lock:
+            return self._results[event].pop(task, None)
 
     def submit_store_task(self, keys: List[Any], objects: List[Any]) -> int:
         """Begins to store objects."""
@@ -125,7 +130,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
                 told = L2StoreResult(success, moved)
             if stored and hasattr(self, "_notify_keys_stored"):
                 self._notify_keys_stored([keys[each] for each in stored], [sizes[each] for each in stored])
-            self._finish(self._stores, self._store_event, task, told)
+            self._finish(self._store_event, task, told)
 
         self._mover.submit(True, values, done)
         return task
@@ -133,7 +138,8 @@ class KvCacheL2Adapter(L2AdapterInterface):
     def pop_completed_store_tasks(self) -> Dict[int, Any]:
         """Returns the store tasks that are done since the last call."""
         with self._lock:
-            done, self._stores = self._stores, {}
+            done = dict(self._results[self._store_event])
+            self._results[self._store_event].clear()
         return done
 
     def submit_lookup_and_lock_task(self, keys: List[Any], *_: Any, **__: Any) -> int:
@@ -172,12 +178,11 @@ class KvCacheL2Adapter(L2AdapterInterface):
             self._namespace.pin([names[number] for number in found], _LOCK_SECONDS)
             if hasattr(self, "_notify_keys_accessed"):
                 self._notify_keys_accessed([keys[number] for number in found])
-        self._finish(self._lookups, self._lookup_event, task, bitmap)
+        self._finish(self._lookup_event, task, bitmap)
 
     def query_lookup_and_lock_result(self, task_id: int) -> Any:
         """Returns the result of a look-up once, or None while it is not done."""
-        with self._lock:
-            return self._lookups.pop(task_id, None)
+        return self._take(self._lookup_event, task_id)
 
     def submit_unlock(self, keys: List[Any]) -> None:
         """Ends the locks of a look-up. They end by themselves if the message is lost."""
@@ -192,15 +197,14 @@ class KvCacheL2Adapter(L2AdapterInterface):
             for number, result in enumerate(results):
                 if result == Result.COPIED:
                     bitmap.set(number)
-            self._finish(self._loads, self._load_event, task, bitmap)
+            self._finish(self._load_event, task, bitmap)
 
         self._mover.submit(False, self._values(keys, objects), done)
         return task
 
     def query_load_result(self, task_id: int) -> Any:
         """Returns the result of a load once, or None while it is not done."""
-        with self._lock:
-            return self._loads.pop(task_id, None)
+        return self._take(self._load_event, task_id)
 
     def delete(self, keys: List[Any]) -> None:
         """Forgets objects."""

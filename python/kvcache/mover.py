@@ -7,7 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Callable, Dict, List, Optional, Tuple
 
-from kvcache.client import Client, Job, Namespace, Region, Result
+from kvcache.client import Client, Namespace, Region, Result
 from kvcache.errors import KvCacheError
 from kvcache.memory import Mapping, buffer_at, locate
 
@@ -74,8 +74,7 @@ class Mover:
             return
         region, spans = placed
         submit = self.namespace.submit_store if store else self.namespace.submit_load
-        job: Job = submit(region, spans)
-        job.on_done(lambda finished: done(finished.results, finished.error))
+        submit(region, spans, on_done=lambda job: done(job.results, job.error))
 
     def _place(self, values: Sequence[Value]) -> Optional[Tuple[Region, List[Tuple[bytes, List[Piece]]]]]:
         """Returns the one region of all pieces and their places in it, or None."""
