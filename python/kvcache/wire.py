@@ -50,19 +50,14 @@ def read_text(body: bytes, at: int) -> Tuple[str, int]:
 
 def keys(values: Sequence[bytes]) -> bytes:
     """Keys of objects, each behind its length."""
-    parts = []
-    last = -1
-    length = b""
-    for key in values:
-        size = len(key)
-        if size != last:
-            if not 1 <= size <= MAX_KEY_BYTES:
-                raise ValueError(f"a key of {size} bytes; allowed: 1 to {MAX_KEY_BYTES}")
-            last = size
-            length = _U32.pack(size)
-        parts.append(length)
-        parts.append(key)
-    return b"".join(parts)
+    lengths = set(map(len, values))
+    for size in lengths:
+        if not 1 <= size <= MAX_KEY_BYTES:
+            raise ValueError(f"a key of {size} bytes; allowed: 1 to {MAX_KEY_BYTES}")
+    if len(lengths) == 1:
+        length = _U32.pack(lengths.pop())
+        return length + length.join(values)
+    return b"".join(_U32.pack(len(key)) + key for key in values)
 
 
 def header(kind: int, request: int, body: int, payload: int = 0, deadline: int = 0) -> bytes:
