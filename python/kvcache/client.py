@@ -28,12 +28,14 @@ _KEY_TAG = b"kvcache object v1\0"
 _STAGE_BYTES = 64 << 20
 _STAGE_FROM = 64 << 10
 _STAGE_HEADER = 4096
+_MOST_BYTES = 1 << 62
 _GRACE_SECONDS = 1.0
 """How much later than the server stops copying a job fails here."""
 
 _U32 = struct.Struct("<I")
 _ITEM = struct.Struct("<II")
 _SPAN = struct.Struct("<QQ")
+_MOST_PIN_SECONDS = 3600
 _EXPECT, _PIN, _FORGET, _LABEL = 0, 1, 2, 3
 _KINDS = {"other": 0, "chat": 1, "agent": 2, "batch": 3}
 
@@ -61,13 +63,17 @@ class Job:
     """Values on their way between a region and the server.
 
     ``done`` becomes true in a call of ``Client.poll``, or of any call that waits. The region's rows belong to the
-    server until then.
+    server until then, whatever happens to the connection.
     """
 
     def __init__(self, count: int, on_done: Optional[Callable[[Job], None]]) -> None:
         self.done = False
+        """Whether it has ended, well or not."""
         self.results: List[Result] = []
+        """What became of each value, in order; empty if there is an error."""
         self.error: Optional[KvCacheError] = None
+        """Why nothing is known of the values: each may have been copied or not."""
+        self._connection: Optional[Connection] = None
         self._count = count
         self._reply: Optional[Reply] = None
         self._callback = on_done
@@ -93,10 +99,13 @@ class Job:
 class Region:
     """Memory of this process that the server copies from and to; see ``Client.region``."""
 
-    def __init__(self, client: Client, path: str) -> None:
+    def __init__(self, client: Client, path: str, address: Optional[int] = None) -> None:
         self._client = client
+        self._address = address
         self.path = path
+        """By which the server maps it."""
         self.size = 0
+        """Its bytes; 0 until the server has mapped it."""
         self.error: Optional[KvCacheError] = None
         """Why the server does not map it; None before the first connection, and when it does."""
         self._number = 0
@@ -106,14 +115,24 @@ class Region:
         if index is None:
             self.error = KvCacheError("the server is on another host, or shares no memory (transport.shared_memory)")
             return
-        body = index.proof + bytes(8) + wire.text(self.path)
         try:
-            reply = connection.request(wire.REGION, body, timeout)
+            reply = self._request(connection, index, timeout)
         except Rejected as refused:
             self.error = refused
             return
         self._number, self.size = struct.unpack_from("<I4xQ", reply)
         self.error = None
+
+    def _request(self, connection: Connection, index: SharedIndex, timeout: float) -> bytes:
+        """The file may have been unlinked since: then a descriptor of this process names it."""
+        try:
+            return connection.request(wire.REGION, index.proof + bytes(8) + wire.text(self.path), timeout)
+        except Rejected:
+            found = None if self._address is None else locate(self._address)
+            if found is None or found.path == self.path:
+                raise
+            self.path = found.path
+            return connection.request(wire.REGION, index.proof + bytes(8) + wire.text(self.path), timeout)
 
     def close(self) -> None:
         """Takes the memory back: no copy begins after this."""
@@ -142,7 +161,7 @@ class Namespace:
         if self._prefix is None:
             raise KvCacheError("the server shares no memory with this process")
         digest = self._prefix.copy()
-        digest.update(key)
+        digest.update(wire.key(key))
         return digest.digest()
 
     def contains(self, key: bytes) -> bool:
@@ -151,8 +170,11 @@ class Namespace:
         index = self._client._index
         if index is not None and self._prefix is not None:
             return index.contains(self.digest(key))
-        body = _ITEM.pack(self._number, len(key)) + key
-        return connection.request(wire.CONTAINS_OBJECT, body, self._client.timeout)[0] == 1
+        return connection.request(wire.CONTAINS_OBJECT, self._item(key), self._client.timeout)[0] == 1
+
+    def _item(self, key: bytes) -> bytes:
+        plain = wire.key(key)
+        return _ITEM.pack(self._number, len(plain)) + plain
 
     def contains_now(self, key: bytes) -> Optional[bool]:
         """As ``contains``, but never waits: None where only a message could tell, or no server is connected."""
@@ -164,7 +186,8 @@ class Namespace:
     def match(self, keys: Sequence[bytes], pin_seconds: float = 0.0) -> int:
         """Returns how many leading keys are present.
 
-        :param pin_seconds: keep those in memory that long, an hour at most, as far as the server's limit goes
+        :param pin_seconds: keep those in memory that long, an hour at most. Pins hold a quarter of the server's memory:
+            values beyond that are counted, and not kept
         """
         total = 0
         for begin in range(0, len(keys), wire.MAX_KEYS):
@@ -185,7 +208,7 @@ class Namespace:
             except KvCacheError:
                 callback(None)
 
-        self._client._submit(wire.CONTAINS_OBJECT, _ITEM.pack(self._number, len(key)) + key, finish)
+        self._client._submit(wire.CONTAINS_OBJECT, self._item(key), finish)
 
     def submit_match(self, keys: Sequence[bytes], callback: Callable[[Optional[int]], None]) -> None:
         """As ``match`` for at most 8,192 keys, without waiting. The callback gets None when it failed."""
@@ -199,7 +222,9 @@ class Namespace:
         self._client._submit(wire.MATCH_OBJECTS, self._match_body(keys, 0.0), finish)
 
     def _match_body(self, keys: Sequence[bytes], pin_seconds: float) -> bytes:
-        head = struct.pack("<IIQ", self._number, len(keys), int(pin_seconds * 1e9))
+        if len(keys) > wire.MAX_KEYS:
+            raise ValueError(f"{len(keys)} keys; allowed: 0 to {wire.MAX_KEYS}")
+        head = struct.pack("<IIQ", self._number, len(keys), wire.nanos(pin_seconds, _MOST_PIN_SECONDS))
         return head + wire.keys(keys)
 
     def get(self, key: bytes) -> Optional[bytearray]:
@@ -211,14 +236,16 @@ class Namespace:
 
     def get_into(self, key: bytes, into: memoryview) -> bool:
         """Reads a value of exactly the buffer's size. Returns False when it is absent or has another size."""
-        target = into.cast("B")
+        target = memoryview(into).cast("B")
+        if target.readonly:
+            raise ValueError("the buffer is read-only; allowed: memory that can be written")
         data = self._get(key, target)
         return data is not None and data.obj is target.obj
 
     def _get(self, key: bytes, into: Optional[memoryview]) -> Optional[memoryview]:
         client = self._client
         connection = client._connected()
-        body = struct.pack("<IIBB6xQ", self._number, len(key), 1, 0, 0) + key
+        body = self._get_body(key, True, False, 0)
         reply = Reply(time.monotonic() + client.timeout, into, lambda answer: answer[16] == 1)
         answer = connection.request(wire.GET_OBJECT, body, client.timeout, reply=reply)
         (lease,) = struct.unpack_from("<Q", answer)
@@ -227,13 +254,17 @@ class Namespace:
         connection.send(wire.RELEASE, struct.pack("<IIQ", 1, 0, lease), None)
         return reply.data
 
+    def _get_body(self, key: bytes, send: bool, places: bool, nanos: int) -> bytes:
+        plain = wire.key(key)
+        return struct.pack("<IIBB6xQ", self._number, len(plain), int(send), int(places), nanos) + plain
+
     def _get_from_disk(self, key: bytes, into: Optional[memoryview]) -> Optional[memoryview]:
         if not self.contains(key):
             return None
         client = self._client
         connection = client._connected()
         nanos = int(client.timeout * 0.9e9)
-        body = struct.pack("<IIBB6xQ", self._number, len(key), 0, 0, nanos) + key
+        body = self._get_body(key, False, False, nanos)
         answer = connection.request(wire.GET_OBJECT, body, client.timeout)
         (lease,) = struct.unpack_from("<Q", answer)
         if lease == 0:
@@ -253,7 +284,7 @@ class Namespace:
         client = self._client
         connection = client._connected()
         slots = client._slots()
-        body = struct.pack("<IIBB6xQ", self._number, len(key), 0, 1, 0) + key
+        body = self._get_body(key, False, True, 0)
         answer = connection.request(wire.GET_OBJECT, body, client.timeout)
         lease, _ = struct.unpack_from("<QQ", answer)
         if lease == 0:
@@ -268,9 +299,14 @@ class Namespace:
                 connection.send(wire.RELEASE, struct.pack("<IIQ", 1, 0, lease), None)
 
     def put(self, key: bytes, value: Union[bytes, bytearray, memoryview]) -> Result:
-        """Stores a value, whether or not there is one. The server computes the checksum."""
+        """Stores a value, in place of one that is there. The server computes the checksum.
+
+        :return: COPIED, or NO_ROOM or DECLINED: then a value that was there stays
+        """
         data = memoryview(value).cast("B")
-        answer = self._client._put(self, key, data)
+        if not 1 <= data.nbytes <= wire.MAX_PAYLOAD_BYTES:
+            raise ValueError(f"a value of {data.nbytes} bytes; allowed: 1 to {wire.MAX_PAYLOAD_BYTES}")
+        answer = self._client._put(self, wire.key(key), data)
         if answer[0] == 0:
             return Result.COPIED if answer[1] < 2 else Result.NO_ROOM
         if answer[0] == 1:
@@ -279,7 +315,7 @@ class Namespace:
 
     def delete(self, key: bytes) -> bool:
         """Forgets a value; returns whether there was one."""
-        return self._client._request(wire.DROP_OBJECT, _ITEM.pack(self._number, len(key)) + key)[0] == 1
+        return self._client._request(wire.DROP_OBJECT, self._item(key))[0] == 1
 
     def submit_store(
         self,
@@ -290,6 +326,9 @@ class Namespace:
     ) -> Job:
         """Has the server copy values out of a region; each is gathered from its spans, in order.
 
+        A value of the same size that is in memory is kept, and its result is PRESENT. At most 8,192 values a job.
+
+        :param timeout: seconds after which the job has failed; those of the client by default
         :param on_done: hears of the job once, in the thread that finds out, perhaps before this returns
         """
         return self._client._copy(self, region, 1, values, timeout, on_done)
@@ -306,15 +345,17 @@ class Namespace:
 
     def store(self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]]) -> List[Result]:
         """As ``submit_store``, and waits."""
+        self._client._connected()
         return self._client.wait(self.submit_store(region, values))
 
     def load(self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]]) -> List[Result]:
         """As ``submit_load``, and waits."""
+        self._client._connected()
         return self._client.wait(self.submit_load(region, values))
 
     def expect(self, keys: Sequence[bytes], seconds: float = 0.0) -> None:
         """Announces that a request for these keys waits, or comes in so many seconds. Never waits for a reply."""
-        self._hint(_EXPECT, int(seconds * 1e9), keys)
+        self._hint(_EXPECT, wire.nanos(seconds), keys)
 
     def forget(self, keys: Sequence[bytes]) -> None:
         """Says that these keys will not be asked for: they are the next to go. Never waits for a reply."""
@@ -322,7 +363,7 @@ class Namespace:
 
     def pin(self, keys: Sequence[bytes], seconds: float) -> None:
         """Keeps values that are in memory there; 0 seconds end that. Never waits for a reply."""
-        self._hint(_PIN, int(seconds * 1e9), keys)
+        self._hint(_PIN, wire.nanos(seconds, _MOST_PIN_SECONDS), keys)
 
     def label(
         self, keys: Sequence[bytes], kind: str = "other", session: int = 0, turn: int = 0, last: bool = False
@@ -335,6 +376,8 @@ class Namespace:
         """
         if kind not in _KINDS:
             raise ValueError(f"kind = {kind!r}; allowed: {', '.join(sorted(_KINDS))}")
+        if not 0 <= session < 1 << 63 or not 0 <= turn < 1 << 31:
+            raise ValueError(f"session = {session}, turn = {turn}; allowed: 0 to 2^63 - 1 and 0 to 2^31 - 1")
         self._hint(_LABEL, 0, keys, struct.pack("<BBHIQ", _KINDS[kind], int(last), 0, turn, session))
 
     def _hint(self, kind: int, nanos: int, keys: Sequence[bytes], more: bytes = b"") -> None:
@@ -347,16 +390,20 @@ class Namespace:
 class Client:
     """A session with one server.
 
-    Threads: any. Calls that wait take ``timeout`` seconds at most. Methods that begin with ``submit``, hints, ``poll``
+    Threads: any. Calls that wait take ``timeout`` seconds at most, and as long again where they have to connect first. One
+    that takes longer gives up the connection, as its state is not known. Methods that begin with ``submit``, hints, ``poll``
     and ``contains_now`` never wait: they are for the thread of an engine's scheduler.
 
     A connection that ends is opened again by a thread in the background, or by the next call that may wait. Then
-    namespaces and regions are registered again; jobs on their way have failed.
+    namespaces and regions are registered again; jobs on their way have failed. A client belongs to the process that
+    made it, and not to one that it forks.
 
     :param address: ``host:port`` of the server's ``transport.listen``
     :param tenant: that this client speaks for
     :param secret: of the server or tenant, where it asks for one
     :param tls: True for the system's certificates, or a context
+    :param timeout: in seconds
+    :param lazy: whether to connect later, in the background
     """
 
     def __init__(
@@ -372,8 +419,8 @@ class Client:
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
             raise ValueError(f"address = {address!r}; allowed: host:port")
-        if not timeout > 0:
-            raise ValueError(f"timeout = {timeout}; allowed: more than 0 seconds")
+        if not 0 < timeout <= 86_400:
+            raise ValueError(f"timeout = {timeout}; allowed: more than 0 and up to 86400 seconds")
         self.address = (host.strip("[]"), int(port))
         self.tenant = tenant
         self.timeout = timeout
@@ -495,6 +542,11 @@ class Client:
         :param layout: whatever tells apart how the bytes are laid out: engine, rank, page size
         """
         fields = (model, revision, dtype, layout, adapter, self.tenant, salt)
+        for field in fields:
+            if not isinstance(field, str) or len(field.encode()) > 512:
+                raise ValueError(f"{field!r:.100} is no text of up to 512 bytes")
+        if not model:
+            raise ValueError('model = ""; allowed: a name')
         with self._connecting:
             known = self._namespaces.get(fields)
             if known is not None:
@@ -512,8 +564,13 @@ class Client:
         Without a connection it is registered when there is one. Where the server does not map it,
         ``Region.error`` says why, and its jobs fail.
         """
+        return self._register_region(path, None)
+
+    def _register_region(self, path: str, address: Optional[int]) -> Region:
+        if not isinstance(path, str):
+            raise TypeError(f"path is {type(path).__name__}; allowed: str")
         with self._connecting:
-            region = Region(self, path)
+            region = Region(self, path, address)
             connection = self._connection
             if connection is not None and connection.lost is None:
                 region._register(connection, self._index, self.timeout)
@@ -525,11 +582,14 @@ class Client:
 
         :return: the region, and where the buffer begins in it
         """
-        address = address_of(buffer)
-        found = locate(address, buffer.nbytes)
+        view = memoryview(buffer)
+        if view.readonly:
+            raise ValueError("the buffer is read-only; allowed: memory that can be written")
+        address = address_of(view.cast("B"))
+        found = locate(address, view.nbytes)
         if found is None:
             raise KvCacheError("the buffer is no shared mapping of a file that could be named")
-        return self.region(found.path), found.offset_of(address)
+        return self._register_region(found.path, address), found.offset_of(address)
 
     def _drop_region(self, region: Region) -> None:
         with self._connecting:
@@ -551,7 +611,7 @@ class Client:
         connection = self._connection
         try:
             if connection is None or connection.lost is not None:
-                raise ConnectionLost("there is no connection to the server now")
+                raise self._unconnected()
             connection.send(kind, body, reply, None, int(self.timeout * 1e9))
         except ConnectionLost as lost:
             self._wanted.set()
@@ -570,7 +630,12 @@ class Client:
         timeout: Optional[float],
         on_done: Optional[Callable[[Job], None]],
     ) -> Job:
+        if region._client is not self:
+            raise ValueError("the region is of another client; register the memory with this one")
+        if not 0 < len(values) <= wire.MAX_KEYS:
+            raise ValueError(f"{len(values)} values; allowed: 1 to {wire.MAX_KEYS}")
         seconds = self.timeout if timeout is None else timeout
+        wire.nanos(seconds, 86_400)
         until = time.monotonic_ns() + int(seconds * 1e9)
         job = Job(len(values), on_done)
         # Numbers change when the connection does, so they are read with the connection that is used.
@@ -581,20 +646,21 @@ class Client:
         parts = [head]
         add = parts.append
         for key, spans in values:
-            if not 1 <= len(key) <= wire.MAX_KEY_BYTES:
-                raise ValueError(f"a key of {len(key)} bytes; allowed: 1 to {wire.MAX_KEY_BYTES}")
-            add(_ITEM.pack(len(key), len(spans)))
-            add(key)
+            plain = wire.key(key)
+            add(_ITEM.pack(len(plain), len(spans)))
+            add(plain)
             for offset, size in spans:
+                if not 0 <= offset < _MOST_BYTES or not 0 <= size < _MOST_BYTES:
+                    raise ValueError(f"a span of {size} bytes from {offset} on; allowed: 0 to 2^62 for both")
                 add(_SPAN.pack(offset, size))
         body = b"".join(parts)
-        reply = Reply(time.monotonic() + seconds + _GRACE_SECONDS)
+        reply = Reply(time.monotonic() + seconds + _GRACE_SECONDS, holds=True)
         reply.callback = lambda done: job._finish(done, None)
         job._reply = reply
+        job._connection = connection
         try:
             if connection is None or connection.lost is not None:
-                self._wanted.set()
-                raise ConnectionLost("there is no connection to the server now")
+                raise self._unconnected()
             if region.error is not None:
                 raise region.error
             connection.send(wire.COPY, body, reply, None, int(seconds * 1e9))
@@ -603,15 +669,26 @@ class Client:
             job._finish(None, failed)
         return job
 
+    def _unconnected(self) -> ConnectionLost:
+        self._wanted.set()
+        closed = self._closed.is_set()
+        return ConnectionLost("the client is closed" if closed else "there is no connection to the server now")
+
     def wait(self, job: Job, timeout: Optional[float] = None) -> List[Result]:
-        """Waits until a job is done, and returns its results or raises what went wrong."""
+        """Waits until a job is done, and returns its results or raises what went wrong.
+
+        :param timeout: a job that is not done by then goes on; by default this waits until the job's own time is over
+        """
         reply = job._reply
-        connection = self._connection
+        connection = job._connection
         if not job.done and reply is not None and connection is not None:
-            seconds = self.timeout + _GRACE_SECONDS if timeout is None else timeout
-            connection.wait(reply, seconds)
-            while not job.done and reply.done:
-                time.sleep(0)  # another thread is just finishing it
+            seconds = reply.deadline - time.monotonic() if timeout is None else timeout
+            connection.wait(reply, max(0.0, seconds), gives_up=False)
+            while not job.done and (reply.done or timeout is None):
+                connection.poll()  # its time is over, or another thread is just finishing it
+                time.sleep(0)
+            if not job.done:
+                raise KvCacheError(f"the job is not done within {timeout:g} s; it goes on")
         if job.error is not None:
             raise job.error
         return job.results
@@ -695,7 +772,10 @@ class Client:
                 pause = min(pause * 2, 5.0)
 
     def close(self) -> None:
-        """Ends the session, and all that it holds."""
+        """Ends the session, and all that it holds.
+
+        Jobs on their way fail. Waits until the server has let go of their memory, no longer than their time.
+        """
         self._closed.set()
         self._wanted.set()
         with self._connecting:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import hmac
+import logging
 import os
 import select
 import socket
@@ -16,6 +17,8 @@ from typing import Callable, Deque, Dict, List, Optional, Tuple
 from kvcache import wire
 from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
 
+logger = logging.getLogger(__name__)
+
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _BUFFER_BYTES = 256 << 10
 
@@ -25,15 +28,18 @@ class Reply:
 
     :param into: where a payload goes, if it has that size
     :param follows: tells by the body whether a payload follows in a frame of its own
+    :param holds: whether the server uses memory of this process until the reply, the end of the connection, or the
+        deadline
     """
 
-    __slots__ = ("body", "callback", "data", "deadline", "done", "error", "follows", "into", "status")
+    __slots__ = ("body", "callback", "data", "deadline", "done", "error", "follows", "holds", "into", "status")
 
     def __init__(
         self,
         deadline: float,
         into: Optional[memoryview] = None,
         follows: Optional[Callable[[bytes], bool]] = None,
+        holds: bool = False,
     ) -> None:
         self.done = False
         self.status = Status.FAILED
@@ -43,6 +49,7 @@ class Reply:
         self.deadline = deadline
         self.into = into
         self.follows = follows
+        self.holds = holds
         self.callback: Optional[Callable[[Reply], None]] = None
 
     def value(self) -> bytes:
@@ -58,6 +65,9 @@ class Connection:
     """Sends requests and matches replies.
 
     Threads: any. A thread that waits for a reply reads for all of them; without one, ``poll`` reads what is there.
+
+    A connection that this side gives up ends its sending only. The server lets go of this process's memory and closes;
+    until then, or until their deadline, requests that hold memory are not done, and ``poll`` goes on reading.
     """
 
     def __init__(
@@ -78,6 +88,9 @@ class Connection:
         self._begin = 0
         self._end = 0
         self._failed: List[Reply] = []
+        self._process = os.getpid()
+        self._reader = 0
+        self.ended = False
         self.lost: Optional[ConnectionLost] = None
         try:
             sock = socket.create_connection(address, timeout)
@@ -94,6 +107,11 @@ class Connection:
         self._polls_to_send = False
         try:
             self._handshake(tenant, secret, timeout)
+        except ConnectionLost as lost:
+            self.close()
+            raise ConnectionLost(
+                f"no session at {address[0]}:{address[1]}: {lost}; is it the server's transport.listen (7420 by default)?"
+            ) from lost
         except BaseException:
             self.close()
             raise
@@ -134,6 +152,8 @@ class Connection:
 
         :param payload: not to be changed until the reply is done
         """
+        if os.getpid() != self._process:
+            raise KvCacheError("this client belongs to the process that forked; make another one after the fork")
         with self._lock:
             if self.lost is not None:
                 raise self.lost
@@ -166,7 +186,7 @@ class Connection:
         except _WOULD_BLOCK:
             pass
         except OSError as failed:
-            self._lose(f"the connection has ended: {failed}")
+            self._lose(f"the connection has ended: {failed}", True)
 
     def request(
         self,
@@ -183,8 +203,13 @@ class Connection:
         self.wait(reply, timeout)
         return reply.value()
 
-    def wait(self, reply: Reply, timeout: float) -> None:
-        """Waits until a reply is done. One that takes too long costs the connection, as its state is not known."""
+    def wait(self, reply: Reply, timeout: float, gives_up: bool = True) -> None:
+        """Waits until a reply is done.
+
+        :param gives_up: whether a reply that takes too long costs the connection, as its state is not known
+        """
+        if not reply.done and self._reader == threading.get_ident():
+            raise KvCacheError("a callback may not wait for the server; use a method that begins with submit")
         end = time.monotonic() + timeout
         while not reply.done:
             with self._lock:
@@ -208,12 +233,16 @@ class Connection:
                         self._reading = False
                         self._changed.notify_all()
             if not reply.done and time.monotonic() >= end:
+                if not gives_up:
+                    return
                 self.fail(f"no reply within {timeout:g} s")
+                if reply.holds:
+                    return
 
     def poll(self) -> None:
         """Takes what has arrived and sends what waits, without waiting."""
         with self._lock:
-            if self._reading or self.lost is not None:
+            if self._reading or self.ended:
                 return
             self._reading = True
         try:
@@ -224,7 +253,9 @@ class Connection:
                 self._changed.notify_all()
         now = time.monotonic()
         with self._lock:
-            overdue = any(each.deadline < now for each in self._replies.values())
+            overdue = [number for number, each in self._replies.items() if each.deadline < now]
+            for number in overdue:
+                self._failed.append(self._replies.pop(number))
         if overdue:
             self.fail("no reply in time")
 
@@ -240,7 +271,7 @@ class Connection:
             with self._lock:
                 if self.lost is None:
                     self._flush()
-                if self.lost is not None:
+                if self.ended:
                     return
                 waits_to_send = bool(self._out)
             if timeout > 0 and not self._buffered():
@@ -252,12 +283,18 @@ class Connection:
             self._receive(finished)
         except _WOULD_BLOCK:
             pass
-        except (OSError, ValueError, struct.error) as failed:
+        except OSError as failed:
+            self.fail(f"the connection has ended: {failed}", True)
+        except (ValueError, TypeError, struct.error) as failed:
             self.fail(f"the connection has ended: {failed}")
         finally:
-            for reply in finished:
-                _finish(reply)
-            self._settle()
+            self._reader = threading.get_ident()
+            try:
+                for reply in finished:
+                    _finish(reply)
+                self._settle()
+            finally:
+                self._reader = 0
             if finished:
                 with self._lock:
                     self._changed.notify_all()
@@ -268,7 +305,7 @@ class Connection:
                 self._compact()
             count = self._socket.recv_into(memoryview(self._buffer)[self._end :])
             if count == 0:
-                self.fail("the server has closed the connection")
+                self.fail("the server has closed the connection", True)
                 return
             self._end += count
             self._parse(finished)
@@ -317,11 +354,14 @@ class Connection:
             try:
                 count = self._socket.recv_into(target[there:])
                 if count == 0:
-                    raise ValueError("the server has closed the connection")
+                    raise ConnectionResetError("the server has closed the connection")
                 there += count
             except _WOULD_BLOCK:
+                left = (reply.deadline if reply is not None else time.monotonic() + 10) - time.monotonic()
+                if left <= 0:
+                    raise ValueError("a payload did not arrive in time") from None
                 if not self._buffered():
-                    self._poll.poll(60_000)
+                    self._poll.poll(left * 1000 + 1)
         return target
 
     def _take(
@@ -345,21 +385,27 @@ class Connection:
             self._replies.pop(number, None)
         finished.append(reply)
 
-    def fail(self, why: str) -> None:
-        """Ends the connection; every request that has no reply fails."""
+    def fail(self, why: str, ended: bool = False) -> None:
+        """Gives the connection up. Requests without a reply fail, those that hold memory when the server has let go.
+
+        :param ended: whether the server has closed it, or is gone
+        """
         with self._lock:
-            self._lose(why)
+            self._lose(why, ended)
         self._settle()
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: str, ended: bool) -> None:
         """The same with the lock held; `_settle` does the rest without it."""
         if self.lost is None:
             self.lost = ConnectionLost(why)
         self._out.clear()
-        self._failed.extend(self._replies.values())
+        held = {number: reply for number, reply in self._replies.items() if reply.holds and not ended}
+        self._failed.extend(reply for number, reply in self._replies.items() if number not in held)
         self._replies.clear()
+        self._replies.update(held)
+        self.ended = self.ended or ended or not held
         try:
-            self._socket.shutdown(socket.SHUT_RDWR)
+            self._socket.shutdown(socket.SHUT_RDWR if self.ended else socket.SHUT_WR)
         except OSError:
             pass
 
@@ -376,8 +422,16 @@ class Connection:
             self._changed.notify_all()
 
     def close(self) -> None:
-        """Ends the session of this connection, and all that it holds."""
+        """Ends the session of this connection, and all that it holds. Waits until the server has let go of memory."""
+        if os.getpid() != self._process:
+            self._socket.close()
+            return
         self.fail("the client is closed")
+        while not self.ended and self._reader != threading.get_ident():
+            self.poll()
+            with self._lock:
+                self.ended = self.ended or not self._replies
+            time.sleep(0.0005)
         self._socket.close()
 
 
@@ -385,4 +439,7 @@ def _finish(reply: Reply) -> None:
     reply.done = True
     callback, reply.callback = reply.callback, None
     if callback is not None:
-        callback(reply)
+        try:
+            callback(reply)
+        except Exception:
+            logger.exception("a callback has failed")

@@ -15,6 +15,8 @@ class Mapping(NamedTuple):
     path: str
     offset: int
     """Where the mapping begins in the file."""
+    file: Tuple[int, int]
+    """Device and inode, as names are used again."""
 
     def contains(self, address: int, size: int) -> bool:
         """Returns whether a span lies in this mapping."""
@@ -50,8 +52,9 @@ def locate(address: int, size: int = 1) -> Optional[Mapping]:
                 if address + size > end or "s" not in fields[1] or len(fields) < 6:
                     return None
                 major, minor = (int(each, 16) for each in fields[3].split(":"))
-                path = _name(fields[5], (os.makedev(major, minor), int(fields[4])))
-                return None if path is None else Mapping(begin, end, path, int(fields[2], 16))
+                file = (os.makedev(major, minor), int(fields[4]))
+                path = _name(fields[5], file)
+                return None if path is None else Mapping(begin, end, path, int(fields[2], 16), file)
     return None
 
 

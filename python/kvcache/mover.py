@@ -33,27 +33,34 @@ class Mover:
         self.namespace = namespace
         self._lock = threading.Lock()
         self._mappings: List[Mapping] = []
-        self._regions: Dict[str, Region] = {}
+        self._regions: Dict[Mapping, Region] = {}
         self._threads: Optional[concurrent.futures.ThreadPoolExecutor] = None
 
     def add(self, address: int, size: int = 1) -> bool:
         """Registers the mapping around an address, before pages of it are moved. May wait for the server.
 
+        The memory stays mapped until the mover is closed. Memory that was mapped anew has to be added again.
+
         :return: False where the memory is no shared mapping of a file, so that its pages are sent
         """
-        if self._mapping(address, size) is not None:
-            return True
         found = locate(address, size)
         if found is None:
+            self._forget(address, address + size)
             return False
+        if found in self._mappings:
+            return True
+        region = self.client._register_region(found.path, address)
+        self._forget(found.begin, found.end)
         with self._lock:
-            known = found.path in self._regions
-        region = None if known else self.client.region(found.path)
-        with self._lock:
-            if region is not None:
-                self._regions[found.path] = region
-            self._mappings.append(found)
+            self._regions[found] = region
+            self._mappings = [*self._mappings, found]
         return True
+
+    def _forget(self, begin: int, end: int) -> None:
+        """Drops mappings that lie where another one is now."""
+        for old in [each for each in self._mappings if each.begin < end and begin < each.end]:
+            self._mappings = [each for each in self._mappings if each != old]
+            self._regions.pop(old).close()
 
     def _mapping(self, address: int, size: int) -> Optional[Mapping]:
         for mapping in self._mappings:
@@ -66,8 +73,11 @@ class Mover:
     ) -> None:
         """Begins to move pages.
 
-        :param done: hears the result of each value, or the error of all, in any thread
+        :param done: hears the result of each value, or the error of all, once, in any thread; it may not wait
         """
+        for _, pieces in values:
+            if not pieces or any(size < 1 for _, size in pieces):
+                raise ValueError(f"pieces = {pieces!r:.100}; allowed: one and more, each of a byte and more")
         placed = self._place(values)
         if placed is None:
             self._send(store, values, done)
@@ -83,7 +93,7 @@ class Mover:
         mapping = self._mapping(*values[0][1][0])
         if mapping is None:
             return None
-        region = self._regions[mapping.path]
+        region = self._regions[mapping]
         if region.error is not None:
             return None
         begin, end, shift = mapping.begin, mapping.end, mapping.offset - mapping.begin
@@ -112,9 +122,14 @@ class Mover:
                 results.extend((self._put if store else self._get)(key, pieces) for key, pieces in values)
             except KvCacheError as failed:
                 error = failed
-            done(results, error)
+            except Exception as failed:
+                error = KvCacheError(f"{type(failed).__name__}: {failed}")
+            done([] if error is not None else results, error)
 
-        threads.submit(work)
+        try:
+            threads.submit(work)
+        except RuntimeError:
+            done([], KvCacheError("the mover is closed"))
 
     def _put(self, key: bytes, pieces: Sequence[Piece]) -> Result:
         if self.namespace.contains(key):
@@ -124,7 +139,9 @@ class Mover:
 
     def _get(self, key: bytes, pieces: Sequence[Piece]) -> Result:
         if len(pieces) == 1:
-            return Result.COPIED if self.namespace.get_into(key, buffer_at(*pieces[0])) else Result.ABSENT
+            if self.namespace.get_into(key, buffer_at(*pieces[0])):
+                return Result.COPIED
+            return Result.OTHER_SIZE if self.namespace.contains(key) else Result.ABSENT
         value = self.namespace.get(key)
         if value is None:
             return Result.ABSENT

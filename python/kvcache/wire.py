@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import Tuple
+from typing import Tuple, Union
 
 MAGIC = b"KVC1"
 HEADER = struct.Struct("<4sHHQIIQ")
@@ -48,8 +48,27 @@ def read_text(body: bytes, at: int) -> Tuple[str, int]:
     return body[begin : begin + length].decode("utf-8", "replace"), begin + length
 
 
+def key(value: Union[bytes, bytearray, memoryview]) -> bytes:
+    """Checks a key."""
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        raise TypeError(f"a key is {type(value).__name__}; allowed: bytes")
+    plain = value if type(value) is bytes else bytes(value)
+    if not 1 <= len(plain) <= MAX_KEY_BYTES:
+        raise ValueError(f"a key of {len(plain)} bytes; allowed: 1 to {MAX_KEY_BYTES}")
+    return plain
+
+
+def nanos(seconds: float, most: float = 10 * 365 * 86_400) -> int:
+    """Checks a time, and returns it in nanoseconds."""
+    if not isinstance(seconds, (int, float)) or not 0 <= seconds <= most:
+        raise ValueError(f"seconds = {seconds!r}; allowed: 0 to {most:g}")
+    return int(seconds * 1e9)
+
+
 def keys(values: Sequence[bytes]) -> bytes:
     """Keys of objects, each behind its length."""
+    if set(map(type, values)) - {bytes}:
+        values = [key(each) for each in values]
     lengths = set(map(len, values))
     for size in lengths:
         if not 1 <= size <= MAX_KEY_BYTES:

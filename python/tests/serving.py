@@ -69,6 +69,14 @@ class Server:
 
     def signal(self, number: int) -> None:
         os.killpg(self.pid(), number)
+        if number == signal.SIGSTOP:  # a thread may be in the middle of a copy until it has heard of it
+            until(self._is_stopped, "the server to stop")
+
+    def _is_stopped(self) -> bool:
+        states = []
+        for task in pathlib.Path(f"/proc/{self.pid()}/task").iterdir():
+            states.append((task / "stat").read_text().rpartition(")")[2].split()[0])
+        return set(states) == {"T"}
 
     def kill(self) -> None:
         assert self.process is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import random
@@ -13,6 +14,8 @@ import unittest
 
 import kvcache
 from kvcache import Client, ConnectionLost, KvCacheError, Rejected, Result
+from kvcache.memory import address_of
+from kvcache.mover import Mover
 from tests.content import content
 from tests.serving import Server, free_port, until
 
@@ -200,6 +203,106 @@ class ClientTest(unittest.TestCase):
         with self.assertRaisesRegex(ConnectionLost, "no server at 127.0.0.1"):
             Client(f"127.0.0.1:{free_port()}")
 
+    def test_arguments_that_cannot_be_are_named_and_the_session_goes_on(self) -> None:
+        view, file = pool(1 << 20)
+        self.addCleanup(file.close)
+        region, _ = self.client.region_of(view)
+        with Client(self.server.address) as second:
+            foreign = second.namespace("model")
+            with self.assertRaisesRegex(ValueError, "the region is of another client"):
+                foreign.store(region, [(b"k", [(0, 1)])])
+        for call, words in (
+            (lambda: self.values.put(b"k", b""), "a value of 0 bytes; allowed: 1 to"),
+            (lambda: self.values.put("k", b"v"), "a key is str; allowed: bytes"),
+            (lambda: self.values.get(b"x" * 4097), "a key of 4097 bytes"),
+            (lambda: self.values.contains(b""), "a key of 0 bytes"),
+            (lambda: self.values.match([None]), "a key is NoneType"),
+            (lambda: self.values.submit_match([b"k"] * 8193, print), "8193 keys; allowed: 0 to 8192"),
+            (lambda: self.values.match([b"k"], pin_seconds=-1), "seconds = -1; allowed: 0 to 3600"),
+            (lambda: self.values.expect([b"k"], float("nan")), "seconds = nan"),
+            (lambda: self.values.label([b"k"], "chat", session=-1), "session = -1"),
+            (lambda: self.values.store(region, []), "0 values; allowed: 1 to 8192"),
+            (lambda: self.values.store(region, [(b"k", [(-1, 1)])]), "a span of 1 bytes from -1 on"),
+            (lambda: self.values.load(region, [(b"k", [(0, 1 << 63)])]), "a span of 9223372036854775808 bytes"),
+            (lambda: self.values.get_into(b"k", b"read-only"), "the buffer is read-only"),
+            (lambda: self.client.region_of(memoryview(b"read-only")), "the buffer is read-only"),
+            (lambda: self.client.region(None), "path is NoneType"),
+            (lambda: self.client.namespace(""), 'model = ""; allowed: a name'),
+            (lambda: self.client.namespace("m", layout="x" * 513), "is no text of up to 512 bytes"),
+            (lambda: Client(self.server.address, timeout=float("inf")), "timeout = inf"),
+            (lambda: Client(f"127.0.0.1:{self.server.port}", timeout=2), "is it the server's transport.listen"),
+        ):
+            with self.subTest(words), self.assertRaisesRegex((ValueError, TypeError, KvCacheError), words):
+                call()
+        self.values.put(memoryview(b"bytes"), b"v")
+        self.assertEqual(self.values.get(b"bytes"), b"v")
+
+    def test_a_callback_may_fail_but_not_wait(self) -> None:
+        view, file = pool(1 << 20)
+        self.addCleanup(file.close)
+        region, _ = self.client.region_of(view)
+        told = []
+
+        def waits(job: kvcache.Job) -> None:
+            try:
+                self.values.get(b"absent")
+            except KvCacheError as failed:
+                told.append(str(failed))
+
+        def fails(job: kvcache.Job) -> None:
+            raise RuntimeError("of the callback")
+
+        self.client.wait(self.values.submit_store(region, [(b"a", [(0, 1)])], on_done=waits))
+        self.assertEqual(told, ["a callback may not wait for the server; use a method that begins with submit"])
+        with self.assertLogs("kvcache.connection", "ERROR") as logs:
+            self.client.wait(self.values.submit_store(region, [(b"b", [(0, 1)])], on_done=fails))
+        self.assertIn("a callback has failed", logs.output[0])
+        self.assertEqual(self.values.get(b"b"), bytes(view[:1]))
+
+    def test_a_fork_takes_a_client_of_its_own(self) -> None:
+        self.values.put(b"k", b"v")
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                self.values.get(b"k")
+            except KvCacheError as failed:
+                code = 0 if "belongs to the process that forked" in str(failed) else 2
+            try:
+                self.client.close()
+            finally:
+                os._exit(code)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.assertEqual(self.values.get(b"k"), b"v")
+
+    def test_a_file_that_was_unlinked_is_found_by_its_descriptor(self) -> None:
+        view, file = pool(1 << 20)
+        os.unlink(file.name)
+        self.addCleanup(lambda: open(file.name, "w").close() or file.close())
+        region, base = self.client.region_of(view)
+        self.assertIn("/fd/", region.path)
+        self.assertEqual(self.values.store(region, [(b"k", [(base, 10)])]), [Result.COPIED])
+
+    def test_memory_that_is_mapped_anew_is_another_region(self) -> None:
+        mover = Mover(self.client, self.values)
+        place = mmap.mmap(-1, 1 << 20)
+        address = address_of(memoryview(place))
+        del place
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.mmap.restype = ctypes.c_void_p
+        libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+        for word in (b"ONE!", b"TWO!"):
+            descriptor = os.memfd_create("kvcache-test")
+            os.ftruncate(descriptor, 1 << 20)
+            os.write(descriptor, word)
+            fixed = mmap.MAP_SHARED | 0x10
+            self.assertEqual(libc.mmap(address, 1 << 20, 3, fixed, descriptor, 0), address)
+            self.assertTrue(mover.add(address, 1 << 20))
+            self.assertEqual(mover.run(True, [(word, [(address, 4)])], 10), [Result.COPIED])
+            self.assertEqual(self.values.get(word), word)
+            libc.munmap(ctypes.c_void_p(address), ctypes.c_size_t(1 << 20))
+            os.close(descriptor)
+
     def test_a_client_that_is_closed_says_so(self) -> None:
         client = Client(self.server.address)
         values = client.namespace("closed")
@@ -259,6 +362,56 @@ class ServerDeathTest(unittest.TestCase):
         self.assertEqual(view[4 << 20 : 5 << 20], mine)
         self.assertFalse(values.contains(b"late"))
         self.assertEqual(values.load(region, [(b"k", [(0, 1 << 20)])]), [Result.COPIED])
+
+    def test_rows_are_the_servers_until_a_job_is_done_whatever_ends_it(self) -> None:
+        """A stopped server goes on after the client has given the connection up: what it then does, it does to jobs
+        that are not done."""
+        server = Server("256MiB")
+        self.addCleanup(server.close)
+        size = 32 << 20
+        view, file = pool(size)
+        self.addCleanup(file.close)
+        reader = Client(server.address)
+        self.addCleanup(reader.close)
+        for turn in range(6):
+            client = Client(server.address, timeout=1)
+            values = client.namespace("turns")
+            region, _ = client.region_of(view)
+            view[:] = b"A" * size
+            key = b"turn %d" % turn
+            server.signal(signal.SIGSTOP)
+            job = values.submit_store(region, [(key, [(0, size)])], timeout=8)
+            if turn % 2:
+                with self.assertRaises(ConnectionLost):
+                    values.get(b"another")
+                self.assertFalse(job.done)
+                server.signal(signal.SIGCONT)
+                until(lambda: (job._connection.poll(), job.done)[1], "the end of the job", 12)
+                client.close()
+            else:
+                server.signal(signal.SIGCONT)
+                client.close()
+            self.assertTrue(job.done)
+            view[:] = b"B" * size
+            time.sleep(0.05)
+            found = reader.namespace("turns").get(key)
+            self.assertTrue(found is None or found == b"A" * size, "the value is torn")
+
+    def test_a_job_outlives_an_impatient_wait(self) -> None:
+        server = Server("64MiB")
+        self.addCleanup(server.close)
+        client = Client(server.address)
+        self.addCleanup(client.close)
+        values = client.namespace("model")
+        view, file = pool(1 << 20)
+        self.addCleanup(file.close)
+        region, _ = client.region_of(view)
+        server.signal(signal.SIGSTOP)
+        job = values.submit_store(region, [(b"k", [(0, 100)])])
+        with self.assertRaisesRegex(KvCacheError, "not done within 0.2 s; it goes on"):
+            client.wait(job, 0.2)
+        server.signal(signal.SIGCONT)
+        self.assertEqual(client.wait(job), [Result.COPIED])
 
     def test_a_secret_is_proved_and_a_wrong_one_refused(self) -> None:
         with tempfile.NamedTemporaryFile("w") as secrets:

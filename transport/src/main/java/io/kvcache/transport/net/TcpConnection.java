@@ -114,7 +114,7 @@ public final class TcpConnection implements FrameConnection {
             }
             int bytes = in.read(reader.writableBuffer());
             if (bytes < 0) {
-                close(reader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
+                state.close(reader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
             } else {
                 reader.bytesWritten(bytes);
                 state.onBytesReceived(reader.isInFrame());
@@ -135,7 +135,9 @@ public final class TcpConnection implements FrameConnection {
         if (isOpen()) {
             return true;
         }
+        // Before the socket: a peer that has ended its sending sees the end when nothing is done for it any more.
         state.notifyClosed(handler);
+        closeSocket();
         return false;
     }
 
@@ -222,11 +224,15 @@ public final class TcpConnection implements FrameConnection {
     @Override
     public void close(DisconnectReason why) {
         if (state.close(why)) {
-            try {
-                socket.close();
-            } catch (IOException ignored) {
-                // It is closed all the same: the descriptor is gone.
-            }
+            closeSocket();
+        }
+    }
+
+    private void closeSocket() {
+        try {
+            socket.close();
+        } catch (IOException ignored) {
+            // It is closed all the same: the descriptor is gone.
         }
     }
 }

@@ -12,6 +12,7 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.jspecify.annotations.Nullable;
 
 /// Memory of an engine on this host, mapped by the server: the pool of pages that the engine keeps its KV in.
@@ -20,7 +21,8 @@ import org.jspecify.annotations.Nullable;
 /// JVM throw an InternalError, at the latest when a native call returns. So each copy ends with such a call, which
 /// also asks for the size of the file, within the block that catches the error.
 ///
-/// **Ownership.** The caller that opens it releases it once. It stays mapped until each [#retain] is released.
+/// **Ownership.** The caller that opens it closes it once. It stays mapped until each [#retain] is released, but
+/// nothing is copied after [#close] has returned: the engine has its memory for itself then.
 ///
 /// **Threads.** Any.
 public final class HostRegion {
@@ -31,6 +33,9 @@ public final class HostRegion {
     private final SharedMapping mapping;
     private final FileChannel channel;
     private final MemorySegment memory;
+
+    /// Read by a copy, written by the close that waits for copies.
+    private final ReentrantReadWriteLock closing = new ReentrantReadWriteLock();
 
     private HostRegion(SharedMapping mapping, FileChannel channel, MemorySegment memory) {
         this.mapping = mapping;
@@ -74,13 +79,32 @@ public final class HostRegion {
         if (!Files.exists(file)) {
             throw new IOException(file + " does not exist on the server's host");
         }
-        if (!Files.isRegularFile(file)) {
+        if (isOfThisProcess(file)) {
+            throw new IOException(file + " names a descriptor of the server; allowed: /proc/PID/fd/N of the client");
+        }
+        if (!Files.isRegularFile(file) || isOnDisk(file)) {
             throw new IOException(file + " is not memory; allowed: a regular file, as in /dev/shm, or a memfd");
         }
         if (!SharedDirectory.isOfThisUser(file)) {
             throw new IOException(file + " belongs to another user than the server; allowed: files of the same user");
         }
         return file;
+    }
+
+    private static boolean isOfThisProcess(Path file) {
+        if (!file.startsWith("/proc") || file.getNameCount() < 2) {
+            return false;
+        }
+        String process = file.normalize().getName(1).toString();
+        return process.equals("self")
+                || process.equals("thread-self")
+                || process.equals(Long.toString(ProcessHandle.current().pid()));
+    }
+
+    /// Files in memory are on no device of their own, so its major number is 0.
+    private static boolean isOnDisk(Path file) throws IOException {
+        long device = ((Number) Files.getAttribute(file, "unix:dev")).longValue();
+        return (device >>> 8 & 0xFFF) != 0;
     }
 
     /// Returns its size.
@@ -98,9 +122,14 @@ public final class HostRegion {
         mapping.release();
     }
 
-    /// Ends the claim of [#open], after which no further copy can begin: its file is closed.
+    /// Ends the claim of [#open], and waits for copies that are running, each of one object.
     public void close() {
-        close(channel);
+        closing.writeLock().lock();
+        try {
+            close(channel);
+        } finally {
+            closing.writeLock().unlock();
+        }
         release();
     }
 
@@ -133,13 +162,19 @@ public final class HostRegion {
     }
 
     private boolean copy(List<Span> spans, List<MemorySegment> pieces, PartCopy each) {
+        closing.readLock().lock();
         try {
+            if (!channel.isOpen()) {
+                return false;
+            }
             copyParts(spans, pieces, each);
             return channel.size() >= memory.byteSize();
         } catch (InternalError truncated) {
             return false;
         } catch (IOException closed) {
             return false;
+        } finally {
+            closing.readLock().unlock();
         }
     }
 

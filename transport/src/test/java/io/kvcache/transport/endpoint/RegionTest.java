@@ -208,6 +208,14 @@ final class RegionTest {
         StagedEndpointFixture.assertRefused(register(proof(), file + "x"), Status.INVALID, "does not exist");
         StagedEndpointFixture.assertRefused(register(proof(), "/dev/null"), Status.INVALID, "is not memory");
         StagedEndpointFixture.assertRefused(register(proof(), "/dev/shm"), Status.INVALID, "is not memory");
+        StagedEndpointFixture.assertRefused(
+                register(proof(), "/proc/self/fd/1"), Status.INVALID, "names a descriptor of the server");
+        StagedEndpointFixture.assertRefused(
+                register(
+                        proof(),
+                        "/proc/1/../%d/fd/1".formatted(ProcessHandle.current().pid())),
+                Status.INVALID,
+                "names a descriptor of the server");
         StagedEndpointFixture.assertRefused(register(proof(), "a\0b"), Status.INVALID, "not valid");
         truncate(0);
         StagedEndpointFixture.assertRefused(
