@@ -204,7 +204,7 @@ def main(address: str, seed: int, jobs: int, kind: str = "vllm") -> int:
     print("begins", flush=True)
     for job in range(jobs):
         engine = everyone[generator.randrange(len(everyone))]
-        engine.begin(job, generator.randrange(_BLOCKS), generator)
+        engine.begin(job, int(generator.random() ** 3 * _BLOCKS), generator)
         while len(engine.free) < 5:
             engine.collect()
             time.sleep(0)
