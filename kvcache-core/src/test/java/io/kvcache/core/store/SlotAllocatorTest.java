@@ -22,7 +22,7 @@ import org.junit.jupiter.api.Test;
 final class SlotAllocatorTest {
 
     private static final int SLABS = 16;
-    private static final long HOST_BYTES = SLABS * 16L << 20;
+    private static final long HOST_BYTES = SLABS * (16L << 20);
     private static final Namespace SMALL = space("small", 256 << 10);
     private static final Namespace LARGE = space("large", 512 << 10);
 
