@@ -22,6 +22,7 @@ final class HelpCommand implements Runnable {
             names = {"-h", "--help"},
             usageHelp = true,
             description = "Show this help message and exit.")
+    @SuppressWarnings("unused") // picocli asks the option, not the field
     private boolean helpRequested;
 
     @Parameters(

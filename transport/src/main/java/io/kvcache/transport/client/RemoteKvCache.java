@@ -19,6 +19,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.ObjectKeysCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import java.io.UncheckedIOException;
@@ -411,7 +412,7 @@ public final class RemoteKvCache implements KvCache {
         private static int batchStart(List<byte[]> keys, int end) {
             int begin = end;
             long bytes = 0;
-            while (begin > 0 && end - begin < HintCodec.MAX_KEYS && bytes < HintCodec.MAX_KEY_BYTES) {
+            while (begin > 0 && end - begin < ObjectKeysCodec.MAX_KEYS && bytes < HintCodec.MAX_KEY_BYTES) {
                 bytes += Integer.BYTES + keys.get(--begin).length;
             }
             return begin;

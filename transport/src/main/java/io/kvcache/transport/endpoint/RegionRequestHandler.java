@@ -228,7 +228,7 @@ final class RegionRequestHandler {
 
         /// Loads what is on a disk. The stage completes when all of it has been copied or given up, and the region
         /// is released.
-        CompletionStage<@Nullable Void> loadLate(long timeoutNanos) {
+        CompletionStage<@Nullable Object> loadLate(long timeoutNanos) {
             List<CompletableFuture<?>> loads = new ArrayList<>();
             Duration timeout = Duration.ofNanos(timeoutNanos);
             for (int i : late) {
@@ -240,7 +240,10 @@ final class RegionRequestHandler {
                         .toCompletableFuture());
             }
             return CompletableFuture.allOf(loads.toArray(CompletableFuture[]::new))
-                    .whenComplete((_, _) -> region.release());
+                    .<@Nullable Object>handle((_, _) -> {
+                        region.release();
+                        return null;
+                    });
         }
 
         private Result loadOrMiss(ObjectView view, Item item) {

@@ -5,7 +5,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.transport.wire.HintCodec;
+import io.kvcache.transport.wire.ObjectKeysCodec;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.LinkedHashMap;
@@ -22,7 +22,7 @@ import java.util.function.BooleanSupplier;
 final class SessionPins {
 
     /// Pins of one session: as many as one message can ask for.
-    static final int MAX_PINS = HintCodec.MAX_KEYS;
+    static final int MAX_PINS = ObjectKeysCodec.MAX_KEYS;
 
     private final Map<BlockKey, Runnable> ends = new LinkedHashMap<>();
     private boolean closed;

@@ -18,6 +18,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.EventCodec;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.NamespaceCodec;
+import io.kvcache.transport.wire.ObjectKeysCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Status;
@@ -108,9 +109,9 @@ final class StoreRequestHandler {
     /// `u32 namespace, u32 count, u64 pin, keys` → `u32 present, u32 pinned`
     void matchObjects(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = session.requireNamespace(body);
-        int count = HintCodec.keyCount(body);
+        int count = ObjectKeysCodec.readCount(body);
         Duration pin = Duration.ofNanos(body.nonNegativeLong("pin"));
-        List<byte[]> keys = HintCodec.keys(body, count);
+        List<byte[]> keys = ObjectKeysCodec.read(body, count);
         int present = 0;
         while (present < count && context.cache().containsObject(namespace, keys.get(present))) {
             present++;

@@ -1,6 +1,5 @@
 package io.kvcache.transport.wire;
 
-import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import java.util.ArrayList;
 import java.util.List;
@@ -15,9 +14,6 @@ import java.util.List;
 ///     0 if it leaves it alone until the reply
 public record CopyRequest(
         int region, Direction direction, int namespace, long timeoutNanos, long untilNanos, List<Item> items) {
-
-    /// Objects of one request.
-    public static final int MAX_ITEMS = 8192;
 
     /// Which way bytes go; the code is the place in the order.
     public enum Direction {
@@ -66,10 +62,7 @@ public record CopyRequest(
         int region = from.count("region");
         Direction direction = from.oneOf("direction", List.of(Direction.values()));
         int namespace = from.skip(3).count("namespace");
-        int count = from.count("count");
-        if (count > MAX_ITEMS) {
-            throw new ProtocolException("count = %d; allowed: 0 to %d".formatted(count, MAX_ITEMS));
-        }
+        int count = ObjectKeysCodec.readCount(from);
         long timeout = from.nonNegativeLong("timeout");
         long until = from.nonNegativeLong("until");
         List<Item> items = new ArrayList<>();
@@ -80,11 +73,7 @@ public record CopyRequest(
     }
 
     private static Item item(BodyReader from) throws ProtocolException {
-        int keyBytes = from.count("key bytes");
-        if (keyBytes < 1 || keyBytes > KvCache.MAX_OBJECT_KEY_BYTES) {
-            throw new ProtocolException(
-                    "key bytes = %d; allowed: 1 to %d".formatted(keyBytes, KvCache.MAX_OBJECT_KEY_BYTES));
-        }
+        int keyBytes = ObjectKeysCodec.readBytes(from);
         int count = from.count("spans");
         byte[] key = from.bytes("key", keyBytes);
         List<Span> spans = new ArrayList<>();

@@ -1,7 +1,6 @@
 package io.kvcache.transport.wire;
 
 import io.kvcache.core.Hint;
-import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
@@ -29,9 +28,6 @@ public final class HintCodec {
     static final int LABEL = 3;
     static final int WEIGH = 4;
     static final int EXPIRE = 5;
-
-    /// Keys of one message, so that a server is not long with one.
-    public static final int MAX_KEYS = 8192;
 
     /// Most bytes of keys, with their lengths, that a writer puts into one message.
     public static final int MAX_KEY_BYTES = 2 << 20;
@@ -141,7 +137,7 @@ public final class HintCodec {
 
     /// Writes a hint about objects, behind the number of their namespace.
     ///
-    /// @param keys at most [#MAX_KEYS]
+    /// @param keys at most [ObjectKeysCodec#MAX_KEYS]
     public static void write(ObjectHint hint, List<byte[]> keys, BodyWriter to) {
         to.i32(keys.size());
         switch (hint) {
@@ -153,7 +149,7 @@ public final class HintCodec {
                 head(to, WEIGH, 0).u8(Math.round(weigh.weight() * WEIGHT_SCALE)).bytes(new byte[WEIGHT_PADDING_BYTES]);
             case ObjectHint.Expire expire -> head(to, EXPIRE, Timeouts.toNanos(expire.delay()));
         }
-        keys.forEach(key -> to.i32(key.length).bytes(key));
+        ObjectKeysCodec.write(keys, to);
     }
 
     private static BodyWriter head(BodyWriter to, int kind, long nanos) {
@@ -167,7 +163,7 @@ public final class HintCodec {
 
     /// Reads a hint about objects, behind the number of their namespace.
     public static DecodedObjectHint readObjects(BodyReader from) throws ProtocolException {
-        int count = keyCount(from);
+        int count = ObjectKeysCodec.readCount(from);
         int kind = from.u8("kind");
         Duration nanos = Duration.ofNanos(from.skip(3).skip(Integer.BYTES).nonNegativeLong("nanos"));
         ObjectHint hint = switch (kind) {
@@ -179,39 +175,12 @@ public final class HintCodec {
             case EXPIRE -> new ObjectHint.Expire(nanos);
             default -> null;
         };
-        return new DecodedObjectHint(hint, hint == null ? List.of() : keys(from, count));
-    }
-
-    /// Reads how many keys a message has.
-    public static int keyCount(BodyReader from) throws ProtocolException {
-        int count = from.count("keys");
-        if (count > MAX_KEYS) {
-            throw new ProtocolException("keys = %d; allowed: 0 to %d".formatted(count, MAX_KEYS));
-        }
-        return count;
-    }
-
-    /// Reads keys, each `u32 bytes` and these.
-    public static List<byte[]> keys(BodyReader from, int count) throws ProtocolException {
-        List<byte[]> keys = new ArrayList<>();
-        for (int i = 0; i < count; i++) {
-            keys.add(key(from));
-        }
-        return keys;
+        return new DecodedObjectHint(hint, hint == null ? List.of() : ObjectKeysCodec.read(from, count));
     }
 
     private static ObjectHint weight(BodyReader from) throws ProtocolException {
         float weight = from.u8("weight") / WEIGHT_SCALE;
         from.skip(WEIGHT_PADDING_BYTES);
         return new ObjectHint.Weigh(weight);
-    }
-
-    private static byte[] key(BodyReader from) throws ProtocolException {
-        int bytes = from.count("key bytes");
-        if (bytes < 1 || bytes > KvCache.MAX_OBJECT_KEY_BYTES) {
-            throw new ProtocolException(
-                    "key bytes = %d; allowed: 1 to %d".formatted(bytes, KvCache.MAX_OBJECT_KEY_BYTES));
-        }
-        return from.bytes("key", bytes);
     }
 }
