@@ -236,8 +236,6 @@ class Connection:
                 if not gives_up:
                     return
                 self.fail(f"no reply within {timeout:g} s")
-                if reply.holds:
-                    return
 
     def poll(self) -> None:
         """Takes what has arrived and sends what waits, without waiting."""
