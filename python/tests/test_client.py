@@ -430,6 +430,38 @@ class ServerDeathTest(unittest.TestCase):
                 self.assertEqual(values.get(b"k"), b"v")
 
 
+class DiskTest(unittest.TestCase):
+    def test_values_on_a_disk_are_loaded_while_later_requests_go_on(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server("64MiB", "--disk", f"{folder}:512MiB", "--set", "admission=always")
+            self.addCleanup(server.close)
+            client = Client(server.address)
+            self.addCleanup(client.close)
+            values = client.namespace("model")
+            size, count = 1 << 20, 160
+            view, file = pool(8 * size)
+            self.addCleanup(file.close)
+            region, _ = client.region_of(view)
+            keys = [b"disk %d" % number for number in range(count)]
+            for key in keys:
+                view[:size] = content(key, size)
+                until(lambda key=key: values.store(region, [(key, [(0, size)])])[0].stored, "room for a value")
+            present = [key for key in keys if values.contains(key)]
+            self.assertGreater(len(present), 80, "64 MiB of them fit in memory")
+            loaded = 0
+            for begin in range(0, len(present), 8):
+                part = present[begin : begin + 8]
+                view[:] = bytes(8 * size)
+                job = values.submit_load(region, [(key, [(row * size, size)]) for row, key in enumerate(part)])
+                self.assertTrue(client._request(3, b"") == b"")
+                for row, (key, result) in enumerate(zip(part, client.wait(job))):
+                    if result == Result.COPIED:
+                        loaded += 1
+                        self.assertEqual(view[row * size : (row + 1) * size], content(key, size))
+            self.assertGreater(loaded, 80)
+            self.assertEqual(values.get(present[0]), content(present[0], size))
+
+
 class SendingTest(unittest.TestCase):
     """A server that shares no memory, as on another host."""
 

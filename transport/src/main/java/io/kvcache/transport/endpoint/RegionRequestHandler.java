@@ -20,6 +20,7 @@ import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.FileSystemException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -65,7 +66,7 @@ final class RegionRequestHandler {
     }
 
     private static String reason(IOException refused) {
-        boolean bare = refused instanceof java.nio.file.FileSystemException;
+        boolean bare = refused instanceof FileSystemException; // its message is the path alone
         return bare ? refused.toString() : String.valueOf(refused.getMessage());
     }
 
@@ -104,8 +105,8 @@ final class RegionRequestHandler {
                 request.reply(copying.reply());
             } else {
                 long timeout = request.boundedTimeout(copy.timeoutNanos());
-                waits = true;
                 context.later(session, request, () -> copying.loadLate(timeout), _ -> request.reply(copying.reply()));
+                waits = true; // and releases the region at its end
             }
         } finally {
             if (!waits) {
