@@ -265,7 +265,7 @@ def latency(report: Report, client: Client, block: int) -> None:
 
 
 def evict(address: str) -> None:
-    """Stores blocks of 1 MiB until it is ended: half of the time, as a copy uses a core whoever asks for it."""
+    """Stores blocks of 1 MiB until it is ended, half of the time: a copy uses one of two cores in any case."""
     with Client(address) as client:
         values = client.namespace("bench", layout="evicts")
         view, file = shared(64 << 20)

@@ -33,7 +33,7 @@ def address_of(buffer: memoryview) -> int:
 
 
 def buffer_at(address: int, size: int) -> memoryview:
-    """Shows memory that somebody else keeps alive."""
+    """Shows memory whose owner keeps it alive."""
     return memoryview((ctypes.c_uint8 * size).from_address(address)).cast("B")
 
 

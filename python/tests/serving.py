@@ -14,6 +14,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 from typing import List, Optional
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -94,6 +95,21 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._log.close()
+
+
+class ServedTest(unittest.TestCase):
+    """Tests that share a server."""
+
+    server: Server
+    host_bytes = "64MiB"
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.server = Server(cls.host_bytes)
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.server.close()
 
 
 def until(condition, what: str, seconds: float = 60.0) -> None:

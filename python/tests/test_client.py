@@ -16,8 +16,9 @@ import kvcache
 from kvcache import Client, ConnectionLost, KvCacheError, Rejected, Result
 from kvcache.memory import address_of
 from kvcache.mover import Mover
+
 from tests.content import content
-from tests.serving import Server, free_port, until
+from tests.serving import ServedTest, Server, free_port, until
 
 
 def pool(size: int):
@@ -27,16 +28,8 @@ def pool(size: int):
     return memoryview(mmap.mmap(file.fileno(), size)), file
 
 
-class ClientTest(unittest.TestCase):
-    server: Server
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.server = Server("128MiB")
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
+class ClientTest(ServedTest):
+    host_bytes = "128MiB"
 
     def setUp(self) -> None:
         self.client = Client(self.server.address)

@@ -18,7 +18,7 @@ from unittest import mock
 
 from tests import engines
 from tests.content import content
-from tests.serving import Server, until
+from tests.serving import ServedTest, Server, until
 
 os.environ.setdefault("PYTHONHASHSEED", "0")  # what an operator sets, and the tier asks for
 engines.use_vllm()
@@ -92,17 +92,7 @@ def finish(tier: Any, jobs: int, seconds: float = 30) -> Dict[int, Any]:
     return results
 
 
-class VllmTest(unittest.TestCase):
-    server: Server
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.server = Server("64MiB")
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
-
+class VllmTest(ServedTest):
     def tier(self, pool: Pool, **settings: Any) -> KvCacheTier:
         self.addCleanup(pool.close)
         tier = KvCacheTier(Spec, pool.view, "KvCacheTier", **{"address": self.server.address, **settings})
@@ -319,17 +309,7 @@ class Config:
         self.extra_config = {"address": address, "timeout": 5, "interface_v1": 1}
 
 
-class SglangTest(unittest.TestCase):
-    server: Server
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.server = Server("64MiB")
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
-
+class SglangTest(ServedTest):
     def backend(self, pool: Any, rank: int = 0) -> KvCacheHiCache:
         backend = KvCacheHiCache(Config(self.server.address, self.id(), rank), None)
         self.addCleanup(backend.close)
@@ -434,17 +414,7 @@ class L1Memory:
         self.ptr, self.size, self.align_bytes = address_of(pool.bytes), pool.bytes.nbytes, 4096
 
 
-class LmcacheTest(unittest.TestCase):
-    server: Server
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.server = Server("64MiB")
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        cls.server.close()
-
+class LmcacheTest(ServedTest):
     def adapter(self, pool: Pool, address: str = "") -> KvCacheL2Adapter:
         self.addCleanup(pool.close)
         adapter = KvCacheL2Adapter({"address": address or self.server.address, "timeout": 5}, L1Memory(pool))

@@ -27,7 +27,6 @@ import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
-import io.kvcache.server.http.PrefixEndpoint;
 import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.metrics.RequestLatencies;
@@ -264,7 +263,6 @@ public final class CacheServer implements AutoCloseable {
         List<HttpEndpoint> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceEndpoint(namespaces));
         everybodys.add(new HintEndpoint(tenantKeyspaces::routerOf));
-        everybodys.add(new PrefixEndpoint(tenantKeyspaces::routerOf));
         BlockEndpoint.TransferBudgets transferBudgets =
                 new BlockEndpoint.TransferBudgets(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
         everybodys.add(new BlockEndpoint(cache, namespaces, arrival, blocks, transferBudgets));

@@ -6,6 +6,7 @@ import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
@@ -14,10 +15,12 @@ import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.JsonNode;
 
-/// `/v1/hints`: what only a client knows of keys.
+/// `/v1/hints`: what only a client knows of keys. `/v1/prefix`: counts the leading keys that are here, and pins them.
 public final class HintEndpoint implements HttpEndpoint {
 
-    private static final String PATH = "/v1/hints";
+    private static final String HINTS = "/v1/hints";
+    private static final String PREFIX = "/v1/prefix";
+    private static final String MILLISECONDS = "milliseconds";
     private static final String KEYS_FORM = "a list of texts";
     private static final String WEIGHT_FORM = "a number from 0 to 1";
     private static final String KINDS = "expect, return, forget, pin, unpin, label, session, weigh, expire";
@@ -31,24 +34,33 @@ public final class HintEndpoint implements HttpEndpoint {
 
     @Override
     public List<String> paths() {
-        return List.of(PATH);
+        return List.of(HINTS, PREFIX);
     }
 
     @Override
     public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
-        if (!path.equals(PATH)) {
+        if (!path.equals(HINTS) && !path.equals(PREFIX)) {
             return null;
         }
         return request.method().name().equals("POST")
-                ? new JsonBodyHandler((body, out) -> parseHint(body, routers.apply(tenant), out))
+                ? new JsonBodyHandler((body, out) -> out.sendJson(
+                        HttpResponseStatus.OK,
+                        path.equals(HINTS)
+                                ? applyHint(body, routers.apply(tenant))
+                                : pinPrefix(body, routers.apply(tenant))))
                 : HttpResponder.methodNotAllowed(request, "POST");
     }
 
-    private static void parseHint(JsonNode body, KeyspaceRouter keyspaceRouter, HttpResponder out) {
+    private static Map<String, Integer> applyHint(JsonNode body, KeyspaceRouter keyspaceRouter) {
         ObjectHint hint = parseHint(body);
-        out.sendJson(
-                HttpResponseStatus.OK,
-                Map.of("taken", keyspaceRouter.applyHint(keys(body, HintLimits::requireKeys), hint)));
+        return Map.of("taken", keyspaceRouter.applyHint(keys(body, HintLimits::requireKeys), hint));
+    }
+
+    private static Map<String, Integer> pinPrefix(JsonNode body, KeyspaceRouter keyspaceRouter) {
+        JsonBodyHandler.requireKnownMembers(body, List.of("keys", MILLISECONDS));
+        Duration pinTime = HintLimits.prefixPin(body.has(MILLISECONDS) ? millis(body) : 0);
+        List<byte[]> keys = keys(body, HintLimits::requirePrefixKeys);
+        return Map.of("present", keyspaceRouter.pinPrefix(keys, pinTime));
     }
 
     private static ObjectHint parseHint(JsonNode body) {
@@ -57,9 +69,9 @@ public final class HintEndpoint implements HttpEndpoint {
             case "expect" -> requireMembers(body, List.of(), HintLimits.expect(0));
             case "forget" -> requireMembers(body, List.of(), new ObjectHint.Forget());
             case "unpin" -> requireMembers(body, List.of(), HintLimits.unpin());
-            case "return" -> requireMembers(body, List.of("milliseconds"), HintLimits.expect(millis(body)));
-            case "pin" -> requireMembers(body, List.of("milliseconds"), HintLimits.pin(millis(body)));
-            case "expire" -> requireMembers(body, List.of("milliseconds"), HintLimits.expire(millis(body)));
+            case "return" -> requireMembers(body, List.of(MILLISECONDS), HintLimits.expect(millis(body)));
+            case "pin" -> requireMembers(body, List.of(MILLISECONDS), HintLimits.pin(millis(body)));
+            case "expire" -> requireMembers(body, List.of(MILLISECONDS), HintLimits.expire(millis(body)));
             case "weigh" -> requireMembers(body, List.of("weight"), HintLimits.weigh(weight(body)));
             case "label" ->
                 requireMembers(
@@ -92,7 +104,7 @@ public final class HintEndpoint implements HttpEndpoint {
     }
 
     private static long millis(JsonNode body) {
-        return integerMember(body, "milliseconds");
+        return integerMember(body, MILLISECONDS);
     }
 
     /// A member that may not be missing.
@@ -112,7 +124,7 @@ public final class HintEndpoint implements HttpEndpoint {
     }
 
     /// A member that is a whole number of up to 64 bits.
-    static long integerMember(JsonNode body, String name) {
+    private static long integerMember(JsonNode body, String name) {
         JsonNode member = member(body, name, "a whole number");
         if (!member.isIntegralNumber() || !member.canConvertToLong()) {
             throw new IllegalArgumentException(name + " takes a whole number");
@@ -132,7 +144,7 @@ public final class HintEndpoint implements HttpEndpoint {
     ///
     /// @param requireCount rejects a count of keys that cannot be
     /// @throws IllegalArgumentException when there are none, or one that cannot be
-    static List<byte[]> keys(JsonNode body, IntConsumer requireCount) {
+    private static List<byte[]> keys(JsonNode body, IntConsumer requireCount) {
         JsonNode named = member(body, "keys", KEYS_FORM);
         if (!named.isArray()) {
             throw new IllegalArgumentException("keys takes " + KEYS_FORM);
