@@ -30,7 +30,8 @@ class Engine:
 
     def __init__(self, address: str, size: int) -> None:
         self.size = size
-        self.file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="kvcache-engine-", suffix=".mmap")
+        prefix = f"kvcache-engine-{os.getpid()}-"  # a process that is killed leaves it to its parent
+        self.file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix=prefix, suffix=".mmap")
         self.file.truncate(_ROWS * size)
         self.bytes = memoryview(mmap.mmap(self.file.fileno(), _ROWS * size))
         self.free = list(range(_ROWS))

@@ -58,6 +58,7 @@ class Server:
             if self.process.poll() is not None:
                 break
             time.sleep(0.05)
+        self.kill()
         raise AssertionError(f"the server did not start:\n{self.log()}")
 
     def log(self) -> str:

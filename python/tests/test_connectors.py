@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import mmap
 import os
 import select
@@ -239,6 +240,8 @@ class VllmTest(ServedTest):
         until(lambda: self.regions() == 1, "the engine's region in the server")
         child.send_signal(signal.SIGKILL)
         child.wait()
+        for left in glob.glob(f"/dev/shm/kvcache-engine-{child.pid}-*"):
+            os.unlink(left)
         child.stdout.close()
         until(lambda: self.regions() == 0, "the server to unmap the region")
 
