@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pathlib
 import shlex
+import shutil
 import signal
 import socket
 import subprocess
@@ -96,6 +97,8 @@ class Server:
             except subprocess.TimeoutExpired:
                 self.kill()
         self._log.close()
+        for left in pathlib.Path("/dev/shm").glob(f"kvcache-*-{self.transport}"):
+            shutil.rmtree(left, ignore_errors=True)  # of a server that was killed
 
 
 class ServedTest(unittest.TestCase):
