@@ -132,7 +132,7 @@ class Region:
             if found is None or found.path == self.path:
                 raise
             self.path = found.path
-            return connection.request(wire.REGION, index.proof + bytes(8) + wire.text(self.path), timeout)
+            return self._request(connection, index, timeout)
 
     def close(self) -> None:
         """Takes the memory back: no copy begins after this."""

@@ -100,7 +100,6 @@ class Connection:
         except OSError as failed:
             raise ConnectionLost(f"no server at {address[0]}:{address[1]}: {failed}") from failed
         self._socket = sock
-        self._secure = context is not None
         sock.setblocking(False)
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
@@ -129,7 +128,7 @@ class Connection:
         if asks_proof and secret is not None:
             proof = hmac.new(secret, b"kvcache client v1" + said, "sha256").digest()
         welcome = self.request(wire.AUTH, proof, timeout)
-        self.session, lease_millis = struct.unpack_from("<Q16xI", welcome)
+        (lease_millis,) = struct.unpack_from("<I", welcome, 24)
         self.lease_seconds = lease_millis / 1000
         if secret is not None:
             mine = hmac.new(secret, b"kvcache server v1" + said, "sha256").digest()
@@ -257,11 +256,6 @@ class Connection:
         if overdue:
             self.fail("no reply in time")
 
-    def outstanding(self) -> int:
-        """Returns how many requests have no reply yet."""
-        with self._lock:
-            return len(self._replies)
-
     def _pump(self, timeout: float) -> None:
         """Sends and receives once; only the one thread that is reading calls it."""
         finished: List[Reply] = []
@@ -307,7 +301,7 @@ class Connection:
                 return
             self._end += count
             self._parse(finished)
-            if self._end < len(self._buffer) // 2 and not self._secure:
+            if self._end < len(self._buffer) // 2 and not self._buffered():
                 return
 
     def _compact(self) -> None:

@@ -6,7 +6,6 @@ import mmap
 import os
 import stat
 import struct
-from collections.abc import Sequence
 from typing import Optional
 
 from kvcache.errors import KvCacheError
@@ -84,17 +83,6 @@ class SharedIndex:
             if record & 0x80000000:
                 return False
         return False
-
-    def prefix(self, digests: Sequence[bytes]) -> int:
-        """Returns how many leading keys are there."""
-        for number, digest in enumerate(digests):
-            if not self.contains(digest):
-                return number
-        return len(digests)
-
-    def serves(self) -> bool:
-        """Returns whether the server has not closed the index. One that was killed cannot say so."""
-        return int.from_bytes(self._map[12:16], "little") == 1
 
 
 def try_open(directory: str, records: str, epoch: int) -> Optional[SharedIndex]:
