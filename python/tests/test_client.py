@@ -6,7 +6,10 @@ import ctypes
 import mmap
 import os
 import random
+import shutil
 import signal
+import ssl
+import subprocess
 import tempfile
 import threading
 import time
@@ -421,6 +424,41 @@ class ServerDeathTest(unittest.TestCase):
                 values = client.namespace("model")
                 values.put(b"k", b"v")
                 self.assertEqual(values.get(b"k"), b"v")
+
+
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not here; apt-get install openssl")
+class TlsTest(unittest.TestCase):
+    def test_values_go_through_tls_and_an_unknown_certificate_is_refused(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            certificate, key = f"{folder}/c.pem", f"{folder}/k.pem"
+            request = [
+                "openssl",
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-days",
+                "2",
+                "-subj",
+                "/CN=localhost",
+            ]
+            request += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate]
+            subprocess.run(request, check=True, stderr=subprocess.DEVNULL)
+            os.chmod(key, 0o600)
+            tls = [f"transport.tls.certificate={certificate}", f"transport.tls.key={key}"]
+            server = Server("64MiB", "--set", tls[0], "--set", tls[1])
+            self.addCleanup(server.close)
+            with Client(server.address, tls=ssl.create_default_context(cafile=certificate)) as client:
+                values = client.namespace("model")
+                for size in (1, 70_000, 3 << 20):
+                    key_of = b"tls %d" % size
+                    values.put(key_of, content(key_of, size))
+                    self.assertEqual(values.get(key_of), content(key_of, size))
+            with self.assertRaisesRegex(ConnectionLost, "no TLS; allowed: TLS"):
+                Client(server.address)
+            with self.assertRaisesRegex(ConnectionLost, "CERTIFICATE_VERIFY_FAILED"):
+                Client(server.address, tls=True)
 
 
 class DiskTest(unittest.TestCase):
