@@ -4,6 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.shm.SharedMemory;
@@ -179,8 +180,8 @@ final class RegionRequestHandler {
                 requireInTime();
                 context.counters().bytesStaged.add(item.bytes());
                 sum.update(MemorySegment.ofArray(item.key()));
-                writer.seal(sum.value());
-                return Result.COPIED;
+                SealOutcome sealed = writer.seal(sum.value());
+                return sealed == SealOutcome.DROPPED ? Result.NO_ROOM : Result.COPIED;
             }
         }
 

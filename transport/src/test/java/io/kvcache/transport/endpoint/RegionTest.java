@@ -2,7 +2,9 @@ package io.kvcache.transport.endpoint;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
@@ -22,6 +24,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -42,8 +45,8 @@ final class RegionTest {
 
     private final StagedEndpointFixture serving = new StagedEndpointFixture();
     private final SplittableRandom random = new SplittableRandom(7);
-    private final TestClient client;
-    private final int namespace;
+    private TestClient client;
+    private int namespace;
     private final Path file;
 
     RegionTest() throws IOException, ProtocolException {
@@ -185,6 +188,28 @@ final class RegionTest {
         }
         assertThat(store(region, new Item("huge", spans(100)), new Item("small", 0, 10)))
                 .startsWith(Result.NO_ROOM);
+    }
+
+    @Test
+    void givenANamespaceThatIsDroppedMeanwhile_whenStored_thenNoRoom() throws Exception {
+        ForwardingKvCache dropping = new ForwardingKvCache(serving.store()) {
+            @Override
+            public ObjectWriter putObject(Namespace space, byte[] key, long bytes, Duration timeout) {
+                ObjectWriter writer = super.putObject(space, key, bytes, timeout);
+                var _ = drop(space);
+                return writer;
+            }
+        };
+        Endpoint endpoint = new Endpoint(dropping, EndpointOptions.DEFAULTS, System::nanoTime);
+        TestClient before = client;
+        client = TestClient.connect(endpoint);
+        namespace = client.register(OBJECTS);
+        int region = register();
+        assertThat(store(region, new Item("a", 0, 5000))).containsExactly(Result.NO_ROOM);
+        assertThat(load(region, new Item("a", 0, 5000))).containsExactly(Result.ABSENT);
+        client.end(DisconnectReason.PEER_CLOSED);
+        endpoint.close();
+        client = before;
     }
 
     /// The whole region, so many times.
