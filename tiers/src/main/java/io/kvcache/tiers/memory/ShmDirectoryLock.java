@@ -23,7 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// The right to a folder of files in memory, which one store at a time has: a lock on a file in it, which
 /// ends with the process at the latest.
 ///
-/// Releasing it removes the lock's file, and the folder if this lock made it. Another process may have opened that
+/// Releasing it removes the lock's file, and the folder if a store made it. The lock's file has a byte then, so that
+/// the store after a killed one knows. Another process may have opened that
 /// file just before, and would lock a file that no other process can find: so the holder of the lock gives the
 /// file a random length and looks whether it is the length of what has the name. It is not opened for that:
 /// closing it would drop the lock ([LockedFile]).
@@ -45,16 +46,19 @@ final class ShmDirectoryLock implements AutoCloseable {
 
     private static final long MAX_LOCK_FILE_BYTES = 1L << 30;
 
+    /// The length of the lock's file in a folder that a store made.
+    private static final int OWNED_BYTES = 1;
+
     private final LockedFile lockedFile;
     private final FileChannel lock;
     private final Path folder;
-    private final boolean createdFolder;
+    private final boolean ownsFolder;
 
-    private ShmDirectoryLock(LockedFile here, FileChannel lock, Path folder, boolean made) {
+    private ShmDirectoryLock(LockedFile here, FileChannel lock, Path folder, boolean ownsFolder) {
         this.lockedFile = here;
         this.lock = lock;
         this.folder = folder;
-        this.createdFolder = made;
+        this.ownsFolder = ownsFolder;
     }
 
     /// Claims a private folder that exists, and empties it.
@@ -73,12 +77,16 @@ final class ShmDirectoryLock implements AutoCloseable {
             if (channel.tryLock() == null) {
                 throw alreadyLocked(wanted, folder);
             }
+            boolean ownsFolder = made || channel.size() == OWNED_BYTES;
             if (!isCurrentFile(channel, folder.resolve(LOCK))) {
                 throw wanted.failed(folder + " is just being given up by another store; try again");
             }
+            if (ownsFolder) {
+                channel.write(ByteBuffer.allocate(OWNED_BYTES), 0);
+            }
             removeLeftovers(folder);
             good = true;
-            return new ShmDirectoryLock(here, channel, folder, made);
+            return new ShmDirectoryLock(here, channel, folder, ownsFolder);
         } finally {
             if (!good) {
                 release(here, channel);
@@ -92,7 +100,7 @@ final class ShmDirectoryLock implements AutoCloseable {
 
     /// Returns whether a locked file is the one of this name.
     private static boolean isCurrentFile(FileChannel locked, Path name) throws IOException {
-        long bytes = ThreadLocalRandom.current().nextLong(1, MAX_LOCK_FILE_BYTES);
+        long bytes = ThreadLocalRandom.current().nextLong(OWNED_BYTES + 1, MAX_LOCK_FILE_BYTES);
         locked.truncate(0).write(ByteBuffer.allocate(1), bytes - 1);
         try {
             return Files.readAttributes(name, BasicFileAttributes.class, LinkOption.NOFOLLOW_LINKS)
@@ -119,7 +127,7 @@ final class ShmDirectoryLock implements AutoCloseable {
     public void close() {
         try {
             Files.deleteIfExists(folder.resolve(LOCK));
-            if (createdFolder) {
+            if (ownsFolder) {
                 Files.deleteIfExists(folder);
             }
         } catch (IOException _) {

@@ -140,6 +140,22 @@ final class SharedMemorySourceTest {
     }
 
     @Test
+    void givenAFolderOfAKilledStore_whenTheNextOneCloses_thenItIsGone() throws IOException {
+        Path folder = parent.resolve("store");
+        HostMemory killed = source().reserve("slots", SLOTS);
+        Path copy = Files.createDirectory(
+                parent.resolve("killed"), PosixFilePermissions.asFileAttribute(Files.getPosixFilePermissions(folder)));
+        for (String each : left()) {
+            Files.copy(folder.resolve(each), copy.resolve(each));
+        }
+        killed.close();
+        assertThat(folder).doesNotExist();
+        Files.move(copy, folder);
+        source().reserve("slots", SLOTS).close();
+        assertThat(folder).doesNotExist();
+    }
+
+    @Test
     void givenTooLittleSpace_whenReserved_thenTheErrorNamesBothSizesAndNothingStays() throws IOException {
         SharedMemorySource source = source();
         assertThatIllegalStateException()
