@@ -4,17 +4,23 @@
 ``kvcache.sglang`` and ``kvcache.lmcache`` plug it into these engines; each is imported by its engine.
 """
 
-from kvcache.client import Client, Job, Namespace, Region, Result
+from kvcache.blocks import Blocks, BlockShape, Chain, Match
+from kvcache.client import Client, Job, Namespace, Region
 from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
 from kvcache.memory import locate
+from kvcache.wire import Result
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BlockShape",
+    "Blocks",
+    "Chain",
     "Client",
     "ConnectionLost",
     "Job",
     "KvCacheError",
+    "Match",
     "Namespace",
     "Region",
     "Rejected",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import enum
 import hashlib
 import mmap
 import os
@@ -16,10 +15,12 @@ from collections.abc import Iterator, Sequence
 from typing import Callable, Dict, List, Optional, Tuple, Union
 
 from kvcache import wire
+from kvcache.blocks import Blocks, BlockShape, ChainSlots, namespace_digest
 from kvcache.connection import Connection, Reply
 from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
 from kvcache.memory import address_of, locate
 from kvcache.shared import SharedIndex, open_file, try_open
+from kvcache.wire import Result
 
 Span = Tuple[int, int]
 """Offset and size of a piece of a region, in bytes."""
@@ -38,25 +39,6 @@ _SPAN = struct.Struct("<QQ")
 _MOST_PIN_SECONDS = 3600
 _EXPECT, _PIN, _FORGET, _LABEL = 0, 1, 2, 3
 _KINDS = {"other": 0, "chat": 1, "agent": 2, "batch": 3}
-
-
-class Result(enum.IntEnum):
-    """What became of one value of a job."""
-
-    COPIED = 0
-    PRESENT = 1
-    ABSENT = 2
-    OTHER_SIZE = 3
-    NO_ROOM = 4
-    DECLINED = 5
-
-    @property
-    def stored(self) -> bool:
-        """Whether the server has the value after a store."""
-        return self in (Result.COPIED, Result.PRESENT)
-
-
-_RESULTS = tuple(Result)
 
 
 class Job:
@@ -83,7 +65,7 @@ class Job:
             try:
                 body = reply.value()
                 (count,) = _U32.unpack_from(body)
-                self.results = [_RESULTS[each] for each in body[8 : 8 + count]]
+                self.results = [wire.COPY_RESULTS[each] for each in body[8 : 8 + count]]
             except KvCacheError as failed:
                 error = failed
             except LookupError:
@@ -142,24 +124,32 @@ class Region:
 class Namespace:
     """Values of one model: keys of equal namespaces share, all others are apart."""
 
-    def __init__(self, client: Client, fields: Tuple[str, ...]) -> None:
+    def __init__(self, client: Client, fields: Tuple[str, ...], shape: Optional[BlockShape] = None) -> None:
         self._client = client
         self.fields = fields
+        self.shape = shape
+        """Of its blocks; None where it has values alone."""
+        self.digest = namespace_digest(fields, shape)
+        """The 32 bytes that name it everywhere."""
         self._number = 0
-        self._prefix: Optional[hashlib._Hash] = None
+        self._record_number: Optional[int] = None
+        """In the records of the shared index; None where there is none."""
+        self._prefix = hashlib.sha256(_KEY_TAG + self.digest)
 
     def _register(self, connection: Connection, timeout: float) -> None:
-        body = struct.pack("<II", 0, 0) + b"".join(wire.text(each) for each in self.fields)
+        texts = b"".join(wire.text(each) for each in self.fields)
+        parts = b"" if self.shape is None else self.shape.part()
+        body = struct.pack("<II", int(self.shape is not None), 0) + texts + parts
         reply = connection.request(wire.REGISTER, body, timeout)
         (self._number,) = _U32.unpack_from(reply)
-        self._prefix = None
+        self._record_number = None
         if len(reply) >= 40:
-            self._prefix = hashlib.sha256(_KEY_TAG + reply[8:40])
+            (self._record_number,) = _U32.unpack_from(reply, 4)
+            if reply[8:40] != self.digest:
+                raise KvCacheError(f"the server computes another digest of the namespace {self.fields[0]!r}")
 
-    def digest(self, key: bytes) -> bytes:
+    def key_digest(self, key: bytes) -> bytes:
         """Returns the digest of a key, by which the shared index knows it."""
-        if self._prefix is None:
-            raise KvCacheError("the server shares no memory with this process")
         digest = self._prefix.copy()
         digest.update(wire.key(key))
         return digest.digest()
@@ -168,8 +158,8 @@ class Namespace:
         """Returns whether a value is in memory or on a disk. Without a message where the server shares memory."""
         connection = self._client._connected()
         index = self._client._index
-        if index is not None and self._prefix is not None:
-            return index.contains(self.digest(key))
+        if index is not None:
+            return index.contains(self.key_digest(key))
         return connection.request(wire.CONTAINS_OBJECT, self._item(key), self._client.timeout)[0] == 1
 
     def _item(self, key: bytes) -> bytes:
@@ -179,9 +169,9 @@ class Namespace:
     def contains_now(self, key: bytes) -> Optional[bool]:
         """As ``contains``, but never waits: None where only a message could tell, or no server is connected."""
         index = self._client._index
-        if index is None or self._prefix is None or not self._client.connected:
+        if index is None or not self._client.connected:
             return None
-        return index.contains(self.digest(key))
+        return index.contains(self.key_digest(key))
 
     def match(self, keys: Sequence[bytes], pin_seconds: float = 0.0) -> int:
         """Returns how many leading keys are present.
@@ -306,12 +296,13 @@ class Namespace:
         data = memoryview(value).cast("B")
         if not 1 <= data.nbytes <= wire.MAX_PAYLOAD_BYTES:
             raise ValueError(f"a value of {data.nbytes} bytes; allowed: 1 to {wire.MAX_PAYLOAD_BYTES}")
-        answer = self._client._put(self, wire.key(key), data)
-        if answer[0] == 0:
-            return Result.COPIED if answer[1] < 2 else Result.NO_ROOM
-        if answer[0] == 1:
-            return Result.PRESENT
-        return Result.DECLINED if answer[0] == 4 and answer[2] == 1 else Result.NO_ROOM
+        plain = wire.key(key)
+        head = _ITEM.pack(self._number, len(plain))
+        with self._client._staged(data) as staged:
+            if staged is not None:
+                return wire.put_result(self._client._request(wire.PUT_OBJECT_STAGED, head + staged + plain))
+        head += _ITEM.pack(0, wire.NO_CHECKSUM)
+        return wire.put_result(self._client._request(wire.PUT_OBJECT, head + plain, data))
 
     def delete(self, key: bytes) -> bool:
         """Forgets a value; returns whether there was one."""
@@ -433,7 +424,8 @@ class Client:
         self._slot_map: Optional[memoryview] = None
         self._stage: Optional[memoryview] = None
         self._stage_lock = threading.Lock()
-        self._namespaces: Dict[Tuple[str, ...], Namespace] = {}
+        self._chain_slots: Optional[ChainSlots] = None
+        self._namespaces: Dict[Tuple[Tuple[str, ...], Optional[BlockShape]], Namespace] = {}
         self._regions: List[Region] = []
         self._closed = threading.Event()
         self._wanted = threading.Event()
@@ -497,6 +489,7 @@ class Client:
             connection.close()
             raise
         self._index = index
+        self._chain_slots = ChainSlots(connection)
         self._connection = connection
         return connection
 
@@ -541,21 +534,42 @@ class Client:
 
         :param layout: whatever tells apart how the bytes are laid out: engine, rank, page size
         """
-        fields = (model, revision, dtype, layout, adapter, self.tenant, salt)
+        return self._namespace((model, revision, dtype, layout, adapter, self.tenant, salt), None)
+
+    def blocks(
+        self,
+        model: str,
+        shape: BlockShape,
+        *,
+        revision: str = "",
+        dtype: Optional[str] = None,
+        layout: str = "",
+        adapter: str = "",
+        salt: str = "",
+    ) -> Blocks:
+        """Returns the blocks of a model, under chained keys; the fields are those of ``namespace``.
+
+        :param dtype: of the stored bytes, as the engine names it; that of the shape by default
+        """
+        shape.check()
+        fields = (model, revision, shape.dtype if dtype is None else dtype, layout, adapter, self.tenant, salt)
+        return Blocks(self, self._namespace(fields, shape), shape)
+
+    def _namespace(self, fields: Tuple[str, ...], shape: Optional[BlockShape]) -> Namespace:
         for field in fields:
             if not isinstance(field, str) or len(field.encode()) > 512:
                 raise ValueError(f"{field!r:.100} is no text of up to 512 bytes")
-        if not model:
+        if not fields[0]:
             raise ValueError('model = ""; allowed: a name')
         with self._connecting:
-            known = self._namespaces.get(fields)
+            known = self._namespaces.get((fields, shape))
             if known is not None:
                 return known
-            namespace = Namespace(self, fields)
+            namespace = Namespace(self, fields, shape)
             connection = self._connection
             if connection is not None and connection.lost is None:
                 namespace._register(connection, self.timeout)
-            self._namespaces[fields] = namespace
+            self._namespaces[fields, shape] = namespace
             return namespace
 
     def region(self, path: str) -> Region:
@@ -718,16 +732,16 @@ class Client:
                 continue
             connection.poll()
 
-    def _put(self, namespace: Namespace, key: bytes, data: memoryview) -> bytes:
-        connection = self._connected()
-        stage = self._staging(connection) if data.nbytes >= _STAGE_FROM else None
-        if stage is not None and data.nbytes <= stage.nbytes:
-            with self._stage_lock:
-                stage[: data.nbytes] = data
-                body = struct.pack("<IIQQII", namespace._number, len(key), 0, data.nbytes, 0, wire.NO_CHECKSUM) + key
-                return connection.request(wire.PUT_OBJECT_STAGED, body, self.timeout)
-        body = struct.pack("<IIII", namespace._number, len(key), 0, wire.NO_CHECKSUM) + key
-        return connection.request(wire.PUT_OBJECT, body, self.timeout, data)
+    @contextlib.contextmanager
+    def _staged(self, data: memoryview) -> Iterator[Optional[bytes]]:
+        """Writes what is put into memory of the server, and shows how a request names it; None where it is sent."""
+        stage = self._staging(self._connected()) if data.nbytes >= _STAGE_FROM else None
+        if stage is None or data.nbytes > stage.nbytes:
+            yield None
+            return
+        with self._stage_lock:
+            stage[: data.nbytes] = data
+            yield struct.pack("<QQII", 0, data.nbytes, 0, wire.NO_CHECKSUM)
 
     def _staging(self, connection: Connection) -> Optional[memoryview]:
         """Memory of the server that puts are written into, or None where it gives none."""

@@ -27,7 +27,7 @@ class Reply:
     """A request on its way. ``done`` is set once, after ``status``, ``body`` and ``data``.
 
     :param into: where a payload goes, if it has that size
-    :param follows: tells by the body whether a payload follows in a frame of its own
+    :param follows: tells by the body whether a payload follows in a frame of its own, or progress of a lease
     :param holds: whether the server uses memory of this process until the reply, the end of the connection, or the
         deadline
     """
@@ -57,7 +57,8 @@ class Reply:
         if self.error is not None:
             raise self.error
         if self.status != Status.OK:
-            raise Rejected(self.status, wire.read_text(self.body, 0)[0])
+            text, end = wire.read_text(self.body, 0)
+            raise Rejected(self.status, text, self.body[end : end + 1] == b"\1")
         return self.body
 
 
@@ -327,6 +328,8 @@ class Connection:
             if kind == wire.ERROR:
                 raise ValueError(wire.read_text(content, 0)[0])
             with self._lock:
+                if kind == wire.PROGRESS:  # of the lease that a reply has begun with
+                    number = next((each for each, has in self._replies.items() if has.body[:8] == content[:8]), 0)
                 reply = self._replies.get(number)
             data = self._payload(payload, reply) if payload else None
             if reply is not None:

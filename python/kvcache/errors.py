@@ -34,7 +34,9 @@ class ConnectionLost(KvCacheError):
 class Rejected(KvCacheError):
     """The server rejected a request; the text names the value and what is allowed."""
 
-    def __init__(self, status: Status, text: str) -> None:
+    def __init__(self, status: Status, text: str, of_chain: bool = False) -> None:
         super().__init__(f"{status.name}: {text}")
         self.status = status
         self.text = text
+        self.of_chain = of_chain
+        """Whether the cause is a chain that the server lacks or did not keep."""

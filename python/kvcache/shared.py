@@ -6,7 +6,7 @@ import mmap
 import os
 import stat
 import struct
-from typing import Optional
+from typing import List, Optional, Tuple
 
 from kvcache.errors import KvCacheError
 
@@ -14,10 +14,18 @@ _HEADER = struct.Struct("<8sIIQIIQQQI")
 _PROOF_AT = 64
 _PAGE = 4096
 _LINE_BYTES = 64
-_KNOWN = frozenset((3, 6, 7, 8))
-"""States of a record whose bytes are in memory, on disk, or on their way from there."""
+_KEY = struct.Struct(">QQ")
+_STATE_AT = 12
+_SERVING = 1
+_FREE, _DELETED = 0, 5
+_SEALED = 1 << 3
+_KNOWN = _SEALED | 1 << 6 | 1 << 7 | 1 << 8
+"""States of a record whose bytes are in memory, on disk, or on their way from there; a bit each."""
 
+_PLACE = 0xFFFF << 48 | 0xFFFFFFFF
+_FOUND, _MISSING, _UNSURE = 1, 0, -1
 _MOST_STEPS = 64
+_MOST_ATTEMPTS = 8
 
 
 def private_directory(path: str) -> str:
@@ -67,22 +75,101 @@ class SharedIndex:
     def contains(self, digest: bytes) -> bool:
         """Returns whether a key is in memory or on a disk.
 
-        :param digest: of the key, see ``Namespace.digest``; its first 16 bytes count
+        :param digest: of the key, see ``Namespace.key_digest``; its first 16 bytes count
         """
-        high = int.from_bytes(digest[:8], "big")
-        low = int.from_bytes(digest[8:16], "big")
-        lines = self._lines
-        record = self._heads[(low * self._buckets) >> 64]
+        high, low = _KEY.unpack_from(digest)
+        return self._find(high, low, _KNOWN, None) == _FOUND
+
+    def match(self, keys: bytearray, step: int, namespace: int) -> Optional[Tuple[int, int]]:
+        """Returns how many leading blocks of a chain are in memory, and how many more on a disk.
+
+        None where records change too often for that, or the server serves no more: then the server must be asked.
+
+        :param keys: of the blocks, one each so many bytes
+        :param namespace: its number in the records
+        """
+        if self._map[_STATE_AT] != _SERVING:
+            return None
+        length = len(keys) // step
+        host = self._prefix(keys, step, namespace, _SEALED, 0, length)
+        known = host if host < 0 else self._prefix(keys, step, namespace, _KNOWN, host, length)
+        return None if known < 0 else (host, known - host)
+
+    def _prefix(self, keys: bytearray, step: int, namespace: int, states: int, there: int, unknown: int) -> int:
+        """A binary search: what is present of a chain is a prefix. The first and the last block are asked before others,
+        as most prompts are new or here as a whole. -1 where a look-up could not tell."""
+        at, last = there, unknown - 1
+        while there < unknown:
+            high, low = _KEY.unpack_from(keys, at * step)
+            found = self._find(high, low, states, namespace << 48 | at)
+            if found == _UNSURE:
+                return -1
+            if found == _FOUND:
+                there = at + 1
+            else:
+                unknown = at
+            at = last if there <= last < unknown else (there + unknown) >> 1
+            last = -1
+        return there
+
+    def _find(self, high: int, low: int, states: int, place: Optional[int]) -> int:
+        for _ in range(_MOST_ATTEMPTS):
+            found = self._walk(high, low, states, place)
+            if found != _UNSURE:
+                return found
+        return _UNSURE
+
+    def _walk(self, high: int, low: int, states: int, place: Optional[int]) -> int:
+        """Walks the records of a bucket once. UNSURE where one of them changed meanwhile.
+
+        :param states: a bit for each state that counts
+        :param place: namespace and depth that a block must have, as in its record without the flags between them
+        """
+        lines, buckets = self._lines, self._buckets
+        bucket = (low * buckets) >> 64
+        first = record = self._heads[bucket]
+        if record < 0:
+            return _MISSING
+        passed: List[Tuple[int, int]] = []
+        generation = 0
         for _ in range(_MOST_STEPS):
-            if record < 0:
-                return False
             at = record << 3
-            if lines[at + 1] == low and lines[at] == high and ((lines[at + 2] >> 24) & 0xFF) in _KNOWN:
-                return True
-            record = lines[at + 5] & 0xFFFFFFFF
+            try:
+                control = lines[at + 2]
+                key_high, key_low, link, where = lines[at], lines[at + 1], lines[at + 5], lines[at + 6]
+                changed = lines[at + 2] >> 32 != control >> 32
+            except IndexError:
+                return _UNSURE
+            state = control >> 24 & 0xFF
+            if changed or state == _FREE:
+                return _UNSURE
+            if key_low == low and key_high == high:
+                if states >> state & 1:
+                    return _FOUND if place is None or where & _PLACE == place else _MISSING
+                if state == _DELETED:
+                    return _UNSURE
+                passed.append((at + 2, control))
+            elif (key_low * buckets) >> 64 != bucket:
+                return _UNSURE
+            if record == first:
+                generation = control >> 32
+            record = link & 0xFFFFFFFF
             if record & 0x80000000:
-                return False
-        return False
+                same = self._heads[bucket] == first and lines[(first << 3) + 2] >> 32 == generation
+                return _MISSING if same and all(lines[each] == was for each, was in passed) else _UNSURE
+        return _UNSURE
+
+    def place(self, handle: int) -> Optional[Tuple[int, int]]:
+        """Returns where the bytes of a record lie in the slots, and how many there are; None if it has changed."""
+        at = (handle & 0xFFFFFFFF) << 3
+        generation = handle >> 32
+        try:
+            slot = self._lines[at + 4]
+            if self._lines[at + 2] >> 32 != generation:
+                return None
+        except IndexError:
+            return None
+        return (slot & 0xFFFFFFFF) * _PAGE, slot >> 32
 
 
 def try_open(directory: str, records: str, epoch: int) -> Optional[SharedIndex]:

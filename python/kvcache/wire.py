@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import struct
 from collections.abc import Sequence
 from typing import Tuple, Union
@@ -16,7 +17,9 @@ MAX_KEY_BYTES = 4096
 
 ERROR, HELLO, AUTH, PING, RENEW, SHARE, STAGE = 0, 1, 2, 3, 4, 5, 7
 REGISTER, REGION, DROP_REGION = 8, 12, 13
-READ, DATA, RELEASE, COPY = 20, 21, 22, 27
+CHAIN, MATCH, ACQUIRE, PROGRESS = 16, 17, 18, 19
+READ, DATA, RELEASE, DROP_CHAIN, PLACES, COPY = 20, 21, 22, 23, 25, 27
+PUT, PUT_STAGED = 35, 37
 GET_OBJECT, CONTAINS_OBJECT, DROP_OBJECT, PUT_OBJECT = 41, 42, 43, 44
 PUT_OBJECT_STAGED, HINT_OBJECTS, MATCH_OBJECTS = 45, 46, 47
 
@@ -27,6 +30,42 @@ FLAT_KEYS = 128
 """Capability bit of servers with MATCH_OBJECTS, COPY and puts without a checksum."""
 
 NO_CHECKSUM = 1
+
+
+class Result(enum.IntEnum):
+    """What became of one value or block. The server answers the first six for a value of a job."""
+
+    COPIED = 0
+    PRESENT = 1
+    ABSENT = 2
+    OTHER_SIZE = 3
+    NO_ROOM = 4
+    DECLINED = 5
+    BUSY = 6
+    NO_PARENT = 7
+    FOREIGN = 8
+
+    @property
+    def stored(self) -> bool:
+        """Whether the server has the value after a store."""
+        return self in (Result.COPIED, Result.PRESENT)
+
+
+COPY_RESULTS = tuple(Result)[: Result.DECLINED + 1]
+"""By their codes in a reply to COPY."""
+
+
+def put_result(reply: bytes) -> Result:
+    """What became of a put, by the outcomes of reserving and filling, and the cause of the first."""
+    reserved, filled, cause = reply[:3]
+    if reserved == 0:
+        return Result.COPIED if filled < 2 else Result.NO_ROOM
+    if reserved == 2:
+        return Result.FOREIGN if cause else Result.BUSY
+    if reserved == 4:
+        return Result.DECLINED if cause else Result.NO_ROOM
+    return {1: Result.PRESENT, 3: Result.NO_PARENT}.get(reserved, Result.NO_ROOM)
+
 
 _U16 = struct.Struct("<H")
 _U32 = struct.Struct("<I")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import ctypes
 import mmap
 import os
@@ -14,9 +15,11 @@ import tempfile
 import threading
 import time
 import unittest
+from typing import List, Optional
 
 import kvcache
-from kvcache import Client, ConnectionLost, KvCacheError, Rejected, Result
+from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result
+from kvcache.blocks import namespace_digest
 from kvcache.memory import address_of
 from kvcache.mover import Mover
 
@@ -29,6 +32,10 @@ def pool(size: int):
     file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="kvcache-test-", suffix=".pool")
     file.truncate(size)
     return memoryview(mmap.mmap(file.fileno(), size)), file
+
+
+def keys_of(chain: Chain) -> List[str]:
+    return [chain.key(index).hex() for index in range(len(chain))]
 
 
 class ClientTest(ServedTest):
@@ -307,6 +314,232 @@ class ClientTest(ServedTest):
             values.get(b"k")
 
 
+class ChainTest(unittest.TestCase):
+    """Keys and digests are those of Java's BlockChain, BlockKey and Namespace, whose tests have the first of each."""
+
+    def test_digests_of_namespaces_never_change(self) -> None:
+        plain = namespace_digest(("o", *[""] * 6), None)
+        self.assertEqual(plain.hex(), "f09a2415539ea5bd33a93c367612a6739a3be687f7885773b6d45342c7f003ca")
+        latent = BlockShape(3, 1, 576, 16, "fp8_e4m3", "layer_kv_token_head", 1)
+        every = namespace_digest(("llama", "r", "d", "l", "a", "t", "s"), latent)
+        self.assertEqual(every.hex(), "425ded6bafdfd7c234346d245d66a4a21d3f626f2bbb35ed21177e1aa86936fb")
+
+    def test_keys_of_tokens_never_change(self) -> None:
+        digest = namespace_digest(("m", "", "bf16", "", "", "", ""), BlockShape(2, 2, 8, 16))
+        chain = Chain(digest, 16)
+        chain.extend(range(32))
+        self.assertEqual(keys_of(chain), ["75bb014ed2ddd7eb3690f227536a08d3", "c22e7aa0fdb5bacbded9b45ddcf45054"])
+        chain = Chain(namespace_digest(("m", "", "bf16", "", "", "", ""), BlockShape(2, 2, 8, 4)), 4)
+        chain.extend([1, 2, 3, 4, 5, 6, 7, 8, -1, 0, 1 << 30, -(1 << 31), 9])
+        self.assertEqual(
+            keys_of(chain),
+            [
+                "0041384848eba32cedf403073503c593",
+                "be33b81dd79a341f550771e32194eaf7",
+                "83741d8240624924beadb1c98bf092f7",
+            ],
+        )
+
+    def test_keys_of_an_engine_never_change(self) -> None:
+        chain = Chain(namespace_digest(("m", "", "bf16", "", "", "", ""), BlockShape(2, 2, 8, 4)), 4)
+        chain.extend_keys([b"a", b"0123456789"])
+        self.assertEqual(keys_of(chain), ["82df55b3b52dbb99576fd7f1ce1ecc44", "44b55aa473d332e15baf6c1cc8caac8c"])
+        self.assertEqual(int.from_bytes(chain._entries[40:48], "big"), 3617292328856139833)
+
+    def test_a_chain_that_grows_is_as_if_hashed_at_once(self) -> None:
+        generator = random.Random(1)
+        for block_tokens in (1, 3, 16):
+            tokens = [generator.randrange(-(1 << 31), 1 << 31) for _ in range(200)]
+            whole = Chain(bytes(32), block_tokens)
+            whole.extend(tokens)
+            grown = Chain(bytes(32), block_tokens)
+            at = 0
+            while at < len(tokens):
+                some = generator.randrange(1, 3 * block_tokens + 2)
+                grown.extend(array.array("i", tokens[at : at + some]))
+                fork = grown.copy()
+                fork.extend([7] * block_tokens)
+                at += some
+                self.assertEqual(len(grown), min(at, 200) // block_tokens)
+            self.assertEqual(keys_of(grown), keys_of(whole))
+
+    def test_what_cannot_be_is_named(self) -> None:
+        chain = Chain(bytes(32), 4)
+        chain.extend([1, 2, 3, 4])
+        with self.assertRaisesRegex(ValueError, "tokens or an engine's keys, not both"):
+            chain.extend_keys([b"k"])
+        with self.assertRaisesRegex(IndexError, "block 1 of a chain of 1"):
+            chain.key(1)
+        with self.assertRaises(OverflowError):
+            chain.extend([1 << 31])
+        for shape, words in (
+            (BlockShape(0, 8, 128, 16), "layers = 0; allowed: 1 to 1024"),
+            (BlockShape(32, 8, 128, 16, "f64"), "dtype = 'f64'; allowed: f32, f16, bf16"),
+            (BlockShape(32, 8, 128, 16, order="token"), "order = 'token'; allowed: layer_kv_head_token"),
+            (BlockShape(1024, 4096, 128, 16), "a block of 34359738368 bytes; allowed: 1 to 268435456"),
+        ):
+            with self.assertRaisesRegex(ValueError, words):
+                shape.check()
+
+
+class BlocksTest(ServedTest):
+    shape = BlockShape(layers=1, heads=1, dim=64, tokens=16)
+
+    def setUp(self) -> None:
+        self.client = Client(self.server.address)
+        self.addCleanup(self.client.close)
+        self.blocks = self.client.blocks("model", self.shape, layout=self.id())
+
+    def fill(self, blocks: Blocks, chain: Chain, count: int) -> None:
+        for index in range(count):
+            self.assertTrue(blocks.put(chain, index, self.block(chain, index)).stored)
+
+    def block(self, chain: Chain, index: int) -> bytes:
+        return content(chain.key(index), self.shape.block_bytes)
+
+    def matched(self, chain: Chain, blocks: Optional[Blocks] = None) -> int:
+        """Blocks in memory, of which shared memory and the server must say the same."""
+        blocks = blocks or self.blocks
+        found = blocks.match(chain)
+        self.assertEqual(blocks._match_by_message(chain), found)
+        return found.host
+
+    def test_blocks_come_back_as_they_were_put(self) -> None:
+        chain = self.blocks.chain(range(160))
+        self.fill(self.blocks, chain, 7)
+        self.assertEqual(self.blocks.put(chain, 3, self.block(chain, 3)), Result.PRESENT)
+        self.assertEqual(self.matched(chain), 7)
+        expected = [self.block(chain, index) for index in range(7)]
+        self.assertEqual(self.blocks.get(chain), expected)
+        self.assertEqual(self.blocks.get(chain, 2, 5), expected[2:5])
+        self.assertEqual(self.blocks.get(chain, 7), [])
+        with self.blocks.view(chain, 5) as pieces:
+            self.assertEqual([bytes(each) for each in pieces], expected[5:])
+            self.assertTrue(all(each.readonly for each in pieces))
+        self.assertEqual(self.blocks.drop(chain, 4), 3)
+        self.assertEqual(self.matched(chain), 4)
+        self.assertEqual(self.blocks.get(chain, 4), [])
+
+    def test_large_blocks_go_through_shared_memory(self) -> None:
+        blocks = self.client.blocks("large", BlockShape(layers=8, heads=8, dim=64, tokens=64))
+        chain = blocks.chain(range(192))
+        data = [content(chain.key(index), blocks.shape.block_bytes) for index in range(3)]
+        for index in range(3):
+            self.assertEqual(blocks.put(chain, index, data[index]), Result.COPIED)
+        self.assertIsNotNone(self.client._stage)
+        self.assertEqual(blocks.get(chain), data)
+
+    def test_a_prefix_of_any_length_is_found(self) -> None:
+        chain = self.blocks.chain(range(16 * 40))
+        self.assertEqual(self.matched(chain), 0)
+        for index in range(40):
+            self.assertTrue(self.blocks.put(chain, index, self.block(chain, index)).stored)
+            self.assertEqual(self.matched(chain), index + 1)
+        self.assertEqual(self.matched(self.blocks.chain()), 0)
+        fork = self.blocks.chain(range(16 * 9))
+        fork.extend([5] * 16 * 3)
+        self.assertEqual(self.matched(fork), 9)
+
+    def test_a_block_needs_its_parent(self) -> None:
+        chain = self.blocks.chain(range(48))
+        self.assertEqual(self.blocks.put(chain, 1, self.block(chain, 1)), Result.NO_PARENT)
+        self.assertEqual(self.matched(chain), 0)
+
+    def test_keys_of_another_namespace_are_absent(self) -> None:
+        other = self.client.blocks("model", self.shape, layout="another")
+        self.assertNotEqual(other.namespace.digest, self.blocks.namespace.digest)
+        mine, foreign = self.blocks.chain(range(80)), other.chain(range(80))
+        self.fill(self.blocks, mine, 5)
+        self.assertEqual(self.matched(foreign, other), 0)
+        with self.assertRaisesRegex(ValueError, "the chain is of another namespace"):
+            other.match(mine)
+        forged = other.chain()
+        forged._entries = mine._entries
+        self.assertEqual(self.matched(forged, other), 0)
+        self.assertEqual(other.get(forged), [])
+        self.assertEqual(other.put(forged, 0, self.block(mine, 0)), Result.FOREIGN)
+
+    def test_keys_that_begin_in_the_middle_of_a_chain_are_absent(self) -> None:
+        keys = [b"engine %d" % number for number in range(12)]
+        chain = self.blocks.chain_of_keys(keys)
+        self.fill(self.blocks, chain, 12)
+        self.assertEqual(self.matched(chain), 12)
+        for begin in (1, 5, 11):
+            unchained = self.blocks.chain_of_keys(keys[begin:])
+            self.assertEqual(self.matched(unchained), 0)
+            self.assertEqual(self.blocks.get(unchained), [])
+        grown = self.blocks.chain_of_keys(keys[:4])
+        grown.extend_keys(keys[4:])
+        self.assertEqual(self.matched(grown), 12)
+
+    def test_many_chains_share_what_a_connection_has_sent(self) -> None:
+        generator = random.Random(5)
+        chains = [self.blocks.chain(range(16 * 8))]
+        self.fill(self.blocks, chains[0], 8)
+        for number in range(200):
+            chain = generator.choice(chains[-40:]).copy()
+            chain.extend([number] * 16 * generator.randrange(4))
+            length = generator.randrange(9)
+            if number % 3 == 0:
+                chain = self.blocks.chain([*range(16 * length), *[-number - 1] * 16])
+            chains.append(chain)
+            self.assertEqual(self.matched(chain), sum(a == b for a, b in zip(keys_of(chain), keys_of(chains[0]))))
+
+    def test_a_chain_that_the_server_did_not_keep_is_sent_again(self) -> None:
+        chain = self.blocks.chain(range(16 * 4))
+        self.fill(self.blocks, chain, 4)
+        blocks = self.client.blocks("long", BlockShape(1, 1, 8, 1))
+        with self.assertRaisesRegex(Rejected, "INVALID: a chain of 1050000 blocks; allowed: 0 to 1048576"):
+            blocks._match_by_message(blocks.chain(array.array("i", bytes(4_800_000))))
+        self.assertEqual(self.matched(chain), 4)
+        for number in range(40):
+            long = blocks.chain(array.array("i", [number] * 400_000))
+            self.assertEqual(self.matched(long, blocks), 0)
+        self.assertEqual(self.matched(chain), 4)
+
+    def test_evictions_shorten_prefixes_and_no_byte_is_wrong(self) -> None:
+        blocks = self.client.blocks("evicted", BlockShape(layers=4, heads=8, dim=64, tokens=64))
+        size = blocks.shape.block_bytes
+        chains = [blocks.chain([number] * 64 * 8) for number in range(60)]
+        wrong, stop = [], threading.Event()
+
+        def read() -> None:
+            while not stop.is_set():
+                for chain in chains:
+                    found = blocks.match(chain).host
+                    for index, got in enumerate(blocks.get(chain)):
+                        if got != content(chain.key(index), size):
+                            wrong.append((chain, index))
+                    if not 0 <= found <= 8:
+                        wrong.append(found)
+
+        reader = threading.Thread(target=read)
+        reader.start()
+        try:
+            for chain in chains:
+                for index in range(8):
+                    if not blocks.put(chain, index, content(chain.key(index), size)).stored:
+                        break
+        finally:
+            stop.set()
+            reader.join(60)
+        self.assertEqual(wrong, [])
+        lengths = [self.matched(chain, blocks) for chain in chains]
+        self.assertLess(sum(lengths), 60 * 8)
+        self.assertGreater(sum(lengths), 60)
+        for chain, length in zip(chains, lengths):
+            self.assertEqual(len(blocks.get(chain)), length)
+
+    def test_arguments_that_cannot_be_are_named(self) -> None:
+        chain = self.blocks.chain(range(32))
+        with self.assertRaisesRegex(ValueError, "a block of 3 bytes; allowed: 4096"):
+            self.blocks.put(chain, 0, b"abc")
+        with self.assertRaisesRegex(IndexError, "block 2 of a chain of 2"):
+            self.blocks.put(chain, 2, self.block(chain, 0))
+        with self.assertRaisesRegex(ValueError, "heads = 0"):
+            self.client.blocks("model", BlockShape(1, 0, 1, 1))
+
+
 class ServerDeathTest(unittest.TestCase):
     def test_a_killed_server_costs_jobs_and_the_next_one_serves(self) -> None:
         server = Server("64MiB")
@@ -492,6 +725,29 @@ class DiskTest(unittest.TestCase):
             self.assertGreater(loaded, 80)
             self.assertEqual(values.get(present[0]), content(present[0], size))
 
+    def test_blocks_on_a_disk_are_waited_for(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server("64MiB", "--disk", f"{folder}:512MiB", "--set", "admission=always")
+            self.addCleanup(server.close)
+            client = Client(server.address)
+            self.addCleanup(client.close)
+            blocks = client.blocks("model", BlockShape(layers=8, heads=8, dim=64, tokens=64))
+            size = blocks.shape.block_bytes
+            chains = [blocks.chain([number] * 64 * 4) for number in range(40)]
+            for chain in chains:
+                for index in range(4):
+                    data = content(chain.key(index), size)
+                    until(lambda: blocks.put(chain, index, data).stored, "room for a block")
+            cold = [chain for chain in chains if blocks.match(chain).disk > 0]
+            self.assertGreater(len(cold), 10, "64 MiB of them fit in memory")
+            whole = 0
+            for chain in cold:
+                self.assertEqual(blocks.match(chain), blocks._match_by_message(chain))
+                got = blocks.get(chain, timeout=10)
+                self.assertEqual(got, [content(chain.key(index), size) for index in range(len(got))])
+                whole += len(got) == 4
+            self.assertGreater(whole, len(cold) // 2)
+
 
 class SendingTest(unittest.TestCase):
     """A server that shares no memory, as on another host."""
@@ -513,6 +769,16 @@ class SendingTest(unittest.TestCase):
             with self.assertRaisesRegex(KvCacheError, "shares no memory"):
                 with values.view(b"sent 39"):
                     pass
+            blocks = client.blocks("model", BlockShape(layers=4, heads=8, dim=64, tokens=64))
+            chain = blocks.chain(range(64 * 5))
+            for index in range(4):
+                data = content(chain.key(index), blocks.shape.block_bytes)
+                self.assertEqual(blocks.put(chain, index, data), Result.COPIED)
+            self.assertEqual(blocks.match(chain), kvcache.Match(0, 4, 0))
+            expected = [content(chain.key(index), blocks.shape.block_bytes) for index in range(4)]
+            self.assertEqual(blocks.get(chain), expected)
+            with blocks.view(chain, 1, 3) as pieces:
+                self.assertEqual(pieces, expected[1:3])
             region = client.region("/dev/shm/none")
             self.assertRegex(str(region.error), "another host, or shares no memory")
 
