@@ -22,7 +22,7 @@ from typing import Any, Callable
 
 os.environ.setdefault("PYTHONHASHSEED", "0")
 
-from kvcache import Client, Result, wire
+from kvcache import BlockShape, Client, Result, wire
 from kvcache.memory import address_of
 from tests import engines
 from tests.serving import Server
@@ -302,6 +302,38 @@ def look_ups(report: Report, client: Client) -> None:
     report.add("look-up of a key in shared memory", (time.perf_counter() - began) / _KEYS * 1e6, "us")
     region.close()
     file.close()
+    chained(report, client)
+
+
+def chained(report: Report, client: Client) -> None:
+    """Chains of which all, half and nothing is present; their keys are hashed before."""
+    blocks = client.blocks("bench", BlockShape(layers=1, heads=1, dim=16, tokens=1))
+    tokens = list(range(_KEYS))
+    began = time.perf_counter()
+    whole = blocks.chain(tokens)
+    report.add(f"hashing of {_KEYS:,} chained keys", (time.perf_counter() - began) * 1e3, "ms")
+    for number in range(_KEYS):
+        blocks.put(whole, number, bytes(64))
+    half = blocks.chain(tokens[: _KEYS // 2 - 1])
+    half.extend(tokens)
+    for name, chain, present in (("all", whole, _KEYS), ("half", half, _KEYS // 2 - 1), ("none", None, 0)):
+        found = []
+        for turn in range(400):
+            asked = blocks.chain([-1 - turn, *tokens[1:]]) if chain is None else chain
+            began = time.perf_counter()
+            match = blocks.match(asked)
+            found.append((time.perf_counter() - began) * 1e6)
+            if match != (0, present, 0):
+                raise AssertionError(match)
+        middle = statistics.median(found)
+        what = f"match of {_KEYS:,} chained keys, {name} present, in shared memory"
+        report.add(what, middle, "us", "at most 100", middle <= 100)
+    by_message = []
+    for _ in range(400):
+        began = time.perf_counter()
+        blocks._match_by_message(whole)
+        by_message.append((time.perf_counter() - began) * 1e6)
+    report.add(f"match of {_KEYS:,} chained keys, by message", statistics.median(by_message), "us")
 
 
 def scheduler(report: Report, server: Server) -> None:
