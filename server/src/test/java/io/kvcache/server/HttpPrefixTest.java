@@ -55,6 +55,21 @@ final class HttpPrefixTest {
                 .isEqualTo("{\"present\":0}\n");
     }
 
+    @Test
+    void givenMoreKeysThanOneTurnTakes_whenCountedAndHinted_thenAllAreAnswered() throws Exception {
+        for (int i = 0; i < 1_100; i++) {
+            httpTestClient.put("/v1/objects/many" + i, new byte[10]);
+        }
+        String keys =
+                IntStream.range(0, 1_101).mapToObj(i -> "\"many" + i + "\"").collect(Collectors.joining(","));
+        assertThat(post("{\"keys\":[" + keys + "]}").body()).asString(UTF_8).isEqualTo("{\"present\":1100}\n");
+        assertThat(httpTestClient
+                        .post("/v1/hints", "{\"hint\":\"forget\",\"keys\":[" + keys + "]}")
+                        .body())
+                .asString(UTF_8)
+                .isEqualTo("{\"taken\":1100}\n");
+    }
+
     @ParameterizedTest
     @CsvSource(
             delimiter = '|',

@@ -43,24 +43,32 @@ public final class HintEndpoint implements HttpEndpoint {
             return null;
         }
         return request.method().name().equals("POST")
-                ? new JsonBodyHandler((body, out) -> out.sendJson(
-                        HttpResponseStatus.OK,
-                        path.equals(HINTS)
-                                ? applyHint(body, routers.apply(tenant))
-                                : pinPrefix(body, routers.apply(tenant))))
+                ? new JsonBodyHandler((body, out) -> {
+                    KeyspaceRouter router = routers.apply(tenant);
+                    if (path.equals(HINTS)) {
+                        applyHint(body, router, out);
+                    } else {
+                        pinPrefix(body, router, out);
+                    }
+                })
                 : HttpResponder.methodNotAllowed(request, "POST");
     }
 
-    private static Map<String, Integer> applyHint(JsonNode body, KeyspaceRouter keyspaceRouter) {
+    private static void applyHint(JsonNode body, KeyspaceRouter router, HttpResponder out) {
         ObjectHint hint = parseHint(body);
-        return Map.of("taken", keyspaceRouter.applyHint(keys(body, HintLimits::requireKeys), hint));
+        List<byte[]> keys = keys(body, HintLimits::requireKeys);
+        router.applyHint(keys, hint, out::yieldLoop, taken -> sendCount(out, "taken", taken));
     }
 
-    private static Map<String, Integer> pinPrefix(JsonNode body, KeyspaceRouter keyspaceRouter) {
+    private static void pinPrefix(JsonNode body, KeyspaceRouter router, HttpResponder out) {
         JsonBodyHandler.requireKnownMembers(body, List.of("keys", MILLISECONDS));
         Duration pinTime = HintLimits.prefixPin(body.has(MILLISECONDS) ? millis(body) : 0);
         List<byte[]> keys = keys(body, HintLimits::requirePrefixKeys);
-        return Map.of("present", keyspaceRouter.pinPrefix(keys, pinTime));
+        router.pinPrefix(keys, pinTime, out::yieldLoop, present -> sendCount(out, "present", present));
+    }
+
+    private static void sendCount(HttpResponder out, String name, int count) {
+        out.sendJson(HttpResponseStatus.OK, Map.of(name, count));
     }
 
     private static ObjectHint parseHint(JsonNode body) {

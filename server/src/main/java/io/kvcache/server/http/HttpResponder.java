@@ -25,6 +25,7 @@ import io.netty.handler.codec.http.LastHttpContent;
 import java.lang.foreign.MemorySegment;
 import java.util.Objects;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -196,6 +197,21 @@ public final class HttpResponder {
         } catch (RejectedExecutionException ended) {
             giveUp.run();
         }
+    }
+
+    /// Goes on with a reply when the other connections of the loop have had their turn, unless this one has ended by
+    /// then. As [io.kvcache.server.net.SessionHandler#yieldLoop].
+    void yieldLoop(Runnable next) {
+        var _ = context.channel()
+                .eventLoop()
+                .schedule(
+                        () -> {
+                            if (context.channel().isActive()) {
+                                next.run();
+                            }
+                        },
+                        0,
+                        TimeUnit.NANOSECONDS);
     }
 
     /// Replies with a value once it has come from disk, or with none when it has not come in time; not at all when

@@ -13,7 +13,7 @@ import java.util.concurrent.TimeUnit;
 /// Each method throws an `IllegalArgumentException` that names what was said and what may be.
 public final class HintLimits {
 
-    /// Keys of one request: some milliseconds of a connection's loop.
+    /// Keys of one request: those of half a million tokens in chunks of 64.
     public static final int MAX_KEYS = 8192;
 
     /// Kinds of requests, for messages.

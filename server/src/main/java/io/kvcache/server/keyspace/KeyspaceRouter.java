@@ -7,6 +7,8 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.Consumer;
+import java.util.function.IntConsumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -17,6 +19,10 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Any.
 public final class KeyspaceRouter {
+
+    /// Keys of a hint or a prefix in one turn of a connection's loop: a few milliseconds where the code is not
+    /// compiled yet, and one where it is.
+    private static final int KEYS_PER_TURN = 512;
 
     private final Keyspace ownKeyspace;
     private final Map<String, Keyspace> keyspaces;
@@ -46,10 +52,35 @@ public final class KeyspaceRouter {
         return now == KeyOwnershipRules.NONE ? ownKeyspace : keyspaceOfTenant(now.ownerOf(key));
     }
 
-    /// Takes what a client says of keys to whose they are.
+    /// Takes what a client says of keys to whose they are, some keys at a time.
     ///
-    /// @return of how many of them it was taken
-    public int applyHint(List<byte[]> keys, ObjectHint hint) {
+    /// @param later runs the rest when the other connections of the loop have had their turn
+    /// @param reply takes the number of keys for which the hint was taken
+    public void applyHint(List<byte[]> keys, ObjectHint hint, Consumer<Runnable> later, IntConsumer reply) {
+        boolean whole = hint instanceof ObjectHint.Expire
+                || (hint instanceof ObjectHint.Label label && label.label().session() != 0);
+        if (whole) {
+            reply.accept(applyHint(keys, hint));
+        } else {
+            // The last key is the first victim of those that are let go.
+            List<byte[]> ordered = hint instanceof ObjectHint.Forget ? keys.reversed() : keys;
+            applyHint(ordered, hint, 0, later, reply);
+        }
+    }
+
+    private void applyHint(
+            List<byte[]> ordered, ObjectHint hint, int takenBefore, Consumer<Runnable> later, IntConsumer reply) {
+        int end = Math.min(ordered.size(), KEYS_PER_TURN);
+        List<byte[]> now = ordered.subList(0, end);
+        int taken = takenBefore + applyHint(hint instanceof ObjectHint.Forget ? now.reversed() : now, hint);
+        if (end == ordered.size()) {
+            reply.accept(taken);
+        } else {
+            later.accept(() -> applyHint(ordered.subList(end, ordered.size()), hint, taken, later, reply));
+        }
+    }
+
+    private int applyHint(List<byte[]> keys, ObjectHint hint) {
         Map<Keyspace, List<byte[]>> byOwner = new HashMap<>();
         keys.forEach(
                 key -> byOwner.computeIfAbsent(of(key), _ -> new ArrayList<>()).add(key));
@@ -65,17 +96,30 @@ public final class KeyspaceRouter {
     ///
     /// @param keys in the order in which they are read
     /// @param pinTime zero for no pins; then earlier ones stay as they are
-    public int pinPrefix(List<byte[]> keys, Duration pinTime) {
-        int present = 0;
-        for (byte[] key : keys) {
-            Keyspace owner = of(key);
-            if (!owner.isPresent(key)) {
-                break;
-            }
-            if (!pinTime.isZero()) { // at once, before the store can evict what was counted
-                var _ = owner.applyHint(List.of(key), new ObjectHint.Pin(pinTime));
-            }
+    /// @param later runs the rest when the other connections of the loop have had their turn
+    /// @param reply takes the number of keys
+    public void pinPrefix(List<byte[]> keys, Duration pinTime, Consumer<Runnable> later, IntConsumer reply) {
+        pinPrefix(keys, 0, pinTime, later, reply);
+    }
+
+    private void pinPrefix(List<byte[]> keys, int from, Duration pinTime, Consumer<Runnable> later, IntConsumer reply) {
+        int end = Math.min(keys.size(), from + KEYS_PER_TURN);
+        int present = from;
+        while (present < end && pinIfPresent(keys.get(present), pinTime)) {
             present++;
+        }
+        if (present < end || end == keys.size()) {
+            reply.accept(present);
+        } else {
+            later.accept(() -> pinPrefix(keys, end, pinTime, later, reply));
+        }
+    }
+
+    private boolean pinIfPresent(byte[] key, Duration pinTime) {
+        Keyspace owner = of(key);
+        boolean present = owner.isPresent(key);
+        if (present && !pinTime.isZero()) { // at once, before the store can evict what was counted
+            var _ = owner.applyHint(List.of(key), new ObjectHint.Pin(pinTime));
         }
         return present;
     }

@@ -40,7 +40,8 @@ final class HintCommand {
         }
         try {
             HintLimits.requireKeys(request.count() - first);
-            out.writeInteger(applyHint(request, first, parseHint(request)));
+            ObjectHint hint = parseHint(request);
+            keyspaceRouter.applyHint(keys(request, first), hint, session::yieldLoop, out::writeInteger);
         } catch (IllegalArgumentException mistake) {
             throw new CommandException("ERR " + mistake.getMessage());
         }
@@ -79,10 +80,6 @@ final class HintCommand {
         } catch (NumberFormatException _) {
             throw new IllegalArgumentException("weight is " + text + "; it takes 0 to 1");
         }
-    }
-
-    private int applyHint(RespRequest request, int first, ObjectHint hint) {
-        return keyspaceRouter.applyHint(keys(request, first), hint);
     }
 
     /// The keys of a request, from an argument to the last one.

@@ -25,7 +25,8 @@ final class PrefixCommand {
         try {
             HintLimits.requirePrefixKeys(request.count() - FIRST_KEY);
             Duration pinTime = HintLimits.prefixPin(request.argumentLong(1));
-            out.writeInteger(keyspaceRouter.pinPrefix(HintCommand.keys(request, FIRST_KEY), pinTime));
+            keyspaceRouter.pinPrefix(
+                    HintCommand.keys(request, FIRST_KEY), pinTime, session::yieldLoop, out::writeInteger);
         } catch (IllegalArgumentException mistake) {
             throw new CommandException("ERR " + mistake.getMessage());
         }

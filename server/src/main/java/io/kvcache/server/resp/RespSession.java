@@ -160,7 +160,7 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
             if (!channel.isWritable()) {
                 handler.awaitWritable(() -> {});
             } else if (words >= WORDS_PER_TURN) {
-                handler.yieldLoop(() -> {}, () -> {});
+                yieldLoop(() -> {});
             } else {
                 words += running.runNext(this, respEncoder);
             }
@@ -292,6 +292,11 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
     /// The connection ends once this request is answered.
     void closeAfterReply(CloseReason why) {
         closeReason = why;
+    }
+
+    /// Goes on with a command when the other connections of the loop have had their turn.
+    void yieldLoop(Runnable next) {
+        handler.yieldLoop(next, () -> {});
     }
 
     /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile, the

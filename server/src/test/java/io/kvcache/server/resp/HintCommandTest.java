@@ -2,17 +2,24 @@ package io.kvcache.server.resp;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.net.EmbeddedConnection;
 import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// KV.HINT over a store of 64 values.
 final class HintCommandTest {
 
     private static final String VALUE = "x".repeat((1 << 20) - 200);
+
+    /// With its trailer below 16 KiB, the size of a slot: 4,096 fit, and a quarter of them may be pinned.
+    private static final String SMALL = "x".repeat((16 << 10) - 200);
 
     private final EmbeddedRespServer resp = new EmbeddedRespServer();
 
@@ -61,6 +68,24 @@ final class HintCommandTest {
         resp.test().keyspace().tick();
         assertThat(here(50, 60)).isZero();
         assertThat(here(0, 50)).isEqualTo(50);
+    }
+
+    private void putSmall(int from, int to) {
+        for (int i = from; i < to; i++) {
+            assertThat(resp.ask("SET", "k" + i, SMALL, "EX", "100000")).isEqualTo("+OK\r\n");
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"EXPECT", "RETURN 1000", "FORGET", "PIN 1000", "UNPIN"})
+    void givenManyKeys_whenHinted_thenOthersOfTheLoopHaveTheirTurnsBetween(String what) {
+        putSmall(0, 1_100);
+        assertThat(hint("PIN 10000", 0, 1_100)).isEqualTo(":1024\r\n");
+        List<String> repliesOfTurn = new ArrayList<>();
+        EmbeddedConnection connection = resp.embeddedConnection();
+        connection.channel().eventLoop().execute(() -> repliesOfTurn.add(connection.text()));
+        assertThat(hint(what, 0, 1_000)).isEqualTo(":1000\r\n");
+        assertThat(repliesOfTurn).containsExactly("");
     }
 
     @Test

@@ -3,8 +3,11 @@ package io.kvcache.server.resp;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.net.EmbeddedConnection;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -62,6 +65,34 @@ final class PrefixCommandTest {
         assertThat(pins()).isEqualTo(3);
         assertThat(prefix(60_000, 3, 6)).isEqualTo(":0\r\n");
         assertThat(pins()).isEqualTo(3);
+    }
+
+    private void putMany(int count) {
+        for (int i = 0; i < count; i++) {
+            assertThat(resp.ask("SET", "k" + i, "v")).isEqualTo("+OK\r\n");
+        }
+    }
+
+    @Test
+    void givenManyKeys_whenCounted_thenOthersOfTheLoopHaveTheirTurnsBetween() {
+        putMany(2_000);
+        List<String> repliesOfTurn = new ArrayList<>();
+        EmbeddedConnection connection = resp.embeddedConnection();
+        connection.channel().eventLoop().execute(() -> repliesOfTurn.add(connection.text()));
+        assertThat(prefix(0, 0, 2_000)).isEqualTo(":2000\r\n");
+        assertThat(repliesOfTurn).containsExactly("");
+        assertThat(prefix(60_000, 0, 2_001)).isEqualTo(":2000\r\n");
+        assertThat(prefix(0, 1, 1_025)).isEqualTo(":1024\r\n");
+    }
+
+    @Test
+    void givenManyKeysInATransaction_whenExecuted_thenRepliesComeInOrder() {
+        putMany(1_500);
+        assertThat(ask("MULTI")).isEqualTo("+OK\r\n");
+        assertThat(prefix(0, 0, 1_600)).isEqualTo("+QUEUED\r\n");
+        assertThat(ask("ECHO hi")).isEqualTo("+QUEUED\r\n");
+        assertThat(prefix(0, 0, 1_400)).isEqualTo("+QUEUED\r\n");
+        assertThat(ask("EXEC")).isEqualTo("*3\r\n:1500\r\n$2\r\nhi\r\n:1400\r\n");
     }
 
     @Test
