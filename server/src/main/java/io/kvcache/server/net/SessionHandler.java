@@ -15,6 +15,7 @@ import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -234,17 +235,24 @@ public final class SessionHandler extends ChannelInboundHandlerAdapter {
 
     /// Goes on when the other connections of the loop have had their turn.
     ///
+    /// A loop runs up to 64 tasks between two looks at its sockets, and a task may be one that another of them has
+    /// added. It takes scheduled tasks only before the first of them, so this one comes after the next look.
+    ///
     /// @param abandon run instead of `next` when the connection ends before
     public void yieldLoop(Runnable next, Runnable abandon) {
         suspended = true;
         connection.setServerWaiting(true);
-        channel.eventLoop().execute(() -> {
-            if (closed) {
-                abandon.run();
-            } else {
-                resume(next);
-            }
-        });
+        var _ = channel.eventLoop()
+                .schedule(
+                        () -> {
+                            if (closed) {
+                                abandon.run();
+                            } else {
+                                resume(next);
+                            }
+                        },
+                        0,
+                        TimeUnit.NANOSECONDS);
     }
 
     /// From now on what comes is read and thrown away: closing over unread bytes resets the connection, and the

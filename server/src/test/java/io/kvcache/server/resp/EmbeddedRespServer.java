@@ -3,6 +3,7 @@ package io.kvcache.server.resp;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.ConnectionRegistry;
@@ -13,6 +14,7 @@ import io.kvcache.server.resp.RespContext.ServerInfo;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.function.Supplier;
 
 /// The Redis front end over a real store, without a network.
 public final class EmbeddedRespServer implements AutoCloseable {
@@ -28,6 +30,15 @@ public final class EmbeddedRespServer implements AutoCloseable {
 
     /// @param arguments heap for those of requests that are not answered yet
     EmbeddedRespServer(ByteBudget arguments) {
+        this(arguments, () -> KeyOwnershipRules.NONE);
+    }
+
+    /// @param rules asked for each key
+    EmbeddedRespServer(Supplier<KeyOwnershipRules> rules) {
+        this(ByteBudget.unlimited(), rules);
+    }
+
+    private EmbeddedRespServer(ByteBudget arguments, Supplier<KeyOwnershipRules> rules) {
         test = TestKeyspace.small();
         connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
@@ -39,7 +50,7 @@ public final class EmbeddedRespServer implements AutoCloseable {
                                 () -> 0,
                                 "default",
                                 true,
-                                KeyspaceRouter.of(test.keyspace()),
+                                new KeyspaceRouter(test.keyspace(), Map.of(), rules),
                                 connectionRegistry,
                                 test.time(),
                                 new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, () -> true))),
