@@ -13,6 +13,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
+import io.kvcache.server.config.EventsConfig.EventMedia;
 import io.kvcache.server.zmq.ZmqPublisher;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
@@ -63,6 +64,7 @@ final class ZmqEventsTest {
                 "kv@here@{namespace}",
                 EventEncoding.MAP,
                 EventHashes.ENGINE,
+                EventMedia.VLLM,
                 true,
                 batches,
                 "default",

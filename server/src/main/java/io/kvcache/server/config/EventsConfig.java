@@ -20,6 +20,7 @@ public record EventsConfig(
         String topic,
         EventEncoding encoding,
         EventHashes hashes,
+        EventMedia media,
         boolean replayTopic,
         int replayBatches,
         String tenant,
@@ -42,7 +43,8 @@ public record EventsConfig(
 
     /// Off; where it is on, what vLLM does now.
     public static EventsConfig defaults() {
-        return new EventsConfig("", "", "", EventEncoding.MAP, EventHashes.ENGINE, true, 10_000, "default", false);
+        return new EventsConfig(
+                "", "", "", EventEncoding.MAP, EventHashes.ENGINE, EventMedia.VLLM, true, 10_000, "default", false);
     }
 
     /// Returns whether events are published.
@@ -59,6 +61,7 @@ public record EventsConfig(
                         from.get("events.topic", usual.topic, text -> text),
                         from.constant("events.encoding", usual.encoding),
                         from.constant("events.hashes", usual.hashes),
+                        from.constant("events.media", usual.media),
                         from.flag("events.replay_topic", usual.replayTopic),
                         from.integer("events.replay_batches", usual.replayBatches, 1, MAX_REPLAY_BATCHES),
                         from.text("events.tenant", usual.tenant),
@@ -96,6 +99,14 @@ public record EventsConfig(
         ENGINE,
         /// All 16 bytes of the key.
         KEY
+    }
+
+    /// Whose names an event gives to host memory and disks. Dynamo knows both.
+    public enum EventMedia {
+        /// `CPU` and `STORAGE`: vLLM from 0.27 on, llm-d.
+        VLLM,
+        /// `CPU_PINNED` and `DISK`: SGLang.
+        SGLANG
     }
 
     /// How an event is written in MessagePack.

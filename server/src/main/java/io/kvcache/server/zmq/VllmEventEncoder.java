@@ -5,6 +5,7 @@ import io.kvcache.core.event.TierKind;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
+import io.kvcache.server.config.EventsConfig.EventMedia;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.math.BigInteger;
@@ -23,11 +24,17 @@ import org.msgpack.core.MessagePacker;
 /// they do for vLLM's own CPU tier.
 ///
 /// Every field that vLLM's classes require is written, nil where it has no value: a missing one makes
-/// them refuse the batch. Fields with a default (`extra_keys`, `group_idx` and later ones) are left out.
+/// them refuse the batch. Of the fields with a default, `group_idx` is written, since followers of models with
+/// several KV groups keep blocks by group; later fields are left out. Older classes skip members that they do
+/// not know, in maps by name and in arrays at the end.
 ///
 /// @param encoding how each event is written
 /// @param hashes how blocks are named
-record VllmEventEncoder(EventEncoding encoding, EventHashes hashes) {
+/// @param media whose names `medium` has
+record VllmEventEncoder(EventEncoding encoding, EventHashes hashes, EventMedia media) {
+
+    /// The KV group of every block: a namespace here has one.
+    private static final int GROUP = 0;
 
     /// The payload of a batch.
     ///
@@ -85,15 +92,16 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes) {
         if (run.getFirst().kind().isAddition()) {
             stored(out, namespace, run);
         } else {
-            begin(out, "BlockRemoved", 2);
+            begin(out, "BlockRemoved", 3);
             blockHashes(out, run);
             name(out, "medium").packString(medium(run.getFirst().tier()));
+            name(out, "group_idx").packInt(GROUP);
         }
     }
 
     private void stored(MessagePacker out, Namespace namespace, List<CacheEvent> run) throws IOException {
         String adapter = namespace.adapter();
-        begin(out, "BlockStored", 7);
+        begin(out, "BlockStored", encoding == EventEncoding.MAP ? 8 : 9);
         blockHashes(out, run);
         CacheEvent first = run.getFirst();
         name(out, "parent_block_hash");
@@ -112,6 +120,10 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes) {
         } else {
             out.packString(adapter);
         }
+        if (encoding == EventEncoding.ARRAY) {
+            out.packNil(); // extra_keys
+        }
+        name(out, "group_idx").packInt(GROUP);
     }
 
     private void begin(MessagePacker out, String type, int members) throws IOException {
@@ -151,12 +163,13 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes) {
         }
     }
 
-    private static String medium(TierKind tier) {
+    private String medium(TierKind tier) {
+        boolean vllm = media == EventMedia.VLLM;
         return switch (tier) {
             case DEVICE -> "GPU";
-            case HOST -> "CPU";
-            case DISK -> "STORAGE";
-            case REMOTE -> "REMOTE";
+            case HOST -> vllm ? "CPU" : "CPU_PINNED";
+            case DISK -> vllm ? "STORAGE" : "DISK";
+            case REMOTE -> vllm ? "REMOTE" : "EXTERNAL";
         };
     }
 }

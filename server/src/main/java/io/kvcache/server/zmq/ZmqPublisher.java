@@ -62,7 +62,7 @@ public final class ZmqPublisher implements AutoCloseable {
         snapshotLimiter = eventSource.snapshotLimiter();
         this.wall = wall;
         this.sockets = sockets;
-        encoder = new VllmEventEncoder(config.encoding(), config.hashes());
+        encoder = new VllmEventEncoder(config.encoding(), config.hashes(), config.media());
         nextEvent = events.nextSequence();
         thread = Thread.ofPlatform().daemon().name("kvcache-events").unstarted(this::run);
     }

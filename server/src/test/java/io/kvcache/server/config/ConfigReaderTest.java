@@ -8,6 +8,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
+import io.kvcache.server.config.EventsConfig.EventMedia;
 import io.kvcache.server.config.ServerConfig.ExistsPinConfig;
 import io.kvcache.server.config.ServerConfig.LogConfig;
 import io.kvcache.server.config.ServerConfig.NetworkConfig;
@@ -336,6 +337,7 @@ final class ConfigReaderTest {
                   topic: kv@{namespace}
                   encoding: array
                   hashes: key
+                  media: sglang
                   replay_topic: false
                   replay_batches: 7
                   tenant: a
@@ -349,6 +351,7 @@ final class ConfigReaderTest {
                         "kv@{namespace}",
                         EventEncoding.ARRAY,
                         EventHashes.KEY,
+                        EventMedia.SGLANG,
                         false,
                         7,
                         "a",

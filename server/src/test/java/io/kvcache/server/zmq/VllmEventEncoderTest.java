@@ -10,6 +10,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
+import io.kvcache.server.config.EventsConfig.EventMedia;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HexFormat;
@@ -38,6 +39,10 @@ final class VllmEventEncoderTest {
         return new CacheEvent(depth, kind, tier, 0, depth + 1, -depth - 1, depth, -depth, depth, engineHash, parent);
     }
 
+    private static VllmEventEncoder encoder(EventEncoding encoding, EventHashes hashes) {
+        return new VllmEventEncoder(encoding, hashes, EventMedia.VLLM);
+    }
+
     private static String hex(String text) {
         return HexFormat.of().formatHex(text.getBytes(StandardCharsets.US_ASCII));
     }
@@ -48,26 +53,28 @@ final class VllmEventEncoderTest {
 
     @Test
     void givenAFirstBlock_whenWrittenAsAnArray_thenTheBytesAreThoseOfTheSchema() {
-        byte[] batch = new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
+        byte[] batch = encoder(EventEncoding.ARRAY, EventHashes.ENGINE)
                 .encodeBatch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
         assertThat(hex(batch))
-                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "98" + "ab" + hex("BlockStored") + "91"
-                        + "cf84b146b151d55111" + "c0" + "90" + "04" + "c0" + "a3" + hex("CPU") + "c0" + "c0");
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "9a" + "ab" + hex("BlockStored") + "91"
+                        + "cf84b146b151d55111" + "c0" + "90" + "04" + "c0" + "a3" + hex("CPU") + "c0" + "c0" + "00"
+                        + "c0");
     }
 
     @Test
     void givenAFirstBlock_whenWrittenAsAMap_thenTheBytesAreThoseOfTheSchema() {
-        byte[] batch = new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE)
+        byte[] batch = encoder(EventEncoding.MAP, EventHashes.ENGINE)
                 .encodeBatch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
         assertThat(hex(batch))
-                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "88" + "a4" + hex("type") + "ab" + hex("BlockStored")
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "89" + "a4" + hex("type") + "ab" + hex("BlockStored")
                         + "ac" + hex("block_hashes") + "91" + "cf84b146b151d55111"
                         + "b1" + hex("parent_block_hash") + "c0"
                         + "a9" + hex("token_ids") + "90"
                         + "aa" + hex("block_size") + "04"
                         + "a7" + hex("lora_id") + "c0"
                         + "a6" + hex("medium") + "a3" + hex("CPU")
-                        + "a9" + hex("lora_name") + "c0" + "c0");
+                        + "a9" + hex("lora_name") + "c0"
+                        + "a9" + hex("group_idx") + "00" + "c0");
     }
 
     @Test
@@ -80,33 +87,38 @@ final class VllmEventEncoderTest {
                 event(EventKind.DROPPED, TierKind.HOST, 0, FIRST, 0),
                 event(EventKind.STORED, TierKind.HOST, 1, SECOND, FIRST));
         List<Value> told =
-                unpacked(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE).encodeBatch(2, MODEL, events));
+                unpacked(encoder(EventEncoding.ARRAY, EventHashes.ENGINE).encodeBatch(2, MODEL, events));
         assertThat(told.toString())
-                .isEqualTo(("[['BlockStored',[9561501211280363793,%1$s],null,[],4,null,'CPU',null],"
-                                + " ['BlockStored',[9561501211280363793],null,[],4,null,'STORAGE',null],"
-                                + " ['BlockRemoved',[%1$s,9561501211280363793],'CPU'],"
-                                + " ['BlockStored',[%1$s],9561501211280363793,[],4,null,'CPU',null]]")
+                .isEqualTo(("[['BlockStored',[9561501211280363793,%1$s],null,[],4,null,'CPU',null,null,0],"
+                                + " ['BlockStored',[9561501211280363793],null,[],4,null,'STORAGE',null,null,0],"
+                                + " ['BlockRemoved',[%1$s,9561501211280363793],'CPU',0],"
+                                + " ['BlockStored',[%1$s],9561501211280363793,[],4,null,'CPU',null,null,0]]")
                         .formatted(Long.toUnsignedString(SECOND))
                         .replace('\'', '"'));
     }
 
     /// vLLM's own classes refuse an event that lacks a field without a default: the seven of `BlockStored`
-    /// (`lora_name` since vllm#27577, nil without an adapter) and the two of `BlockRemoved`. Later
-    /// fields have defaults.
+    /// (`lora_name` since vllm#27577, nil without an adapter) and the two of `BlockRemoved`. The
+    /// group comes after them, in an array behind the `extra_keys` that has no value.
     @ParameterizedTest
     @EnumSource(EventEncoding.class)
     void givenNoAdapter_whenWritten_thenEveryFieldThatVllmRequiresIsThere(EventEncoding encoding) throws Exception {
-        VllmEventEncoder schema = new VllmEventEncoder(encoding, EventHashes.ENGINE);
+        VllmEventEncoder schema = encoder(encoding, EventHashes.ENGINE);
         List<CacheEvent> events = List.of(
                 event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0),
                 event(EventKind.EVICTED, TierKind.HOST, 0, FIRST, 0));
-        List<String> stored = List.of(
-                "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium", "lora_name");
+        List<String> stored = new ArrayList<>(List.of(
+                "block_hashes", "parent_block_hash", "token_ids", "block_size", "lora_id", "medium", "lora_name"));
+        boolean array = encoding == EventEncoding.ARRAY;
+        if (array) {
+            stored.add("extra_keys");
+        }
+        stored.add("group_idx");
         List<Value> told = unpacked(schema.encodeBatch(2, MODEL, events));
         assertThat(members(told.get(0), encoding, "BlockStored", stored))
-                .isEqualTo("[[9561501211280363793],null,[],4,null,CPU,null]");
-        assertThat(members(told.get(1), encoding, "BlockRemoved", List.of("block_hashes", "medium")))
-                .isEqualTo("[[9561501211280363793],CPU]");
+                .isEqualTo("[[9561501211280363793],null,[],4,null,CPU,null," + (array ? "null," : "") + "0]");
+        assertThat(members(told.get(1), encoding, "BlockRemoved", List.of("block_hashes", "medium", "group_idx")))
+                .isEqualTo("[[9561501211280363793],CPU,0]");
         assertThat(members(unpacked(schema.encodeCleared(2)).getFirst(), encoding, "AllBlocksCleared", List.of()))
                 .isEqualTo("[]");
     }
@@ -131,12 +143,10 @@ final class VllmEventEncoderTest {
     @Test
     void givenBlocksWithoutAnEnginesHash_whenWritten_thenTheirKeysNameThem() throws Exception {
         CacheEvent event = new CacheEvent(0, EventKind.STORED, TierKind.HOST, 0, 1, 2, 3, 4, 5, 0, 0);
-        assertThat(unpacked(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
-                                .encodeBatch(2, MODEL, List.of(event)))
+        assertThat(unpacked(encoder(EventEncoding.ARRAY, EventHashes.ENGINE).encodeBatch(2, MODEL, List.of(event)))
                         .toString())
-                .isEqualTo("[[\"BlockStored\",[2],4,[],4,null,\"CPU\",null]]");
-        Value bytes = unpacked(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.KEY)
-                        .encodeBatch(2, MODEL, List.of(event)))
+                .isEqualTo("[[\"BlockStored\",[2],4,[],4,null,\"CPU\",null,null,0]]");
+        Value bytes = unpacked(encoder(EventEncoding.ARRAY, EventHashes.KEY).encodeBatch(2, MODEL, List.of(event)))
                 .getFirst()
                 .asArrayValue()
                 .get(1)
@@ -145,14 +155,29 @@ final class VllmEventEncoderTest {
         assertThat(hex(bytes.asBinaryValue().asByteArray())).isEqualTo("00000000000000010000000000000002");
     }
 
+    @ParameterizedTest
+    @CsvSource({
+        "VLLM, HOST, CPU", "VLLM, DISK, STORAGE", "VLLM, DEVICE, GPU", "VLLM, REMOTE, REMOTE",
+        "SGLANG, HOST, CPU_PINNED", "SGLANG, DISK, DISK", "SGLANG, DEVICE, GPU", "SGLANG, REMOTE, EXTERNAL"
+    })
+    void givenATier_whenWritten_thenMediumIsTheEnginesName(EventMedia media, TierKind tier, String medium)
+            throws Exception {
+        VllmEventEncoder encoder = new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE, media);
+        for (EventKind kind : List.of(EventKind.STORED, EventKind.EVICTED)) {
+            assertThat(unpacked(encoder.encodeBatch(2, MODEL, List.of(event(kind, tier, 0, FIRST, 0))))
+                            .toString())
+                    .contains("\"medium\":\"" + medium + "\"");
+        }
+    }
+
     @Test
     void givenAnAdapter_whenWritten_thenItIsNamed() throws Exception {
         Namespace adapted = MODEL.toBuilder().adapter("lora-7").build();
         List<CacheEvent> events = List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0));
-        assertThat(unpacked(new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE).encodeBatch(2, adapted, events))
+        assertThat(unpacked(encoder(EventEncoding.MAP, EventHashes.ENGINE).encodeBatch(2, adapted, events))
                         .toString())
                 .contains("\"lora_name\":\"lora-7\"");
-        assertThat(unpacked(new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE).encodeCleared(2))
+        assertThat(unpacked(encoder(EventEncoding.MAP, EventHashes.ENGINE).encodeCleared(2))
                         .toString())
                 .isEqualTo("[{\"type\":\"AllBlocksCleared\"}]");
     }
@@ -182,11 +207,11 @@ final class VllmEventEncoderTest {
         "-1, cfffffffffffffffff"
     })
     void givenAHash_whenWritten_thenItIsUnsignedAndOfTheShortestForm(long hash, String bytes) {
-        byte[] batch = new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
+        byte[] batch = encoder(EventEncoding.ARRAY, EventHashes.ENGINE)
                 .encodeBatch(1.5, MODEL, List.of(event(EventKind.EVICTED, TierKind.DISK, 0, hash, 0)));
         assertThat(hex(batch))
-                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "93" + "ac" + hex("BlockRemoved") + "91" + bytes + "a7"
-                        + hex("STORAGE") + "c0");
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "94" + "ac" + hex("BlockRemoved") + "91" + bytes + "a7"
+                        + hex("STORAGE") + "00" + "c0");
     }
 
     @ParameterizedTest
@@ -195,10 +220,10 @@ final class VllmEventEncoderTest {
         List<CacheEvent> run = IntStream.range(0, count)
                 .mapToObj(depth -> event(EventKind.EVICTED, TierKind.HOST, depth, 1, 0))
                 .toList();
-        assertThat(hex(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.KEY).encodeBatch(1.5, MODEL, run)))
-                .startsWith("93" + "cb3ff8000000000000" + "91" + "93" + "ac" + hex("BlockRemoved") + bytes + "c410"
+        assertThat(hex(encoder(EventEncoding.ARRAY, EventHashes.KEY).encodeBatch(1.5, MODEL, run)))
+                .startsWith("93" + "cb3ff8000000000000" + "91" + "94" + "ac" + hex("BlockRemoved") + bytes + "c410"
                         + "0000000000000001" + "ffffffffffffffff")
-                .endsWith("a3" + hex("CPU") + "c0");
+                .endsWith("a3" + hex("CPU") + "00" + "c0");
     }
 
     @ParameterizedTest
@@ -206,8 +231,8 @@ final class VllmEventEncoderTest {
     void givenALongName_whenWritten_thenItsLengthIsOfTheShortestForm(int length, String bytes) {
         String adapter = "x".repeat(length);
         Namespace adapted = MODEL.toBuilder().adapter(adapter).build();
-        assertThat(hex(new VllmEventEncoder(EventEncoding.ARRAY, EventHashes.ENGINE)
+        assertThat(hex(encoder(EventEncoding.ARRAY, EventHashes.ENGINE)
                         .encodeBatch(1.5, adapted, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)))))
-                .endsWith("a3" + hex("CPU") + bytes + hex(adapter) + "c0");
+                .endsWith("a3" + hex("CPU") + bytes + hex(adapter) + "c0" + "00" + "c0");
     }
 }

@@ -11,6 +11,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
+import io.kvcache.server.config.EventsConfig.EventMedia;
 import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.tiers.TieredKvCache;
@@ -32,6 +33,7 @@ final class ZmqPublisherTest {
             "kv",
             EventEncoding.ARRAY,
             EventHashes.ENGINE,
+            EventMedia.VLLM,
             true,
             100,
             "default",
