@@ -1,0 +1,220 @@
+"""KV events of a real server, decoded as followers decode them.
+
+The classes of ``GENERATIONS`` are our own, from tables of the engines' fields. The engines' own classes are tried where
+they can be imported. Needs msgspec and pyzmq.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import tempfile
+import unittest
+import urllib.request
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
+
+from tests.serving import Server, free_port
+
+try:
+    import msgspec
+    import zmq
+except ImportError:
+    msgspec = zmq = None  # type: ignore[assignment]
+
+_SHAPE = b'{"shape":{"layers":1,"kvHeads":1,"headDim":8,"blockTokens":4,"dtype":"bf16"}}'
+_BLOCK_BYTES = 128
+_KEYS = [f"{number:064x}" for number in (11, 12, 13)]
+_HASHES = [11, 12, 13]  # the low 64 bits of the keys
+
+_Hash = Union[bytes, int]
+_STORED = {
+    "block_hashes": List[_Hash],
+    "parent_block_hash": Optional[_Hash],
+    "token_ids": List[int],
+    "block_size": int,
+    "lora_id": Optional[int],
+}
+_REMOVED = {"block_hashes": List[_Hash]}
+_MEDIUM = {"medium": Optional[str]}
+_NAMED = {**_MEDIUM, "lora_name": Optional[str]}
+
+
+class Generation(NamedTuple):
+    """Fields of a follower's classes: those without a default, and those that are None by default."""
+
+    name: str
+    encoding: str
+    stored: Dict[str, Any]
+    stored_optional: List[str]
+    removed: Dict[str, Any]
+    removed_optional: List[str]
+
+
+GENERATIONS = [
+    Generation("vLLM, first", "array", _STORED, [], _REMOVED, []),
+    Generation("vLLM 0.11", "array", {**_STORED, **_MEDIUM}, [], {**_REMOVED, **_MEDIUM}, []),
+    Generation(
+        "vLLM 0.23",
+        "array",
+        {**_STORED, **_NAMED},
+        ["extra_keys", "group_idx"],
+        {**_REMOVED, **_MEDIUM},
+        ["group_idx"],
+    ),
+    Generation("SGLang, first", "array", _STORED, [], _REMOVED, []),
+    Generation("SGLang, summer of 2026", "array", _STORED, ["medium"], _REMOVED, ["medium"]),
+    Generation(
+        "vLLM 0.24",
+        "map",
+        {**_STORED, **_NAMED},
+        ["extra_keys", "group_idx", "kv_cache_spec_kind", "kv_cache_spec_sliding_window"],
+        {**_REMOVED, **_MEDIUM},
+        ["group_idx"],
+    ),
+    Generation(
+        "vLLM, autumn of 2026",
+        "map",
+        {**_STORED, **_NAMED},
+        [
+            "extra_keys",
+            "group_idx",
+            "kv_cache_spec_kind",
+            "kv_cache_spec_sliding_window",
+            "locality",
+            "ownership",
+            "session_id",
+        ],
+        {**_REMOVED, **_MEDIUM},
+        ["group_idx", "locality", "ownership"],
+    ),
+    Generation("SGLang, autumn of 2026", "map", _STORED, ["medium", "cache_salt", "session_id"], _REMOVED, ["medium"]),
+]
+
+
+def batch_class(generation: Generation) -> Any:
+    options = {"array_like": generation.encoding == "array", "omit_defaults": True, "gc": False}
+
+    def event(tag: str, required: Dict[str, Any], optional: List[str]) -> Any:
+        fields = [*required.items(), *((name, Any, None) for name in optional)]
+        return msgspec.defstruct(tag, fields, tag=tag, **options)
+
+    events = (
+        event("BlockStored", generation.stored, generation.stored_optional),
+        event("BlockRemoved", generation.removed, generation.removed_optional),
+        event("AllBlocksCleared", {}, []),
+    )
+    fields = [("ts", float), ("events", List[Union[events]]), ("rank", Optional[int], None)]  # type: ignore[valid-type]
+    return msgspec.defstruct("Batch", fields, array_like=True)
+
+
+@contextlib.contextmanager
+def published(encoding: str, media: str) -> Iterator[List[bytes]]:
+    """The payloads that a server publishes while three blocks are stored, written to disk and deleted."""
+    replay = f"tcp://127.0.0.1:{free_port()}"
+    settings = {
+        "events.publish": f"tcp://127.0.0.1:{free_port()}",
+        "events.replay": replay,
+        "events.encoding": encoding,
+        "events.media": media,
+        "admission": "always",
+    }
+    options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
+        server = Server("64MiB", "--disk", f"{folder}:512MiB", *options)
+        stack.callback(server.close)
+        base = f"http://127.0.0.1:{server.port}/v1"
+
+        def request(method: str, path: str, body: Optional[bytes] = None) -> None:
+            with urllib.request.urlopen(urllib.request.Request(base + path, body, method=method), timeout=60):
+                pass
+
+        request("PUT", "/namespaces/m", _SHAPE)
+        for number, key in enumerate(_KEYS):
+            parent = f"?parent={_KEYS[number - 1]}" if number else ""
+            request("PUT", f"/blocks/m/{key}{parent}", bytes([number]) * _BLOCK_BYTES)
+        context = stack.enter_context(zmq.Context())
+        payloads = replayed(context, replay, lambda all: b"".join(all).count(b"BlockStored") >= 2)
+        request("DELETE", f"/blocks/m/{_KEYS[0]}")
+        payloads = replayed(context, replay, lambda all: b"".join(all).count(b"BlockRemoved") >= 2)
+        yield payloads
+
+
+def replayed(context: Any, endpoint: str, complete: Any) -> List[bytes]:
+    """Asks for all messages until they are complete."""
+    with context.socket(zmq.DEALER) as dealer:
+        dealer.connect(endpoint)
+        for _ in range(600):
+            dealer.send_multipart([b"", bytes(8)])
+            payloads = []
+            while True:
+                if not dealer.poll(30_000):
+                    raise AssertionError("no reply to a replay within 30 s")
+                *_, sequence, payload = dealer.recv_multipart()
+                if sequence == b"\xff" * 8:
+                    break
+                payloads.append(payload)
+            if complete(payloads):
+                return payloads
+            dealer.poll(100)
+    raise AssertionError(f"not published: {payloads}")
+
+
+@unittest.skipIf(msgspec is None, "msgspec and pyzmq are not here; pip install msgspec pyzmq")
+class EventsTest(unittest.TestCase):
+    def assert_decoded(self, batches: List[Any], media: List[str]) -> None:
+        """What was told is what was done, whichever fields the classes have."""
+        events = [event for batch in batches for event in batch.events]
+        present: Dict[Any, set] = {}
+        stored = 0
+        for event in events:
+            tier = present.setdefault(getattr(event, "medium", None), set())
+            self.assertEqual(getattr(event, "group_idx", 0), 0)
+            if type(event).__name__ == "BlockStored":
+                self.assertEqual((event.block_size, event.lora_id, list(event.token_ids)), (4, None, []))
+                first = _HASHES.index(event.block_hashes[0])
+                self.assertEqual(event.block_hashes, _HASHES[first : first + len(event.block_hashes)])
+                self.assertEqual(event.parent_block_hash, _HASHES[first - 1] if first else None)
+                tier.update(event.block_hashes)
+                stored += len(event.block_hashes)
+            else:
+                self.assertEqual(type(event).__name__, "BlockRemoved")
+                tier.difference_update(event.block_hashes)
+        self.assertEqual(stored, 2 * len(_HASHES), events)
+        self.assertFalse(any(present.values()), present)
+        self.assertIn(set(present), ({None}, set(media)))
+        fields = type(events[0]).__struct_fields__
+        self.assertEqual(set(present) == {None}, "medium" not in fields)
+
+    def test_followers_decode_maps(self) -> None:
+        self.check_generations("map", "vllm", ["CPU", "STORAGE"])
+
+    def test_followers_decode_arrays(self) -> None:
+        self.check_generations("array", "sglang", ["CPU_PINNED", "DISK"])
+
+    def check_generations(self, encoding: str, names: str, media: List[str]) -> None:
+        with published(encoding, names) as payloads:
+            for generation in GENERATIONS:
+                if generation.encoding == encoding:
+                    with self.subTest(generation.name):
+                        decoder = msgspec.msgpack.Decoder(batch_class(generation))
+                        self.assert_decoded([decoder.decode(payload) for payload in payloads], media)
+
+    def test_vllm_decodes(self) -> None:
+        self.check_engine("vllm.distributed.kv_events", "vllm", ["CPU", "STORAGE"])
+
+    def test_sglang_decodes(self) -> None:
+        self.check_engine("sglang.srt.disaggregation.kv_events", "sglang", ["CPU_PINNED", "DISK"])
+
+    def check_engine(self, module: str, names: str, media: List[str]) -> None:
+        try:
+            classes = importlib.import_module(module)
+        except ImportError as missing:
+            self.skipTest(f"{module} cannot be imported: {missing}")
+        encoding = "array" if classes.KVCacheEvent.__struct_config__.array_like else "map"
+        decoder = msgspec.msgpack.Decoder(classes.KVEventBatch)
+        with published(encoding, names) as payloads:
+            self.assert_decoded([decoder.decode(payload) for payload in payloads], media)
+
+
+if __name__ == "__main__":
+    unittest.main()
