@@ -14,6 +14,8 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Set;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -148,6 +150,27 @@ final class BlockQuotaTest {
             assertThat(HttpTestClient.json(refused).get("type").stringValue()).endsWith(":quota");
             assertThat(HttpTestClient.json(refused).get("detail").stringValue()).contains("tenant small");
             assertThat(here(clients.small(), "aa", MAX_NAMESPACES)).isEqualTo(MAX_NAMESPACES);
+        }
+    }
+
+    @Test
+    void givenAChainBeyondTheQuota_whenPutInOneRequest_thenItIsStoredUpToTheQuota() throws Exception {
+        try (Clients clients = Clients.start()) {
+            String keys = IntStream.range(0, MAX_NAMESPACES + 2)
+                    .mapToObj(number -> "\"" + key("aa", number) + "\"")
+                    .collect(Collectors.joining(","));
+            String line = "{\"namespace\":\"m\",\"keys\":[" + keys + "]}\n";
+            String body = line + "x".repeat((MAX_NAMESPACES + 2) * BLOCK.length);
+            HttpResponse<byte[]> reply = clients.small().post("/v1/blocks/put", body);
+            assertThat(reply.statusCode()).isEqualTo(507);
+            assertThat(HttpTestClient.json(reply).get("type").stringValue()).endsWith(":quota");
+            assertThat(HttpTestClient.json(reply).get("blocks").intValue()).isEqualTo(MAX_NAMESPACES);
+            assertThat(clients.used()).isEqualTo(MAX_NAMESPACES * PAGE);
+            assertThat(clients.small().post("/v1/blocks/get", line).headers().firstValueAsLong("kvcache-blocks"))
+                    .hasValue(MAX_NAMESPACES);
+            assertThat(clients.blue().post("/v1/blocks/get", line).headers().firstValueAsLong("kvcache-blocks"))
+                    .hasValue(0);
+            assertThat(clients.blue().post("/v1/blocks/put", body).statusCode()).isEqualTo(200);
         }
     }
 

@@ -14,6 +14,7 @@ import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.TieredKvCache;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
@@ -485,6 +486,217 @@ final class HttpBlocksTest {
             for (int number = 99; number >= 0; number--) {
                 assertThat(client.get("/v1/blocks/m/" + key(number)).body()).isEqualTo(content(number, LARGE_BYTES));
             }
+            assertThat(disk.loaded()).isPositive();
+        }
+    }
+
+    private HttpResponse<byte[]> putAll(HttpTestClient to, String line, byte[]... blocks) throws Exception {
+        ByteArrayOutputStream body = new ByteArrayOutputStream();
+        body.writeBytes((line + "\n").getBytes(US_ASCII));
+        List.of(blocks).forEach(body::writeBytes);
+        return to.send(to.request("/v1/blocks/put").POST(BodyPublishers.ofByteArray(body.toByteArray())));
+    }
+
+    private static String line(String keys) {
+        return "{\"namespace\":\"m\",\"keys\":[" + keys + "]}";
+    }
+
+    private static byte[][] contents(int from, int to, int bytes) {
+        return IntStream.range(from, to)
+                .mapToObj(number -> content(number, bytes))
+                .toArray(byte[][]::new);
+    }
+
+    /// The reply's blocks are the first ones; each byte is compared.
+    private static void assertBlocks(HttpResponse<byte[]> reply, byte[]... blocks) {
+        assertThat(reply.statusCode()).isEqualTo(200);
+        assertThat(reply.headers().firstValueAsLong("kvcache-blocks")).hasValue(blocks.length);
+        ByteArrayOutputStream all = new ByteArrayOutputStream();
+        List.of(blocks).forEach(all::writeBytes);
+        assertThat(reply.headers().firstValueAsLong("content-length")).hasValue(all.size());
+        assertThat(reply.body()).isEqualTo(all.toByteArray());
+    }
+
+    private static void assertStored(HttpResponse<byte[]> reply, int status, int blocks, int stored) {
+        assertThat(reply.statusCode()).as(new String(reply.body(), US_ASCII)).isEqualTo(status);
+        assertThat(HttpTestClient.json(reply).get("blocks").intValue()).isEqualTo(blocks);
+        assertThat(HttpTestClient.json(reply).get("stored").intValue()).isEqualTo(stored);
+    }
+
+    @Test
+    void givenAChain_whenPutInOneRequest_thenOneRequestReadsIt() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", LARGE);
+        assertStored(putAll(httpTestClient, line(keys(0, 6)), contents(0, 6, LARGE_BYTES)), 200, 6, 6);
+        assertStored(putAll(httpTestClient, line(keys(0, 8)), contents(0, 8, LARGE_BYTES)), 200, 8, 2);
+        String below = line(keys(8, 10)).replace("{", "{\"parent\":\"" + key(7) + "\",");
+        assertStored(putAll(httpTestClient, below, contents(8, 10, LARGE_BYTES)), 200, 2, 2);
+        assertStored(putAll(httpTestClient, line("")), 200, 0, 0);
+
+        assertBlocks(httpTestClient.post("/v1/blocks/get", line(keys(0, 20))), contents(0, 10, LARGE_BYTES));
+        assertBlocks(httpTestClient.post("/v1/blocks/get", line(keys(0, 3))), contents(0, 3, LARGE_BYTES));
+        assertBlocks(httpTestClient.post("/v1/blocks/get", line(keys(20, 22))));
+        assertBlocks(httpTestClient.post("/v1/blocks/get", line("")));
+        NamespaceStats stats = server.server().cache().stats().namespaces().stream()
+                .filter(each -> each.namespace().model().equals("m"))
+                .findFirst()
+                .orElseThrow();
+        assertThat(stats.blocksRequested()).isEqualTo(20 + 3 + 2);
+        assertThat(stats.blocksFound()).isEqualTo(10 + 3);
+        assertThat(server.server().cache().stats().openTables()).isZero();
+    }
+
+    @Test
+    void givenKeysThatAreNoChain_whenReadInOneRequest_thenOnlyTheBlocksThatWereAskedForCome() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        putAll(httpTestClient, line(keys(0, 4)), contents(0, 4, SMALL_BYTES));
+        putAll(httpTestClient, line(keys(100, 104)), contents(100, 104, SMALL_BYTES));
+        byte[] first = content(0, SMALL_BYTES);
+
+        assertBlocks(read(keys(0, 1), keys(50, 51), keys(2, 3)), first);
+        assertBlocks(read(keys(0, 1), keys(50, 51), keys(102, 103)), first);
+        assertBlocks(read(keys(0, 1), keys(101, 104)), first);
+        assertBlocks(read(keys(0, 1), keys(0, 1)), first);
+        assertBlocks(read(keys(1, 4)));
+        httpTestClient.send(httpTestClient.request("/v1/blocks/m/" + key(2)).DELETE());
+        assertBlocks(read(keys(0, 4)), contents(0, 2, SMALL_BYTES));
+    }
+
+    private HttpResponse<byte[]> read(String... keys) throws Exception {
+        String all = String.join(",", keys);
+        HttpResponse<byte[]> reply = httpTestClient.post("/v1/blocks/get", line(all));
+        assertThat(reply.headers().firstValueAsLong("kvcache-blocks")).hasValue(matched(all));
+        return reply;
+    }
+
+    @Test
+    void givenMoreThanOneRequestMoves_whenAsked_thenTheRangeIsNamed() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", LARGE);
+        String range = "257 keys; for blocks of 1048576 bytes it takes 0 to 256, which have up to 268435456 bytes";
+        assertThat(detail(httpTestClient.post("/v1/blocks/get", line(keys(0, 257))), 400))
+                .contains(range);
+        assertThat(detail(putAll(httpTestClient, line(keys(0, 257))), 400)).contains(range);
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+            socket.setSoTimeout(60_000);
+            socket.getOutputStream()
+                    .write("POST /v1/blocks/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000000\r\n\r\n"
+                            .getBytes(US_ASCII));
+            assertThat(status(socket)).isEqualTo("HTTP/1.1 413");
+        }
+    }
+
+    private static String detail(HttpResponse<byte[]> reply, int status) {
+        problem(reply, status);
+        return HttpTestClient.json(reply).get("detail").stringValue();
+    }
+
+    @Test
+    void givenMistakesInAPutOfSeveral_whenMade_thenNothingIsStoredAndTheyAreNamed() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        byte[] block = content(0, SMALL_BYTES);
+        assertThat(detail(putAll(httpTestClient, line(keys(0, 2)), block), 400))
+                .contains("2 blocks of 8192 bytes take 16384 bytes behind the first line, not 8192");
+        assertThat(detail(putAll(httpTestClient, line(keys(0, 1)), block, new byte[1]), 400))
+                .contains("1 blocks of 8192 bytes take 8192 bytes behind the first line, not 8193");
+        assertThat(detail(putAll(httpTestClient, "[]", block), 400)).contains("first line takes a JSON object");
+        assertThat(detail(putAll(httpTestClient, "{", block), 400)).contains("first line is not JSON");
+        assertThat(detail(httpTestClient.post("/v1/blocks/put", line(keys(0, 1))), 400))
+                .contains("ends with a line feed");
+        assertThat(detail(putAll(httpTestClient, line("\"xy\""), block), 400)).contains("hexadecimal");
+        assertThat(detail(putAll(httpTestClient, "{\"keys\":[]}"), 400)).contains("namespace is missing");
+        assertThat(problem(putAll(httpTestClient, line(keys(0, 1)).replace("\"m\"", "\"n\""), block), 404))
+                .endsWith(":unknown-namespace");
+        assertThat(problem(httpTestClient.post("/v1/blocks/get", "{\"namespace\":\"n\",\"keys\":[]}"), 404))
+                .endsWith(":unknown-namespace");
+        assertThat(detail(httpTestClient.post("/v1/blocks/get", line("").replace("{", "{\"parent\":\"00\",")), 400))
+                .contains("parent is for put");
+        problem(httpTestClient.get("/v1/blocks/get"), 405);
+        problem(
+                httpTestClient.send(httpTestClient
+                        .request("/v1/blocks/put")
+                        .POST(BodyPublishers.fromPublisher(BodyPublishers.ofString("x")))),
+                411);
+        assertThat(problem(
+                        httpTestClient.send(httpTestClient
+                                .request("/v1/blocks/put")
+                                .header("KVCache-Shape", "1x1x1x1x1 bf16")
+                                .POST(BodyPublishers.ofString(line("") + "\n"))),
+                        409))
+                .endsWith(":shape-mismatch");
+        assertThat(matched(keys(0, 2))).isZero();
+    }
+
+    @Test
+    void givenABlockThatCannotBeStored_whenPutAmongSeveral_thenThoseBeforeItAreAndItsReasonIsTold() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        TieredKvCache cache = server.server().cache();
+        Namespace mine = cache.stats().namespaces().stream()
+                .map(NamespaceStats::namespace)
+                .filter(each -> each.model().equals("m"))
+                .findFirst()
+                .orElseThrow();
+        Namespace other = Namespace.of("other", BlockShape.kv(2, 2, 32, 16, Dtype.BF16));
+        cache.register(other);
+        BlockKey taken = EngineKey.of(HexFormat.of().parseHex(key(2))).toBlockKey(mine);
+        cache.putAll(
+                BlockChain.ofKeys(other, List.of(taken)),
+                0,
+                List.of(MemorySegment.ofArray(content(0, SMALL_BYTES))),
+                KvCache.NO_WAIT);
+
+        HttpResponse<byte[]> reply = putAll(httpTestClient, line(keys(0, 4)), contents(0, 4, SMALL_BYTES));
+        assertThat(problem(reply, 409)).endsWith(":foreign-key");
+        assertStored(reply, 409, 2, 2);
+        assertBlocks(read(keys(0, 4)), contents(0, 2, SMALL_BYTES));
+
+        String orphan = line(keys(10, 12)).replace("{", "{\"parent\":\"" + key(9) + "\",");
+        HttpResponse<byte[]> parentless = putAll(httpTestClient, orphan, contents(10, 12, SMALL_BYTES));
+        assertThat(problem(parentless, 409)).endsWith(":unknown-parent");
+        assertStored(parentless, 409, 0, 0);
+    }
+
+    @Test
+    void givenAClientThatGoesAwayAmongSeveralBlocks_whenOthersPut_thenTheCompleteOnesStay() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        byte[] line = (line(keys(0, 3)) + "\n").getBytes(US_ASCII);
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+            OutputStream out = socket.getOutputStream();
+            out.write(("POST /v1/blocks/put HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                            + (line.length + 3 * SMALL_BYTES) + "\r\n\r\n")
+                    .getBytes(US_ASCII));
+            out.write(line);
+            out.write(content(0, SMALL_BYTES));
+            out.write(content(1, SMALL_BYTES), 0, 100);
+            out.flush();
+            while (matched(keys(0, 3)) == 0) {
+                Thread.onSpinWait();
+            }
+        }
+        HttpResponse<byte[]> reply;
+        do { // until the server has seen that the first client is gone
+            reply = putAll(httpTestClient, line(keys(0, 3)), contents(0, 3, SMALL_BYTES));
+        } while (reply.statusCode() == 202 || reply.statusCode() == 409);
+        assertThat(reply.statusCode()).isEqualTo(200);
+        assertThat(HttpTestClient.json(reply).get("blocks").intValue()).isEqualTo(3);
+        assertBlocks(read(keys(0, 3)), contents(0, 3, SMALL_BYTES));
+        assertThat(server.server().drain(Duration.ofSeconds(60))).isTrue();
+        server.server().cache().validate();
+    }
+
+    @Test
+    void givenBlocksOnDisk_whenReadInOneRequest_thenTheyComeBack(@TempDir Path folder) throws Exception {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
+            client.put("/v1/namespaces/m", LARGE);
+            for (int from = 0; from < 100; from += 20) {
+                String parent = from == 0 ? "{" : "{\"parent\":\"" + key(from - 1) + "\",";
+                String line = line(keys(from, from + 20)).replace("{", parent);
+                assertStored(putAll(client, line, contents(from, from + 20, LARGE_BYTES)), 200, 20, 20);
+            }
+            assertThat(disk.server().cache().flush(Duration.ofSeconds(60))).isTrue();
+            for (int number = 0; number < 150; number++) {
+                client.put("/v1/objects/" + number, content(number, LARGE_BYTES));
+            }
+            assertBlocks(client.post("/v1/blocks/get", line(keys(0, 100))), contents(0, 100, LARGE_BYTES));
             assertThat(disk.loaded()).isPositive();
         }
     }

@@ -1,10 +1,13 @@
 package io.kvcache.tiers;
 
+import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.StoredBlock;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.core.tree.RecordPool;
 import java.util.List;
 
 /// The blocks of one namespace of a store by their keys, for callers that count blocks or forget single ones.
@@ -32,12 +35,27 @@ public final class BlockCatalog {
     }
 
     /// How many leading blocks of a list of keys are here, in any tier, each below the one before it. Takes the
-    /// time of a
-    /// look-up for each, and is for keys of which it is not known that they are those of one chain.
+    /// time of a look-up for each, and is for keys of which it is not known that they are those of one chain.
     ///
     /// @param maxKeys keys that are looked at
     public int countLeading(BlockChain chain, int maxKeys) {
         return store.lookup().matchLinked(chain, maxKeys);
+    }
+
+    /// How many leading blocks of a table are ready and have the keys of this list. A table goes by the deepest key
+    /// that is here; of keys that are not those of one chain, others may lie above it.
+    ///
+    /// @param table of this chain, from block 0 on
+    public int countLeading(BlockChain chain, BlockTable table) {
+        RecordPool records = store.lookup().records();
+        int ready = table.readyEnd();
+        for (int index = 0; index < ready; index++) {
+            int record = RecordHandle.record(table.handle(index));
+            if (records.keyHi(record) != chain.keyHi(index) || records.keyLo(record) != chain.keyLo(index)) {
+                return index;
+            }
+        }
+        return ready;
     }
 
     /// Forgets a block and all below it, in every tier, also when it is on a disk that has not told of it yet.

@@ -1,19 +1,15 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.BlockWriter;
-import io.kvcache.core.KvCache;
-import io.kvcache.core.Match;
-import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.block.BlockPuts.PutStart;
 import io.kvcache.server.block.NamespaceJson.ShapeHeader;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
-import io.kvcache.server.http.JsonBodyHandler;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.quota.ByteBudget;
@@ -25,29 +21,28 @@ import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.QueryStringDecoder;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.HexFormat;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
-import tools.jackson.databind.JsonNode;
 
-/// `/v1/blocks`: the blocks of namespaces, one by one, and how much of a chain is here.
+/// `/v1/blocks`: the blocks of namespaces, one by one or [several of a chain][ChainEndpoint].
 public final class BlockEndpoint implements HttpEndpoint {
 
     /// Names the block before a block that is put; a query `parent` does the same.
     static final String PARENT_HEADER = "KVCache-Parent";
 
     private static final String BLOCKS_PREFIX = "/v1/blocks/";
-    private static final String MATCH_PATH = BLOCKS_PREFIX + "match";
 
     private final TieredKvCache cache;
     private final TenantNamespaceRegistry namespaces;
     private final Duration diskTimeout;
     private final BlockQuotaTrackers stocks;
     private final TransferBudgets transferBudgets;
+    private final BlockPuts puts;
+    private final ChainEndpoint chainEndpoint;
 
     /// The limits on each tenant's bytes in transit, inbound and outbound, by tenant name.
     public record TransferBudgets(Function<String, ByteBudget> incoming, Function<String, ByteBudget> outgoing) {}
@@ -65,19 +60,21 @@ public final class BlockEndpoint implements HttpEndpoint {
         this.cache = cache;
         this.namespaces = namespaces;
         this.diskTimeout = arrival;
+        puts = new BlockPuts(cache, stocks, transferBudgets.incoming());
+        chainEndpoint = new ChainEndpoint(cache, namespaces, arrival, stocks, puts, transferBudgets.outgoing());
     }
 
     @Override
     public List<String> paths() {
-        return List.of(MATCH_PATH, BLOCKS_PREFIX + "{namespace}/{key}");
+        return Stream.concat(chainEndpoint.paths().stream(), Stream.of(BLOCKS_PREFIX + "{namespace}/{key}"))
+                .toList();
     }
 
     @Override
     public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
-        if (path.equals(MATCH_PATH)) {
-            return request.method().name().equals("POST")
-                    ? new JsonBodyHandler((body, out) -> matchBlocks(request, body, tenant, out))
-                    : HttpResponder.methodNotAllowed(request, "POST");
+        HttpRequestHandler ofChain = chainEndpoint.handlerFor(request, path, tenant);
+        if (ofChain != null) {
+            return ofChain;
         }
         return path.startsWith(BLOCKS_PREFIX)
                 ? routeBlock(request, path.substring(BLOCKS_PREFIX.length()), tenant)
@@ -165,51 +162,12 @@ public final class BlockEndpoint implements HttpEndpoint {
         if (bytes != blockBytes) {
             return PutBlockHandler.lengthProblem(namespace, bytes).toHandler();
         }
-        BlockWriter writer = cache.put(namespace, key, parent, KvCache.NO_WAIT);
-        return switch (writer.outcome()) {
-            case RESERVED -> write(writer, namespace, key, parent);
-            case PRESENT, BUSY, FOREIGN, NO_PARENT, NO_ROOM, DECLINED -> {
-                writer.close();
-                yield PutBlockHandler.handlerFor(writer.outcome());
-            }
+        return switch (puts.start(namespace, key, parent)) {
+            case PutStart.Ready ready -> ready.block();
+            case PutStart.Unneeded unneeded ->
+                (HttpRequestHandler.BodylessHandler) out -> out.sendEmpty(unneeded.status());
+            case PutStart.Rejected rejected -> rejected.problem().toHandler();
         };
-    }
-
-    /// Room in the store is had; the block has to be within what may be on its way, and a tenant with a quota
-    /// takes room in that too, by giving up other blocks or values.
-    private HttpRequestHandler write(
-            BlockWriter writer, Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
-        long bytes = NamespaceJson.shapeOf(namespace).bytes();
-        ByteBudget arriving = transferBudgets.incoming().apply(namespace.tenant());
-        if (!arriving.tryAcquire(bytes)) {
-            writer.close();
-            return ProblemDetails.transferLimitReached("limits.in_flight", arriving)
-                    .toHandler();
-        }
-        BlockQuotaTracker stock = stocks.forTenant(namespace.tenant());
-        if (stock == null) {
-            return new PutBlockHandler(namespace, writer, PutBlockHandler.withoutQuota(() -> arriving.release(bytes)));
-        }
-        BlockQuotaTracker.BlockReservation blockReservation =
-                stock.reserve(parent == null ? null : parent.toBlockKey(namespace), bytes);
-        if (blockReservation == null) {
-            writer.close();
-            arriving.release(bytes);
-            return PutBlockHandler.quotaExceeded(namespace);
-        }
-        BlockKey stored = key.toBlockKey(namespace);
-        return new PutBlockHandler(namespace, writer, new PutBlockHandler.QuotaCharge() {
-            @Override
-            public void commit() {
-                blockReservation.commit(cache.blocks(namespace), stored, bytes);
-            }
-
-            @Override
-            public void close() {
-                blockReservation.close();
-                arriving.release(bytes);
-            }
-        });
     }
 
     /// The block before, by header or by query; null for a first block.
@@ -227,56 +185,6 @@ public final class BlockEndpoint implements HttpEndpoint {
         }
         String parent = header == null ? query : header;
         return parent == null ? null : HexKey.parse(parent.strip());
-    }
-
-    private void matchBlocks(HttpRequest request, JsonNode body, String tenant, HttpResponder out) {
-        JsonBodyHandler.requireKnownMembers(body, List.of("namespace", "keys"));
-        String name = JsonBodyHandler.textMember(body, "namespace", "");
-        if (name.isBlank()) {
-            throw new IllegalArgumentException("namespace is missing; it takes the name of one that is registered");
-        }
-        Namespace namespace = namespaces.find(tenant, name);
-        if (namespace == null) {
-            out.sendProblem(NamespaceEndpoint.unknownNamespace(name));
-            return;
-        }
-        ProblemDetails shape = ShapeHeader.findProblem(request.headers(), namespace);
-        if (shape != null) {
-            out.sendProblem(shape);
-            return;
-        }
-        Match match = matchChain(BlockChain.ofEngineKeys(namespace, keys(body)));
-        Map<String, Object> answer = new LinkedHashMap<>();
-        answer.put("namespace", name);
-        answer.put("blocks", match.blocks());
-        answer.put("tokens", match.blocks() * namespace.blockTokens());
-        answer.put("hostBlocks", match.deviceBlocks() + match.hostBlocks());
-        answer.put("diskBlocks", match.diskBlocks());
-        out.sendJson(HttpResponseStatus.OK, answer);
-    }
-
-    /// Returns the longest stored prefix of a chain that a client lists. Each key must be a child of the one
-    /// before it.
-    private Match matchChain(BlockChain chain) {
-        Match match = cache.match(chain);
-        int chained = cache.blocks(chain.namespace()).countLeading(chain, match.blocks());
-        int fast = Math.min(match.deviceBlocks() + match.hostBlocks(), chained);
-        return new Match(0, fast, chained - fast);
-    }
-
-    private static List<byte[]> keys(JsonNode body) {
-        JsonNode keys = body.get("keys");
-        if (keys == null || !keys.isArray()) {
-            throw new IllegalArgumentException("keys takes a list of the keys of a chain, from the first block on");
-        }
-        List<byte[]> bytes = new ArrayList<>(keys.size());
-        for (JsonNode key : keys) {
-            if (!key.isString()) {
-                throw new IllegalArgumentException("keys[" + bytes.size() + "] takes a text");
-            }
-            bytes.add(HexKey.bytes(key.stringValue()));
-        }
-        return bytes;
     }
 
     /// GET and HEAD of a block: at once when it is in host memory, once it has come when it is on disk.

@@ -1,7 +1,7 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.BlockWriter;
-import io.kvcache.core.PutOutcome;
+import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HttpRequestHandler;
@@ -64,18 +64,27 @@ final class PutBlockHandler implements HttpRequestHandler {
             out.sendProblem(lengthProblem(namespace, buffer.position()));
             return;
         }
-        switch (writer.seal()) {
-            case SEALED -> {
-                quotaCharge.commit();
-                out.sendEmpty(HttpResponseStatus.CREATED);
-            }
+        switch (seal()) {
+            case SEALED -> out.sendEmpty(HttpResponseStatus.CREATED);
             case PENDING -> out.sendEmpty(HttpResponseStatus.ACCEPTED);
-            case DROPPED ->
-                out.sendProblem(ProblemDetails.withType(
-                        HttpResponseStatus.CONFLICT,
-                        "dropped",
-                        "the block, or one before it, was dropped while it was written"));
+            case DROPPED -> out.sendProblem(droppedProblem());
         }
+    }
+
+    /// Stores the block, all bytes of which have come.
+    SealOutcome seal() {
+        SealOutcome outcome = writer.seal();
+        if (outcome == SealOutcome.SEALED) {
+            quotaCharge.commit();
+        }
+        return outcome;
+    }
+
+    static ProblemDetails droppedProblem() {
+        return ProblemDetails.withType(
+                HttpResponseStatus.CONFLICT,
+                "dropped",
+                "the block, or one before it, was dropped while it was written");
     }
 
     @Override
@@ -85,50 +94,6 @@ final class PutBlockHandler implements HttpRequestHandler {
             writer.close();
             quotaCharge.close();
         }
-    }
-
-    /// Returns the handler of a PUT that has nothing to write.
-    static HttpRequestHandler handlerFor(PutOutcome outcome) {
-        return switch (outcome) {
-            case PRESENT -> (HttpRequestHandler.BodylessHandler) out -> out.sendEmpty(HttpResponseStatus.NO_CONTENT);
-            case RESERVED, BUSY ->
-                (HttpRequestHandler.BodylessHandler) out -> out.sendEmpty(HttpResponseStatus.ACCEPTED);
-            case FOREIGN ->
-                ProblemDetails.withType(
-                                HttpResponseStatus.CONFLICT,
-                                "foreign-key",
-                                "another namespace has this block's key already, so the block cannot be stored")
-                        .toHandler();
-            case NO_PARENT ->
-                ProblemDetails.withType(
-                                HttpResponseStatus.CONFLICT,
-                                "unknown-parent",
-                                "the parent block is not stored; put it first, and name it by "
-                                        + BlockEndpoint.PARENT_HEADER)
-                        .toHandler();
-            case NO_ROOM ->
-                new ProblemDetails(
-                                HttpResponseStatus.INSUFFICIENT_STORAGE,
-                                "no room: everything that could be evicted is in use; try again")
-                        .toHandler();
-            case DECLINED ->
-                ProblemDetails.withType(
-                                HttpResponseStatus.INSUFFICIENT_STORAGE,
-                                "declined",
-                                "other blocks are expected to be read sooner than this one; put it again when it is"
-                                        + " computed the next time")
-                        .toHandler();
-        };
-    }
-
-    /// Returns the handler of a PUT for which the tenant's quota has no room.
-    static HttpRequestHandler quotaExceeded(Namespace namespace) {
-        return ProblemDetails.withType(
-                        HttpResponseStatus.INSUFFICIENT_STORAGE,
-                        "quota",
-                        "the quota of tenant " + namespace.tenant() + " is used up, and its blocks are being"
-                                + " written, or are this block's ancestors")
-                .toHandler();
     }
 
     /// A body that is not one block.

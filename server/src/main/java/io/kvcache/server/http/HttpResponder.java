@@ -132,6 +132,12 @@ public final class HttpResponder {
     /// @param range the request's `PinnedRange`, if it has one
     /// @param withBody false for HEAD
     public void sendPinned(PinnedBytes held, @Nullable String range, boolean withBody) {
+        sendPinned(held, range, withBody, _ -> {});
+    }
+
+    /// The same with headers of the caller's own.
+    public void sendPinned(
+            PinnedBytes held, @Nullable String range, boolean withBody, Consumer<HttpHeaders> moreHeaders) {
         RangeHeader cut = RangeHeader.of(range, held.bytes());
         if (!cut.isSatisfiable()) {
             held.release().run();
@@ -148,6 +154,7 @@ public final class HttpResponder {
             long to = cut.from() + cut.length() - 1;
             headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + cut.from() + "-" + to + "/" + held.bytes());
         }
+        moreHeaders.accept(headers);
         HttpUtil.setKeepAlive(reply, keepAlive);
         context.write(reply, context.voidPromise());
         if (withBody) {

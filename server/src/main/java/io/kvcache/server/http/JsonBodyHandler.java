@@ -15,7 +15,7 @@ import tools.jackson.databind.JsonNode;
 public final class JsonBodyHandler implements HttpRequestHandler {
 
     /// The keys of a million tokens in blocks of 16, in hexadecimal.
-    private static final int MAX_BODY_BYTES = 8 << 20;
+    public static final int MAX_BODY_BYTES = 8 << 20;
 
     private final BiConsumer<JsonNode, HttpResponder> reply;
     private final CompositeByteBuf body = Unpooled.compositeBuffer(1024);
@@ -49,17 +49,26 @@ public final class JsonBodyHandler implements HttpRequestHandler {
                     HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE, "the body takes up to " + MAX_BODY_BYTES + " bytes"));
             return;
         }
-        try (InputStream in = new ByteBufInputStream(body)) {
-            JsonNode object = Json.mapper().readTree(in);
-            if (!object.isObject()) {
-                throw new IllegalArgumentException("the body takes a JSON object");
-            }
-            reply.accept(object, out);
-        } catch (JacksonException malformed) {
-            out.sendProblem(new ProblemDetails(
-                    HttpResponseStatus.BAD_REQUEST, "the body is not JSON: " + Json.describeError(malformed)));
+        try {
+            reply.accept(parseObject("the body", body), out);
         } catch (IllegalArgumentException mistake) {
             out.sendProblem(new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())));
+        }
+    }
+
+    /// Reads a JSON object.
+    ///
+    /// @param what it is called in errors
+    /// @throws IllegalArgumentException when it is something else
+    public static JsonNode parseObject(String what, ByteBuf text) {
+        try (InputStream in = new ByteBufInputStream(text)) {
+            JsonNode object = Json.mapper().readTree(in);
+            if (!object.isObject()) {
+                throw new IllegalArgumentException(what + " takes a JSON object");
+            }
+            return object;
+        } catch (JacksonException malformed) {
+            throw new IllegalArgumentException(what + " is not JSON: " + Json.describeError(malformed), malformed);
         } catch (java.io.IOException impossible) {
             throw new IllegalStateException("a buffer in memory failed", impossible);
         }

@@ -28,6 +28,7 @@ final class BlockFetchTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final ByteBudget arriving = new ByteBudget(200);
+    private final ByteBudget leaving = new ByteBudget(300);
     private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
     private final TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(test.cache());
     private final HttpProtocol protocol = new HttpProtocol(new HttpConfig(
@@ -41,7 +42,7 @@ final class BlockFetchTest {
                             namespaces,
                             Duration.ZERO,
                             BlockQuotaTrackers.withoutQuotas(test.cache()),
-                            new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> ByteBudget.unlimited()))),
+                            new BlockEndpoint.TransferBudgets(_ -> arriving, _ -> leaving))),
             Set.of("*")));
     private final EmbeddedConnection first = new EmbeddedConnection(protocol, connectionRegistry);
     private final EmbeddedConnection second = new EmbeddedConnection(protocol, connectionRegistry);
@@ -81,5 +82,64 @@ final class BlockFetchTest {
         assertThat(first.ask(put("/v1/blocks/m/00", 128) + HALF)).isEmpty();
         first.close();
         assertThat(arriving.usedBytes()).isZero();
+    }
+
+    private static String post(String path, int more, String line) {
+        return "POST " + path + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + (line.length() + more) + "\r\n\r\n"
+                + line;
+    }
+
+    @Test
+    void givenSeveralBlocksOnTheirWay_whenOneHasCome_thenOnlyTheNextIsOnItsWay() {
+        String line = "{\"namespace\":\"m\",\"keys\":[\"00\",\"01\",\"02\"]}\n";
+        assertThat(first.ask(post("/v1/blocks/put", 3 * 128, line))).isEmpty();
+        assertThat(arriving.usedBytes()).isZero();
+        assertThat(first.ask(HALF + HALF + HALF)).isEmpty();
+        assertThat(arriving.usedBytes()).isEqualTo(128);
+        String second = "{\"namespace\":\"m\",\"keys\":[\"00\",\"aa\"]}\n";
+        assertThat(this.second.ask(post("/v1/blocks/put", 2 * 128, second) + HALF.repeat(4)))
+                .startsWith("HTTP/1.1 503 ")
+                .containsIgnoringCase("retry-after: 1\r\n")
+                .contains("limits.in_flight lets this tenant have 200 bytes", "\"blocks\":1,\"stored\":0");
+        assertThat(first.ask(HALF + HALF + HALF)).startsWith("HTTP/1.1 200 ").contains("\"stored\":3");
+        assertThat(arriving.usedBytes()).isZero();
+    }
+
+    @Test
+    void givenABlockBeingWritten_whenPutAmongOthers_thenTheReplySaysThatItIsNotComplete() {
+        assertThat(first.ask(put("/v1/blocks/m/00", 128) + HALF)).isEmpty();
+        String line = "{\"namespace\":\"m\",\"keys\":[\"00\"]}\n";
+        assertThat(second.ask(post("/v1/blocks/put", 128, line) + HALF + HALF))
+                .startsWith("HTTP/1.1 202 ")
+                .contains("\"blocks\":1", "\"stored\":0");
+        assertThat(first.ask(HALF)).startsWith("HTTP/1.1 201 ");
+    }
+
+    @Test
+    void givenSeveralBlocksOnTheirWay_whenTheirConnectionEnds_thenNoneIs() {
+        String line = "{\"namespace\":\"m\",\"keys\":[\"00\",\"01\"]}\n";
+        assertThat(first.ask(post("/v1/blocks/put", 2 * 128, line) + HALF.repeat(3)))
+                .isEmpty();
+        assertThat(arriving.usedBytes()).isEqualTo(128);
+        first.close();
+        assertThat(arriving.usedBytes()).isZero();
+        assertThat(second.ask(post("/v1/blocks/get", 0, line))).contains("KVCache-Blocks: 1");
+    }
+
+    @Test
+    void givenBytesLeaving_whenSeveralBlocksAreRead_thenTheLimitCountsAllOfThem() {
+        String line = "{\"namespace\":\"m\",\"keys\":[\"00\",\"01\"]}\n";
+        assertThat(first.ask(post("/v1/blocks/put", 2 * 128, line) + HALF.repeat(4)))
+                .startsWith("HTTP/1.1 200 ");
+        assertThat(leaving.tryAcquire(100)).isTrue();
+        assertThat(first.ask(post("/v1/blocks/get", 0, line)))
+                .startsWith("HTTP/1.1 503 ")
+                .contains("limits.sending lets this tenant have 300 bytes");
+        leaving.release(100);
+        assertThat(first.ask(post("/v1/blocks/get", 0, line)))
+                .startsWith("HTTP/1.1 200 ")
+                .contains("KVCache-Blocks: 2", "content-length: 256")
+                .endsWith("\r\n\r\n" + HALF.repeat(4));
+        assertThat(leaving.usedBytes()).isZero();
     }
 }

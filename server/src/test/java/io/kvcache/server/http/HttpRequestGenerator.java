@@ -27,6 +27,8 @@ public final class HttpRequestGenerator {
             "/v1/objects/%00%ff",
             "/v1/objects/%zz",
             "/v1/blocks/match",
+            "/v1/blocks/get",
+            "/v1/blocks/put",
             "/v1/blocks/m/00",
             "/v1/blocks/%zz/1",
             "/v1/namespaces/m",
