@@ -28,7 +28,7 @@ public final class TestKeyspace implements AutoCloseable {
         this(hostBytes, PolicyKind.LRU, options);
     }
 
-    TestKeyspace(long hostBytes, EvictionPolicyFactory policy) {
+    public TestKeyspace(long hostBytes, EvictionPolicyFactory policy) {
         this(hostBytes, policy, KeyspaceOptions.defaults(hostBytes));
     }
 
