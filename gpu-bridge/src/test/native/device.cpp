@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -20,6 +22,7 @@ struct Context { // its address is the handle
 Context contexts[MOST_DEVICES];
 thread_local Context* current;
 thread_local long current_epoch;
+thread_local std::vector<std::pair<Context*, long>> pushed;
 thread_local int works_for = -1;
 
 int first_devices() {
@@ -161,6 +164,25 @@ API int cuCtxSetCurrent(void* context) {
     ENTER(NOTHING);
     current = static_cast<Context*>(context);
     if (current != nullptr) current_epoch = current->epoch;
+    return OK;
+}
+
+API int cuCtxPushCurrent_v2(void* context) {
+    ENTER(NOTHING);
+    if (context == nullptr) return INVALID_CONTEXT;
+    pushed.push_back({current, current_epoch});
+    current = static_cast<Context*>(context);
+    current_epoch = current->epoch;
+    return OK;
+}
+
+API int cuCtxPopCurrent_v2(void** context) {
+    ENTER(NOTHING);
+    if (pushed.empty()) return INVALID_CONTEXT;
+    *context = current;
+    current = pushed.back().first;
+    current_epoch = pushed.back().second;
+    pushed.pop_back();
     return OK;
 }
 

@@ -1,7 +1,5 @@
 package io.kvcache.gpu;
 
-import io.kvcache.core.DeviceProbe;
-import io.kvcache.gpu.cuda.CudaDriver;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.DeviceInfo;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
@@ -23,7 +21,7 @@ import java.util.function.IntFunction;
 
 /// Describes each NVIDIA GPU in one line: name, driver, memory, whether our kernels load, and the speed of a bare copy
 /// in both directions.
-public final class GpuProbe implements DeviceProbe {
+final class GpuProbe {
 
     private static final int MAX_DEVICES = 64;
     private static final int COPIED_BYTES = 64 << 20;
@@ -34,18 +32,13 @@ public final class GpuProbe implements DeviceProbe {
 
     private final IntFunction<DeviceDriver> devices;
 
-    /// Probes the GPUs of this machine.
-    public GpuProbe() {
-        this(CudaDriver::open);
-    }
-
     /// @param devices opens a device by its number
     GpuProbe(IntFunction<DeviceDriver> devices) {
         this.devices = devices;
     }
 
-    @Override
-    public List<String> describeDevices() {
+    /// Returns one line per device, or a single line that says why none can be used.
+    List<String> describeDevices() {
         List<String> lines = new ArrayList<>();
         for (int ordinal = 0; ordinal < MAX_DEVICES; ordinal++) {
             try (DeviceDriver driver = devices.apply(ordinal)) {

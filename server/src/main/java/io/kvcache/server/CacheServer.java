@@ -1,5 +1,6 @@
 package io.kvcache.server;
 
+import io.kvcache.core.DeviceSupport.EngineListener;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.MaintenanceScheduler.FileReloader;
@@ -13,7 +14,6 @@ import io.kvcache.server.block.BlockEndpoint;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.NamespaceEndpoint;
 import io.kvcache.server.block.TenantNamespaceRegistry;
-import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.config.ServerConfig;
@@ -97,6 +97,7 @@ public final class CacheServer implements AutoCloseable {
     private final List<Listener> listeners = new ArrayList<>();
     private final Map<String, Supplier<Instant>> certificateExpiries = new ConcurrentHashMap<>();
     private final @Nullable ZmqPublisher publisher;
+    private final List<EngineListener> engineListeners;
     private final BlockQuotaTrackers blocks;
     private final AccessRecording uses;
     private final MaintenanceScheduler maintenanceScheduler = new MaintenanceScheduler();
@@ -107,14 +108,19 @@ public final class CacheServer implements AutoCloseable {
 
     private final long startedNanos;
 
+    /// Whether values can survive a restart.
+    private final boolean durable;
+
     private CacheServer(ServerConfig config, Clock clock, AccessRecording uses, NetworkResources networkResources)
             throws IOException {
         this.clock = clock;
         startedNanos = clock.nanos();
+        durable = config.disks().isDurable();
         this.uses = uses;
         cache = uses.cache();
         transport = networkResources.transport();
         remote = networkResources.remote();
+        engineListeners = networkResources.engineListeners();
         labels = KeyOwnershipLoader.open(config.access().tenants());
         tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels.rules());
         LeaseConfig lease = config.lease();
@@ -154,7 +160,7 @@ public final class CacheServer implements AutoCloseable {
                         additionalMeters(config)),
                 clock,
                 httpEndpoints(config, events, networkResources.namespaceQuotas()),
-                config.memory().policy());
+                config);
         for (ListenerConfig listen : config.access().listeners()) {
             ListenerAuth listenerAuth =
                     new ListenerAuth(listen.auth(), config.access().tenants(), passwordAuthenticator);
@@ -200,11 +206,12 @@ public final class CacheServer implements AutoCloseable {
     /// Takes the memory, binds and begins to serve.
     ///
     /// @throws IOException when the address cannot be had
-    /// @throws IllegalStateException when the memory or the transport cannot be had
+    /// @throws IllegalStateException when the memory, the transport or a GPU cannot be had
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     public static CacheServer start(ServerConfig config) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = SystemClock.INSTANCE;
+        GpuDevices.requireAll(config);
         TieredKvCache cache = StoreFactory.open(config, clock);
         NetworkResources networkResources = null;
         AccessRecording uses = null;
@@ -240,6 +247,11 @@ public final class CacheServer implements AutoCloseable {
         if (ofTransport != null) {
             certificateExpiries.put("transport.tls", ofTransport::expiresAt);
         }
+        if (!config.disks().gpus().isEmpty()) {
+            more.add(ServerMetrics.ofEngines(() -> engineListeners.stream()
+                    .mapToInt(EngineListener::engineCount)
+                    .sum()));
+        }
         if (config.events().isEnabled()) {
             more.add(ServerMetrics.ofPublisher(this::publisher));
         }
@@ -258,8 +270,7 @@ public final class CacheServer implements AutoCloseable {
                 shares::addQueue,
                 new TenantNamespaceRegistry.RegistryLimits(
                         config.access().tenants().size(), numbers));
-        DiskTierConfig disks = config.disks();
-        Duration arrival = disks.disks().isEmpty() ? Duration.ZERO : disks.readTimeout();
+        Duration arrival = config.disks().fetchTimeout();
         List<HttpEndpoint> everybodys = new ArrayList<>();
         everybodys.add(new NamespaceEndpoint(namespaces));
         everybodys.add(new HintEndpoint(tenantKeyspaces::routerOf));
@@ -462,7 +473,7 @@ public final class CacheServer implements AutoCloseable {
     /// @param timeout longest time to wait
     /// @return whether everything is on disk; true for a server without disks
     public boolean flushToDisk(Duration timeout) {
-        return cache.diskStats().isEmpty() || cache.flush(Duration.ofNanos(Math.max(0, timeout.toNanos())));
+        return !durable || cache.flush(Duration.ofNanos(Math.max(0, timeout.toNanos())));
     }
 
     /// Goes down: as [#drain] and then [#flushToDisk], in one time for both.
@@ -473,11 +484,10 @@ public final class CacheServer implements AutoCloseable {
     /// @param timeout how long both may take
     public ShutdownResult stop(Duration timeout) {
         long start = clock.nanos();
-        boolean disks = !cache.diskStats().isEmpty();
-        if (disks) {
+        if (durable) {
             cache.flush(KvCache.NO_WAIT); // begins it, and waits for nothing
         }
-        boolean answered = drain(disks ? timeout.dividedBy(2) : timeout);
+        boolean answered = drain(durable ? timeout.dividedBy(2) : timeout);
         boolean saved = flushToDisk(timeout.minusNanos(clock.nanos() - start));
         return new ShutdownResult(answered, saved, saved ? 0 : cache.unsavedBytes());
     }
@@ -495,6 +505,7 @@ public final class CacheServer implements AutoCloseable {
         if (remote != null) {
             remote.close();
         }
+        engineListeners.forEach(EngineListener::close);
         transport.eventLoops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
         uses.close();
         passwordAuthenticator.close();
@@ -510,9 +521,13 @@ public final class CacheServer implements AutoCloseable {
     /// other JVMs.
     ///
     /// @param remote for other JVMs, or null
+    /// @param engineListeners for engines on the server's GPUs
     /// @param namespaceQuotas what tenants take of the store for their namespaces
     private record NetworkResources(
-            NettyTransport transport, @Nullable RemoteEndpoint remote, NamespaceQuotas namespaceQuotas) {
+            NettyTransport transport,
+            @Nullable RemoteEndpoint remote,
+            List<EngineListener> engineListeners,
+            NamespaceQuotas namespaceQuotas) {
 
         static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
             NettyTransport transport = NettyTransport.open(
@@ -520,7 +535,9 @@ public final class CacheServer implements AutoCloseable {
             NamespaceQuotas numbers =
                     new NamespaceQuotas(config.access().tenants().size());
             TrustDomainStores domains = null;
+            List<EngineListener> engines = List.of();
             try {
+                engines = GpuDevices.listen(config, cache);
                 domains = TrustDomainStores.open(
                         config.access().domains(), each -> StoreFactory.open(config, each, clock));
                 return new NetworkResources(
@@ -530,12 +547,13 @@ public final class CacheServer implements AutoCloseable {
                                 config.access().tenants(),
                                 TenantKeyspaces::namespaceOf,
                                 new RemoteEndpoint.ServedStores(cache, domains, numbers)),
+                        engines,
                         numbers);
             } catch (IOException | RuntimeException failed) {
                 if (domains != null) {
                     domains.close();
                 }
-                new NetworkResources(transport, null, numbers).close();
+                new NetworkResources(transport, null, engines, numbers).close();
                 throw failed;
             }
         }
@@ -544,6 +562,7 @@ public final class CacheServer implements AutoCloseable {
             if (remote != null) {
                 remote.close();
             }
+            engineListeners.forEach(EngineListener::close);
             transport.eventLoops().shutdownGracefully(0, 0, TimeUnit.SECONDS);
         }
     }

@@ -1,6 +1,5 @@
 package io.kvcache.server;
 
-import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
@@ -8,6 +7,7 @@ import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
@@ -88,7 +88,7 @@ final class ProtocolFactory {
             MetricSources metricSources,
             Clock clock,
             HttpEndpoints httpEndpoints,
-            EvictionPolicyFactory policy) {
+            ServerConfig config) {
         this.metricSources = metricSources;
         connectionRegistry = metricSources.connectionRegistry;
         this.httpEndpoints = httpEndpoints;
@@ -97,9 +97,9 @@ final class ProtocolFactory {
         this.clock = clock;
         facts = new ServerInfo(
                 version(),
-                policy,
+                config.memory().policy(),
                 clock.nanos(),
-                !cache.diskStats().isEmpty(),
+                config.disks().isDurable(),
                 () -> cache.lruFallbackReport().followsLru());
         arguments = RespProtocol.argumentsOfHeap();
     }

@@ -31,6 +31,11 @@ final class StoragePreflight {
                 wrong.add(disk.name() + ": " + refused.getMessage());
             }
         }
+        try {
+            GpuDevices.requireAll(config);
+        } catch (IllegalStateException unusable) {
+            wrong.add(String.valueOf(unusable.getMessage()));
+        }
         Path trace = config.trace().file();
         if (trace != null) {
             try {

@@ -99,6 +99,7 @@ final class StoreFactory {
             builder.prefill(prefill);
         }
         config.disks().disks().forEach(disk -> builder.disk(disk.toDiskOptions()));
+        GpuDevices.tiers(config).forEach(builder::tier);
         if (config.lease().isEnabled()) {
             builder.memory(new NamedMemorySource(
                     config.lease().sharedMemoryDirectory(), config.lease().sharedMemory()));

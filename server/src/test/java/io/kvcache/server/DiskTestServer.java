@@ -47,7 +47,8 @@ final class DiskTestServer implements AutoCloseable {
     /// @param prefetch whether values come from disk ahead of their readers
     DiskTestServer(Path folder, boolean prefetch, RecomputeConfig prefill) {
         this(
-                new DiskTierConfig(disks(folder), AdmissionKind.ALWAYS, Duration.ofSeconds(60), prefetch, prefill),
+                new DiskTierConfig(
+                        disks(folder), List.of(), AdmissionKind.ALWAYS, Duration.ofSeconds(60), prefetch, prefill),
                 AccessConfig.of(ListenerConfig.onLoopback(0)));
     }
 

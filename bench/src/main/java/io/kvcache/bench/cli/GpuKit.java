@@ -3,7 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.gpu.GpuLoadGenerator;
-import io.kvcache.gpu.GpuProbe;
+import io.kvcache.gpu.GpuSupport;
 import java.util.concurrent.TimeUnit;
 import picocli.CommandLine;
 
@@ -35,7 +35,7 @@ public final class GpuKit {
     }
 
     private static int probe() {
-        new GpuProbe().describeDevices().forEach(System.out::println);
+        new GpuSupport().describeDevices().forEach(System.out::println);
         return 0;
     }
 

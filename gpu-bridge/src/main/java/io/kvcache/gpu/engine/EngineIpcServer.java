@@ -1,5 +1,6 @@
 package io.kvcache.gpu.engine;
 
+import io.kvcache.core.DeviceSupport;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.gpu.driver.DeviceDriver;
@@ -18,7 +19,9 @@ import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
 import java.util.function.Supplier;
+import org.jspecify.annotations.Nullable;
 
 /// Serves blocks to engines in other processes of this machine, at a unix socket.
 ///
@@ -43,7 +46,7 @@ import java.util.function.Supplier;
 /// has mode 0600.
 ///
 /// **Threads.** Any.
-public final class EngineIpcServer implements AutoCloseable {
+public final class EngineIpcServer implements DeviceSupport.EngineListener {
 
     private static final Logger LOG = System.getLogger(EngineIpcServer.class.getName());
     private static final int MAX_ENGINES = 64;
@@ -55,7 +58,7 @@ public final class EngineIpcServer implements AutoCloseable {
 
     private final LocalKvCache cache;
     private final Supplier<DeviceDriver> drivers;
-    private final Map<String, Namespace> namespaces;
+    private final Function<String, @Nullable Namespace> namespaces;
     private final EngineCopyThreshold threshold;
     private final Path path;
     private final UnixSocket listening;
@@ -67,13 +70,13 @@ public final class EngineIpcServer implements AutoCloseable {
     private EngineIpcServer(
             LocalKvCache cache,
             Supplier<DeviceDriver> drivers,
-            Map<String, Namespace> namespaces,
+            Function<String, @Nullable Namespace> namespaces,
             EngineCopyThreshold threshold,
             Path path,
             UnixSocket listening) {
         this.cache = cache;
         this.drivers = drivers;
-        this.namespaces = Map.copyOf(namespaces);
+        this.namespaces = namespaces;
         this.threshold = threshold;
         this.path = path;
         this.listening = listening;
@@ -92,6 +95,18 @@ public final class EngineIpcServer implements AutoCloseable {
         return open(cache, drivers, namespaces, path, new EngineCopyThreshold());
     }
 
+    /// The same, with namespaces that come and go.
+    ///
+    /// @param namespaces finds a registered namespace of one part by the name that an engine asks by, or null
+    /// @throws UncheckedIOException when the socket cannot be made
+    public static EngineIpcServer open(
+            LocalKvCache cache,
+            Supplier<DeviceDriver> drivers,
+            Function<String, @Nullable Namespace> namespaces,
+            Path path) {
+        return open(cache, drivers, namespaces, path, new EngineCopyThreshold());
+    }
+
     /// The same, with what is known of the device.
     static EngineIpcServer open(
             LocalKvCache cache,
@@ -100,6 +115,16 @@ public final class EngineIpcServer implements AutoCloseable {
             Path path,
             EngineCopyThreshold threshold) {
         namespaces.values().forEach(cache::register);
+        Map<String, Namespace> served = Map.copyOf(namespaces);
+        return open(cache, drivers, served::get, path, threshold);
+    }
+
+    private static EngineIpcServer open(
+            LocalKvCache cache,
+            Supplier<DeviceDriver> drivers,
+            Function<String, @Nullable Namespace> namespaces,
+            Path path,
+            EngineCopyThreshold threshold) {
         UnixSocket socket = null;
         try {
             socket = UnixSocket.bind(path);
@@ -116,7 +141,7 @@ public final class EngineIpcServer implements AutoCloseable {
         return door;
     }
 
-    /// Engines that are connected.
+    @Override
     public int engineCount() {
         return engines.size();
     }

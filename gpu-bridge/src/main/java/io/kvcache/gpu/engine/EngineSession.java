@@ -29,6 +29,7 @@ import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// Session of one engine: its requests and their copies.
@@ -46,7 +47,7 @@ final class EngineSession {
 
     private final UnixSocket socket;
     private final LocalKvCache cache;
-    private final Map<String, Namespace> namespaces;
+    private final Function<String, @Nullable Namespace> namespaces;
     private final DeviceDriver driver;
     private final EngineMappings memory;
     private final ResourceScope resources = new ResourceScope();
@@ -61,7 +62,7 @@ final class EngineSession {
     EngineSession(
             UnixSocket socket,
             LocalKvCache cache,
-            Map<String, Namespace> namespaces,
+            Function<String, @Nullable Namespace> namespaces,
             DeviceDriver driver,
             EngineCopyThreshold threshold) {
         this.socket = socket;
@@ -216,7 +217,7 @@ final class EngineSession {
     private ByteBuffer onPool(int number, ByteBuffer body) {
         EngineCodec.require(pools.size() < MAX_POOLS, "pools of an engine", pools.size() + 1L);
         String name = EngineCodec.readText(body);
-        Namespace namespace = namespaces.get(name);
+        Namespace namespace = namespaces.apply(name);
         if (namespace == null) {
             throw new IllegalArgumentException("no blocks are served under the name '" + name + "'");
         }

@@ -42,8 +42,19 @@ final class ConfigSummary {
         for (DiskConfig disk : config.disks().disks()) {
             lines.add("disk " + disk.directory() + ": " + describeDisk(disk));
         }
+        lines.addAll(describeGpus(config));
         lines.add(describeHints(config));
         return lines;
+    }
+
+    /// The GPUs, a line each.
+    static List<String> describeGpus(ServerConfig config) {
+        String place = config.disks().isDurable() ? "in front of the disks" : "below host memory";
+        return config.disks().gpus().stream()
+                .map(gpu -> "GPU " + gpu.device() + ": "
+                        + (gpu.isTier() ? new ByteSizeText(gpu.bytes()) + " for blocks " + place : "no blocks")
+                        + ", engines of this host may connect")
+                .toList();
     }
 
     /// Describes a disk's size and the values that fit it. A larger value stays in memory only. A value above half

@@ -1,6 +1,6 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.core.DeviceProbe;
+import io.kvcache.core.DeviceSupport;
 import io.kvcache.server.doctor.SystemCheck;
 import io.kvcache.server.doctor.SystemCheck.CheckResult;
 import java.io.PrintWriter;
@@ -71,7 +71,7 @@ final class DoctorCommand implements Callable<Integer> {
 
     /// A line for each GPU, as far as the module that uses them is there.
     private static List<String> describeGpus() {
-        return ServiceLoader.load(DeviceProbe.class).stream()
+        return ServiceLoader.load(DeviceSupport.class).stream()
                 .flatMap(probe -> probe.get().describeDevices().stream())
                 .collect(Collectors.collectingAndThen(
                         Collectors.toList(), lines -> lines.isEmpty() ? List.of(NO_GPU_MODULE) : lines));

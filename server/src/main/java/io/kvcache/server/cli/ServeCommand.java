@@ -4,6 +4,7 @@ import io.kvcache.server.CacheServer;
 import io.kvcache.server.CacheServer.ShutdownResult;
 import io.kvcache.server.cli.CommandLineBuilder.LongRunningCommand;
 import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.config.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.server.config.ServerConfig;
@@ -136,11 +137,12 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         }
         ConfigSummary.describeDomains(config).forEach(line -> printLine("  " + line));
         List<TierTransferStats> disks = server.cache().diskStats();
-        for (int number = 0; number < disks.size(); number++) {
-            printLine("  " + disks.get(number).name() + ": "
-                    + ConfigSummary.describeDisk(config.disks().disks().get(number)) + ", "
+        List<DiskConfig> configured = config.disks().disks();
+        for (int number = 0; number < configured.size(); number++) {
+            printLine("  " + disks.get(number).name() + ": " + ConfigSummary.describeDisk(configured.get(number)) + ", "
                     + disks.get(number).tier().path());
         }
+        ConfigSummary.describeGpus(config).forEach(line -> printLine("  " + line));
         printLine("  " + budget.describe(limit));
         new CountDownLatch(1).await();
         return 0;

@@ -61,6 +61,14 @@ final class ServeOptions implements OptionsElsewhere {
     private List<String> disks = new ArrayList<>();
 
     @Option(
+            names = "--gpu",
+            paramLabel = "DEVICE[:SIZE]",
+            description = "A GPU that engines of this host may connect to, and how much of its memory holds blocks in"
+                    + " front of the disks, for example 0:40GiB. May be given again; replaces the GPUs of the file."
+                    + " Default: none.")
+    private List<String> gpus = new ArrayList<>();
+
+    @Option(
             names = "--trace-out",
             paramLabel = "FILE",
             description = "trace.out: file for a trace of all accesses, with keys as salted hashes. Default: none.")
@@ -95,6 +103,9 @@ final class ServeOptions implements OptionsElsewhere {
         put(options, "trace.out", "--trace-out", traceOut);
         for (int number = 0; number < disks.size(); number++) {
             put(options, "disks." + number, "--disk", disks.get(number));
+        }
+        for (int number = 0; number < gpus.size(); number++) {
+            put(options, "gpu." + number, "--gpu", gpus.get(number));
         }
         ConfigReader.Source source =
                 file == null ? ConfigReader.Source.NONE : new ConfigReader.Source(file.toString(), text(file));

@@ -51,8 +51,10 @@ public final class ConfigReader {
         settings.add(EnvironmentSettings.read(environment));
         Map<String, SettingValue> typed = new LinkedHashMap<>();
         options.forEach((path, option) -> typed.put(path, new SettingValue(option.text(), option.name())));
-        if (typed.keySet().stream().anyMatch(path -> path.matches(DiskTierConfig.LIST + "\\.\\d+"))) {
-            settings.clear(DiskTierConfig.LIST); // `--disk` gives the whole list
+        for (String list : List.of(DiskTierConfig.LIST, GpuConfig.LIST)) { // `--disk` and `--gpu` give whole lists
+            if (typed.keySet().stream().anyMatch(path -> path.matches(list + "\\.\\d+"))) {
+                settings.clear(list);
+            }
         }
         settings.add(typed);
         LogConfig log = LogConfig.read(settings, LogConfig.defaults());

@@ -16,9 +16,10 @@ import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 
-/// The disks, and what they are used for.
+/// The tiers below host memory, and what they are used for.
 ///
 /// @param disks that take turns; none for a server that keeps everything in memory
+/// @param gpus in front of the disks, or in their place; engines on this host connect to each
 /// @param admission which values are written
 /// @param readTimeout how long a request waits for a value that is on disk before it is told that there is none
 /// @param prefetch whether chunks that a client is likely to read next are brought into memory
@@ -26,6 +27,7 @@ import java.util.Set;
 /// @param recompute when clients are told to compute what is there
 public record DiskTierConfig(
         List<DiskConfig> disks,
+        List<GpuConfig> gpus,
         AdmissionKind admission,
         Duration readTimeout,
         boolean prefetch,
@@ -36,13 +38,14 @@ public record DiskTierConfig(
 
     private static final Duration MAX_READ_TIMEOUT = Duration.ofMinutes(1);
 
-    /// Disks without prefetching.
+    /// Disks without prefetching, and no GPU.
     public DiskTierConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
-        this(disks, admission, readTimeout, false, RecomputeConfig.defaults());
+        this(disks, List.of(), admission, readTimeout, false, RecomputeConfig.defaults());
     }
 
     public DiskTierConfig {
         disks = List.copyOf(disks);
+        gpus = List.copyOf(gpus);
         if (disks.size() > DiskAddress.MAX_DISKS) {
             throw new IllegalArgumentException("disks are " + disks.size() + "; there may be " + DiskAddress.MAX_DISKS);
         }
@@ -52,21 +55,41 @@ public record DiskTierConfig(
                 throw new IllegalArgumentException("disks name the directory " + disk.directory() + " twice");
             }
         }
+        long fronts = gpus.stream().filter(GpuConfig::isTier).count();
+        if (!disks.isEmpty() && fronts > disks.size()) {
+            throw new IllegalArgumentException("gpu names " + fronts + " GPUs with bytes for " + disks.size()
+                    + " disks; a disk has at most one in front");
+        }
         if (readTimeout.isNegative() || readTimeout.isZero() || readTimeout.compareTo(MAX_READ_TIMEOUT) > 0) {
             throw new IllegalArgumentException(
                     "disk_read_timeout is " + readTimeout.toMillis() + "ms; it takes 1ms to 60s");
         }
     }
 
-    /// How long a value may take to arrive from disk; zero when there is none.
+    /// Returns whether values can lie below host memory.
+    private boolean hasTier() {
+        return !disks.isEmpty() || gpus.stream().anyMatch(GpuConfig::isTier);
+    }
+
+    /// Returns whether values can survive a restart.
+    public boolean isDurable() {
+        return !disks.isEmpty();
+    }
+
+    /// How long a value may take to arrive from a disk or a GPU; zero when there is none.
     public Duration fetchTimeout() {
-        return disks.isEmpty() ? Duration.ZERO : readTimeout;
+        return hasTier() ? readTimeout : Duration.ZERO;
     }
 
     /// No disks; where there are some, chunks come ahead of their readers.
     public static DiskTierConfig defaults() {
         return new DiskTierConfig(
-                List.of(), AdmissionKind.SECOND_HIT, Duration.ofSeconds(5), true, RecomputeConfig.defaults());
+                List.of(),
+                List.of(),
+                AdmissionKind.SECOND_HIT,
+                Duration.ofSeconds(5),
+                true,
+                RecomputeConfig.defaults());
     }
 
     /// Reads `disks.0.directory`, `disks.0.bytes` and so on, or both at once as `disks.0`, `DIR:SIZE`.
@@ -75,10 +98,12 @@ public record DiskTierConfig(
         for (int number : from.memberIndexes(LIST)) {
             readDisk(from, LIST + "." + number).ifPresent(disks::add);
         }
+        List<GpuConfig> gpus = GpuConfig.readAll(from);
         return from.getValid(
                 usual,
                 () -> new DiskTierConfig(
                         disks,
+                        gpus,
                         from.constant("admission", usual.admission),
                         from.duration("disk_read_timeout", usual.readTimeout),
                         from.flag("prefetch", usual.prefetch),

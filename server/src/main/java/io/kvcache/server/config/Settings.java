@@ -37,6 +37,8 @@ final class Settings {
             DiskTierConfig.LIST,
             " of DIR:SIZE or of settings, as in disks: [/mnt/nvme0/kvcache:1TiB] or"
                     + " disks: [{ directory: /mnt/nvme0/kvcache, bytes: 1TiB }]",
+            GpuConfig.LIST,
+            " of DEVICE:SIZE or of settings, as in gpu: [0:40GiB] or gpu: [{ device: 0, bytes: 40GiB }]",
             "listeners",
             " of settings, as in listeners: [{ name: data, address: 127.0.0.1, port: 7379 }]",
             "tenants",

@@ -28,6 +28,7 @@ public final class SettingsReference {
             listeners: [{ name: data }]
             tenants: [{ name: NAME }]
             disks: [{ directory: /mnt/nvme0/kvcache, bytes: 1TiB }]
+            gpu: [{ device: 0 }]
             domains: [{ name: research }]
             """;
 

@@ -19,6 +19,7 @@ import io.micrometer.core.instrument.binder.MeterBinder;
 import java.time.Instant;
 import java.util.Locale;
 import java.util.Map;
+import java.util.function.DoubleSupplier;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
@@ -199,6 +200,14 @@ public record ServerMetrics(
             meters.count(
                     "kv.leases.expired", "Leases that were not released before their timeout.", leases::expiredCount);
         };
+    }
+
+    /// Engines on the server's GPUs.
+    ///
+    /// @param count how many are connected
+    public static MeterBinder ofEngines(DoubleSupplier count) {
+        return registry -> Meters.of(registry)
+                .gauge("kv.engines", "Engines of this host that are connected to the socket of a GPU.", count);
     }
 
     /// When certificates expire.

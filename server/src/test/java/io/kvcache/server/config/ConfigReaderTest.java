@@ -402,10 +402,43 @@ final class ConfigReaderTest {
                                         OnIncompatible.REFUSE),
                                 new DiskConfig("disks.1", Path.of("/mnt/b"), 32L << 30, 0, 0, OnIncompatible.DISCARD),
                                 new DiskConfig("disks.2", Path.of("/mnt/c"), 1L << 30, 0, 0, OnIncompatible.REFUSE)),
+                        List.of(),
                         AdmissionKind.ALWAYS,
                         Duration.ofMillis(700),
                         false,
                         RecomputeConfig.defaults()));
+    }
+
+    @Test
+    void givenGpus_whenRead_thenEachFormIsTaken() throws ConfigException {
+        ServerConfig config =
+                read("gpu: [0:40GiB, { device: 3, bytes: 1MiB }, 2]\ndisks: [/mnt/a:1GiB, /mnt/b:1GiB]", Map.of());
+
+        assertThat(config.disks().gpus())
+                .containsExactly(
+                        new GpuConfig("gpu.0", 0, 40L << 30),
+                        new GpuConfig("gpu.1", 3, 1L << 20),
+                        new GpuConfig("gpu.2", 2, 0));
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "[40GiB] | f:1: gpu.0 is '40GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE",
+                "[64:1GiB] | f:1: gpu.0 is '64:1GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE",
+                "[{ bytes: 1GiB }] | f:1: gpu.0.device is not set; it takes 0 to 63",
+                "[0:1KiB] | f:1: gpu.0.bytes is 1.0 KiB (1024 bytes); it takes 1MiB and up, or 0 for none",
+                "[0, 0:1GiB] | f:1: gpu.1.device is 0, as another's is; a GPU stands once",
+                "[0:1GiB, 1:1GiB] | f:1: gpu names 2 GPUs with bytes for 1 disks; a disk has at most one in front",
+            })
+    void givenGpusThatCannotBe_whenRead_thenTheSettingAndTheRangeAreNamed(String gpus, String problem) {
+        ConfigReader.Source file = new ConfigReader.Source("f", "gpu: " + gpus + "\ndisks: [/mnt/a:1GiB]");
+
+        ConfigException wrong = catchThrowableOfType(
+                ConfigException.class, () -> new ConfigReader(MACHINE, Map.of()).read(file, Map.of()));
+
+        assertThat(wrong.problems()).containsExactly(problem);
     }
 
     @Test

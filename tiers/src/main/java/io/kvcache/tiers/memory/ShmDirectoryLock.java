@@ -35,8 +35,8 @@ final class ShmDirectoryLock implements AutoCloseable {
 
     private static final String LOCK = "lock";
 
-    /// The names that [ShmFileFactory] gives.
-    private static final Pattern FILE = Pattern.compile("(slots|records|stage)-[0-9]+-[0-9]+");
+    /// The names that [ShmFileFactory] gives, and those of the sockets that a server adds.
+    private static final Pattern FILE = Pattern.compile("(slots|records|stage)-[0-9]+-[0-9]+|gpu-[0-9]+");
 
     private static final FileAttribute<Set<PosixFilePermission>> OWNER_ONLY =
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rw-------"));

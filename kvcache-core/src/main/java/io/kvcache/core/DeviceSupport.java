@@ -1,0 +1,57 @@
+package io.kvcache.core;
+
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.TierSource;
+import java.util.List;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// What an optional module does with devices of this machine, such as GPUs.
+///
+/// The command line finds implementations with [java.util.ServiceLoader], so it depends on no such module. A provider
+/// is a public class with a public constructor without parameters, named in
+/// `META-INF/services/io.kvcache.core.DeviceSupport`.
+///
+/// **Threads.** Any.
+public interface DeviceSupport {
+
+    /// Describes each device in one line: what it is, and what it can do.
+    ///
+    /// The call may take seconds, as it may measure copies. It leaves nothing behind on a device.
+    ///
+    /// @return one line per device, or a single line that says why no device can be used; never empty
+    List<String> describeDevices();
+
+    /// Checks that there is such a device, and that it has so much memory, free or not.
+    ///
+    /// @param ordinal of the device, from 0 on
+    /// @throws IllegalStateException when not, with the reason
+    void requireDevice(int ordinal, long bytes);
+
+    /// Returns a tier in the memory of a device, and takes nothing until a store opens it.
+    ///
+    /// @param ordinal of the device, from 0 on
+    /// @param bytes of its memory, 1 MiB and up
+    TierSource tier(int ordinal, long bytes);
+
+    /// Lets engines of other processes copy blocks between the store and their memory on a device.
+    ///
+    /// @param store of the blocks; stays the caller's, and is closed after what this returns
+    /// @param ordinal of the device
+    /// @param namespaces finds the namespace that an engine names, or null
+    /// @param socket path of the unix socket where engines connect; must not exist
+    /// @throws IllegalStateException when the socket cannot be made, with the reason
+    EngineListener listenForEngines(
+            LocalKvCache store, int ordinal, Function<String, @Nullable Namespace> namespaces, String socket);
+
+    /// Where engines connect.
+    interface EngineListener extends AutoCloseable {
+
+        /// Engines that are connected.
+        int engineCount();
+
+        /// Ends all connections and running copies, a bounded time, and removes the socket.
+        @Override
+        void close();
+    }
+}

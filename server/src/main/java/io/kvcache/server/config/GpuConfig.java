@@ -1,0 +1,80 @@
+package io.kvcache.server.config;
+
+import io.kvcache.tiers.os.ByteSizeFormat;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Optional;
+import java.util.Set;
+
+/// A GPU that the server uses: engines of this host copy blocks to and from their memory on it, and a part of its
+/// memory may hold blocks.
+///
+/// @param name as messages call it, `gpu.0`
+/// @param device in the driver's order, from 0 on
+/// @param bytes of its memory for blocks; 0 for none
+public record GpuConfig(String name, int device, long bytes) {
+
+    /// The list of GPUs, and the beginning of its members' names.
+    static final String LIST = "gpu";
+
+    private static final int MAX_DEVICE = 63;
+    private static final long MIN_BYTES = 1L << 20;
+
+    public GpuConfig {
+        if (bytes != 0 && bytes < MIN_BYTES) {
+            throw new IllegalArgumentException("%s.bytes is %s; it takes 1MiB and up, or 0 for none"
+                    .formatted(name, ByteSizeFormat.format(bytes)));
+        }
+    }
+
+    /// Returns whether blocks are kept in its memory.
+    public boolean isTier() {
+        return bytes > 0;
+    }
+
+    /// Reads `gpu.0.device`, `gpu.0.bytes` and so on, or both at once as `gpu.0`, `DEVICE:SIZE` or `DEVICE`.
+    static List<GpuConfig> readAll(Settings from) {
+        List<GpuConfig> gpus = new ArrayList<>();
+        Set<Integer> devices = new HashSet<>();
+        for (int number : from.memberIndexes(LIST)) {
+            read(from, LIST + "." + number).ifPresent(gpu -> {
+                if (!devices.add(gpu.device)) {
+                    from.addProblem(gpu.name + ".device is " + gpu.device + ", as another's is; a GPU stands once");
+                }
+                gpus.add(gpu);
+            });
+        }
+        return gpus;
+    }
+
+    private static Optional<GpuConfig> read(Settings from, String path) {
+        SizedDevice both = from.get(path, SizedDevice.UNSET, SizedDevice::parse);
+        int device = from.integer(path + ".device", both.device, 0, MAX_DEVICE);
+        long bytes = from.bytes(path + ".bytes", both.bytes);
+        if (from.isSet(path) && both.equals(SizedDevice.UNSET)) {
+            return Optional.empty(); // the parser reported it
+        }
+        return from.getValid(Optional.empty(), () -> {
+            if (device == SizedDevice.UNSET.device) {
+                throw new IllegalArgumentException(path + ".device is not set; it takes 0 to " + MAX_DEVICE);
+            }
+            return Optional.of(new GpuConfig(path, device, bytes));
+        });
+    }
+
+    /// `DEVICE` or `DEVICE:SIZE`.
+    private record SizedDevice(int device, long bytes) {
+
+        static final SizedDevice UNSET = new SizedDevice(-1, 0);
+
+        static SizedDevice parse(String text) {
+            String[] parts = text.strip().split(":", 2);
+            if (!parts[0].matches("\\d{1,2}") || Integer.parseInt(parts[0]) > MAX_DEVICE) {
+                throw new IllegalArgumentException("it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE");
+            }
+            return new SizedDevice(
+                    Integer.parseInt(parts[0]), parts.length == 1 ? 0 : SettingParsers.parseBytes(parts[1]));
+        }
+    }
+}
