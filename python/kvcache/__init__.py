@@ -1,7 +1,8 @@
 """Client of the KVCache server: keys and values of LLM engines, moved through shared memory.
 
 ``Client`` speaks the protocol of PROTOCOL.md with the standard library alone. ``kvcache.vllm``,
-``kvcache.sglang`` and ``kvcache.lmcache`` plug it into these engines; each is imported by its engine.
+``kvcache.sglang`` and ``kvcache.lmcache`` plug it into these engines; each is imported by its engine. ``kvcache.gpu`` moves
+blocks to and from memory of a GPU, and ``kvcache.vllm_gpu`` those of vLLM.
 """
 
 from kvcache.blocks import Blocks, BlockShape, Chain, Match

@@ -486,4 +486,4 @@ class Blocks:
 def _is_arriving(begin: int, body: bytes) -> bool:
     """Whether PROGRESS follows a reply to ACQUIRE, or the PROGRESS before it."""
     lease, ready, end = _LEASED.unpack_from(body)
-    return lease != 0 and ready < end - begin
+    return bool(lease != 0 and ready < end - begin)

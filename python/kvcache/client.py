@@ -451,6 +451,12 @@ class Client:
         """Whether the server's index is mapped, so that it can also map regions of this process."""
         return self.connected and self._index is not None
 
+    @property
+    def shared_directory(self) -> Optional[str]:
+        """Where the server's shared memory lies on this host; None where this process cannot map it."""
+        share = self._share
+        return share[1] if share is not None and self.shares_memory else None
+
     def fileno(self) -> int:
         """A descriptor to wait on until ``poll`` has something to do; -1 without a connection."""
         connection = self._connection

@@ -89,8 +89,53 @@ class SecondaryTierManager(abc.ABC):
     def drain_jobs(self) -> None: ...
 
 
+class KVConnectorRole(enum.Enum):
+    SCHEDULER = 0
+    WORKER = 1
+
+
+class KVConnectorMetadata(abc.ABC):
+    pass
+
+
+class KVConnectorBase(abc.ABC):
+    def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any) -> None:
+        self._connector_metadata: Optional[KVConnectorMetadata] = None
+
+    def bind_connector_metadata(self, connector_metadata: KVConnectorMetadata) -> None:
+        self._connector_metadata = connector_metadata
+
+    def clear_connector_metadata(self) -> None:
+        self._connector_metadata = None
+
+    def _get_connector_metadata(self) -> KVConnectorMetadata:
+        assert self._connector_metadata is not None
+        return self._connector_metadata
+
+    @abc.abstractmethod
+    def start_load_kv(self, forward_context: Any, **kwargs: Any) -> None: ...
+
+    @abc.abstractmethod
+    def wait_for_layer_load(self, layer_name: str) -> None: ...
+
+    @abc.abstractmethod
+    def save_kv_layer(self, layer_name: str, kv_layer: Any, attn_metadata: Any, **kwargs: Any) -> None: ...
+
+    @abc.abstractmethod
+    def wait_for_save(self) -> None: ...
+
+    @abc.abstractmethod
+    def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> Any: ...
+
+    @abc.abstractmethod
+    def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None: ...
+
+    @abc.abstractmethod
+    def build_connector_meta(self, scheduler_output: Any) -> KVConnectorMetadata: ...
+
+
 def use_vllm() -> bool:
-    """Makes ``kvcache.vllm`` importable; returns whether it is with the engine's own classes."""
+    """Makes ``kvcache.vllm`` and ``kvcache.vllm_gpu`` importable; returns whether it is with the engine's own classes."""
     if _installed("vllm"):
         return True
     _module(
@@ -104,6 +149,12 @@ def use_vllm() -> bool:
         JobMetadata=JobMetadata,
         JobResult=JobResult,
         SecondaryTierManager=SecondaryTierManager,
+    )
+    _module(
+        "vllm.distributed.kv_transfer.kv_connector.v1.base",
+        KVConnectorBase_V1=KVConnectorBase,
+        KVConnectorMetadata=KVConnectorMetadata,
+        KVConnectorRole=KVConnectorRole,
     )
     return False
 
