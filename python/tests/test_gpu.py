@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import ctypes
+import importlib.util
 import json
 import os
 import pathlib
@@ -591,6 +592,19 @@ class GeometryTest(unittest.TestCase):
         self.assertNotEqual(turned.axes, Geometry.of(Tensor(0, [64, 16, 2, 32]), 64).axes)
         across = Geometry.of(Tensor(0, [64, 16, 2, 32], [2048, 64, 32, 1]), 64)
         self.assertEqual((across.page_stride, across.piece_bytes), (4096, 2048))
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+    def test_tensors_of_pytorch_are_taken(self) -> None:
+        import torch
+
+        apart = torch.zeros([2, 64, 16, 2, 32], dtype=torch.bfloat16)
+        self.assertEqual(Geometry.of(apart, 64)[:6], (2, 64, 1, 2048, 2048, 64 * 2048))
+        heads_first = torch.zeros([64, 2, 16, 64], dtype=torch.bfloat16).permute(0, 2, 1, 3)
+        self.assertEqual(Geometry.of(heads_first, 64)[:6], (1, 64, 1, 4096, 4096, 0))
+        layers = torch.zeros([64, 2, 16, 2, 32], dtype=torch.bfloat16).unbind(1)
+        self.assertEqual(Geometry.of(layers[1], 64)[:6], (1, 64, 1, 2048, 4096, 0))
+        with self.assertRaisesRegex(ValueError, "blocks without gaps"):
+            Geometry.of(apart[..., :16], 64)
 
     def test_what_has_gaps_or_other_axes_is_refused(self) -> None:
         for tensor in (
