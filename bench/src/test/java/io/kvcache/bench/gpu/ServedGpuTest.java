@@ -22,6 +22,7 @@ final class ServedGpuTest {
 
     private static final Path STAND_IN = Path.of("..", "gpu-bridge", "target", "stand-in");
     private static final Path PYTHON = Path.of("../python").toAbsolutePath().normalize();
+    private static final String INTERPRETER = System.getenv().getOrDefault("KVCACHE_TEST_PYTHON", "python3");
     private static final long TIMEOUT_SECONDS = 540;
 
     @TempDir
@@ -35,7 +36,7 @@ final class ServedGpuTest {
         assumeThat(hasPython()).as("python3 of 3.9 or later").isTrue();
         Path standIn = STAND_IN.toRealPath();
         Path output = folder.resolve("output");
-        ProcessBuilder builder = new ProcessBuilder("python3", "-m", "unittest", "-v", "tests.test_gpu")
+        ProcessBuilder builder = new ProcessBuilder(INTERPRETER, "-m", "unittest", "-v", "tests.test_gpu")
                 .directory(PYTHON.toFile())
                 .redirectErrorStream(true)
                 .redirectOutput(output.toFile())
@@ -62,7 +63,7 @@ final class ServedGpuTest {
     private static boolean hasPython() throws InterruptedException {
         try {
             String script = "import sys; sys.exit(sys.version_info < (3, 9))";
-            return new ProcessBuilder("python3", "-c", script).start().waitFor() == 0;
+            return new ProcessBuilder(INTERPRETER, "-c", script).start().waitFor() == 0;
         } catch (IOException none) {
             return false;
         }
