@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154 # `root`, `logs` and `current` are the launcher's
 # Sourced by kvcache: gpu_kit [DIR] packs what runs on a bare x86-64 Linux machine with NVIDIA's driver and nothing else:
-# a JVM, the tests of gpu-bridge, a store over the GPU and the benchmark. On that machine: DIR/run.sh [RESULTS [STEP...]]
+# a JVM, the tests of gpu-bridge, a store over the GPU, the benchmark and a server with engines in Python. On that machine: DIR/run.sh [RESULTS [STEP...]]
 
 # As the tests and the benchmark need them; zipfs to find tests in a jar.
 gpu_kit_modules=java.base,java.instrument,java.logging,java.management,java.naming,java.xml,jdk.management
@@ -35,6 +35,10 @@ gpu_kit() {
     for jar in kvcache-core kvcache-bench picocli jackson-; do
         cp "$current"/bench/{,lib/}"$jar"*.jar "$new/lib/" 2>/dev/null || true
     done
+    cp "$current"/server/{,lib/}*.jar "$new/lib/"
+    mkdir "$new/python"
+    cp -r "$root/python/kvcache" "$root/python/tests" "$new/python/"
+    find "$new/python" -name __pycache__ -prune -exec rm -rf {} +
     (cd "$root/gpu-bridge/target/test-classes" && "$JAVA_HOME/bin/jar" --create --file "$new/lib/gpu-tests.jar" .)
     "$JAVA_HOME/bin/jlink" --add-modules "$gpu_kit_modules" --strip-debug --no-header-files --no-man-pages \
         --compress zip-0 --vm server --output "$work/jre"
@@ -53,12 +57,12 @@ gpu_kit_runner() {
     cat <<'RUN'
 #!/usr/bin/env bash
 # Tests and benchmarks on the first GPU: run.sh [RESULTS [STEP...]]. RESULTS is the folder for its output. Steps are
-# demo bench sizes beside tests; all of them by default. The first checks always run. report.txt in that folder
+# demo bench sizes beside serve tests; all of them by default. The first checks always run. report.txt in that folder
 # contains all other files, and is rewritten after each step. KIT_SECONDS limits the time of a step, 540 by default.
 # A signal that stops this script also stops all processes that it has started.
 set -uo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-all='demo bench sizes beside tests'
+all='demo bench sizes beside serve tests'
 results=${1:-$here/results}
 shift $(($# > 0))
 wanted=${*:-$all}
@@ -95,7 +99,7 @@ report() {
         echo "KVCache on a GPU, $(date -u '+%Y-%m-%d %H:%M UTC'), kit of $(cat "$here/commit" 2>/dev/null || echo '?')"
         cat "$results/steps.txt"
         local file
-        for file in first.txt demo.txt {bench,sizes,beside}.{txt,jsonl} tests.txt; do
+        for file in first.txt demo.txt {bench,sizes,beside}.{txt,jsonl} serve.txt tests.txt; do
             [ -s "$results/$file" ] || continue
             printf '\n===== %s\n' "$file"
             cat "$results/$file"
@@ -165,9 +169,13 @@ on() {
     [[ " $wanted " == *" $1 "* ]] && step "${@:2}"
 }
 
-# A step that hangs takes none of the others' time.
 java() {
-    timeout -k 10 "$longest" "${java[@]}" "$@" &
+    timed "${java[@]}" "$@"
+}
+
+# A step that hangs takes none of the others' time.
+timed() {
+    timeout -k 10 "$longest" "$@" &
     echo $! >"$work/timed"
     wait $!
     local ended=$?
@@ -259,6 +267,18 @@ beside() {
     return "$ended"
 }
 
+# `serve --gpu` and engines in Python, vLLM's connector with a double of vLLM among them.
+serve() {
+    if ! python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; then
+        echo 'there is no python3 of 3.9 or later'
+        return 77
+    fi
+    cd "$here/python" || return
+    export KVCACHE_TEST_CUDA=libcuda.so.1 PYTHONDONTWRITEBYTECODE=1
+    export KVCACHE_TEST_SERVER="${java[*]:0:4} -cp '$here/lib/*' io.kvcache.server.cli.Kvcache"
+    timed python3 -m unittest -v tests.test_gpu
+}
+
 step 'first checks' first.txt first
 if [ "$?" -eq "$no_device" ]; then
     echo 'There is no GPU here that can be used: the line "device:" says why. Nothing more was tried.'
@@ -268,6 +288,7 @@ on demo 'a store over the GPU' demo.txt java io.kvcache.bench.cli.GpuKit demo
 on bench benchmark bench.txt java io.kvcache.bench.cli.GpuKit --lines "$results/bench.jsonl"
 on sizes 'copies by size' sizes.txt java io.kvcache.bench.cli.GpuKit --sizes --lines "$results/sizes.jsonl"
 on beside 'benchmark beside a busy process' beside.txt beside
+on serve 'a server with engines in Python' serve.txt serve
 on tests tests tests.txt java -ea -Dkvcache.gpu.engine="$here/engine.py" -Dkvcache.gpu.real=true io.kvcache.gpu.kit.GpuKitTestRunner
 report
 printf '%s\n' "== all of it is in $results/report.txt" "${outcome[@]}"

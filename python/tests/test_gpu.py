@@ -42,12 +42,16 @@ _LAYER = _SIDES * _SIDE
 _SHAPE = BlockShape(tokens=16, layers=_LAYERS, heads=2, dim=64, dtype="bf16")
 
 
+_ALLOCATION = 2 << 20
+"""What is no multiple of this, drivers share with what lies beside it."""
+
+
 class Memory:
     """Memory of the device for a pool, and bytes in it."""
 
     def __init__(self, driver: Driver, size: int) -> None:
         self._driver = driver
-        self.size = size
+        self.size = size = (size + _ALLOCATION - 1) // _ALLOCATION * _ALLOCATION
         address = ctypes.c_uint64()
         with driver.current():
             driver._call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))

@@ -66,6 +66,14 @@ final class GpuKitRunnerTest {
         results = folder.resolve("results");
         Path java = Files.createDirectories(folder.resolve("jre/bin")).resolve("java");
         assertThat(Files.writeString(java, JAVA).toFile().setExecutable(true)).isTrue();
+        Files.writeString(
+                Files.createDirectories(kit.resolve("python/tests")).resolve("test_gpu.py"),
+                """
+                import os, unittest
+                class Test(unittest.TestCase):
+                    def test(self):
+                        print("served by", os.environ["KVCACHE_TEST_SERVER"], "on", os.environ["KVCACHE_TEST_CUDA"])
+                """);
         int packed = new ProcessBuilder("tar", "-C", folder.toString(), "-cJf", kit.resolve("jre.tar.xz") + "", "jre")
                 .start()
                 .waitFor();
@@ -105,7 +113,8 @@ final class GpuKitRunnerTest {
                 .contains("device: pretended", "figure of 'probe'", "some bytes", "5 passed")
                 .contains("===== bench.txt\nfigure of ''", "===== bench.jsonl\n{\"line\":\"of ''\"}")
                 .contains("===== sizes.txt\nfigure of '--sizes'", "===== sizes.jsonl\n{\"line\":\"of '--sizes'\"}")
-                .contains("===== beside.txt\n", "\nbusy\nfigure of ''", "===== beside.jsonl\n{");
+                .contains("===== beside.txt\n", "\nbusy\nfigure of ''", "===== beside.jsonl\n{")
+                .containsPattern("===== serve.txt\n(?s:.*)served by .*java .*Kvcache on libcuda.so.1");
     }
 
     @Test
