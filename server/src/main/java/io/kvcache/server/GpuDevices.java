@@ -41,6 +41,11 @@ final class GpuDevices {
                 throw new IllegalStateException(gpu.name() + ": this server has no module for GPUs; put the jars"
                         + " kvcache-gpu-bridge and jcuda beside it on the class path, as ./kvcache serve does");
             }
+            if (!gpu.isTier() && sharedDirectory(config) == null) {
+                throw new IllegalStateException(
+                        gpu.name() + " has no bytes, and engines cannot connect, as the store"
+                                + " shares no memory (transport.listen, transport.shared_memory); give it bytes or share memory");
+            }
             try {
                 support.requireDevice(gpu.device(), gpu.bytes());
             } catch (IllegalStateException refused) {
@@ -69,9 +74,7 @@ final class GpuDevices {
         List<EngineListener> listeners = new ArrayList<>();
         for (GpuConfig gpu : config.disks().gpus()) {
             DeviceSupport support = support();
-            Path directory = cache.sharedMemory() == null
-                    ? null
-                    : config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease());
+            Path directory = cache.sharedMemory() == null ? null : sharedDirectory(config);
             if (directory == null || support == null) {
                 LOG.log(
                         Level.WARNING,
@@ -90,6 +93,10 @@ final class GpuDevices {
             LOG.log(Level.INFO, "Engines on GPU {0} connect at {1}", gpu.device(), socket);
         }
         return listeners;
+    }
+
+    private static @Nullable Path sharedDirectory(ServerConfig config) {
+        return config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease());
     }
 
     private static @Nullable Namespace namespaceOf(TieredKvCache cache, String digest) {

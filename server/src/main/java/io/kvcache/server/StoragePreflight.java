@@ -32,7 +32,7 @@ final class StoragePreflight {
             }
         }
         try {
-            GpuDevices.requireAll(config);
+            GpuDevices.requireAll(config.withAutoResolved(_ -> true));
         } catch (IllegalStateException unusable) {
             wrong.add(String.valueOf(unusable.getMessage()));
         }

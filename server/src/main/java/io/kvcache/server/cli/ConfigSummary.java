@@ -49,11 +49,18 @@ final class ConfigSummary {
 
     /// The GPUs, a line each.
     static List<String> describeGpus(ServerConfig config) {
+        boolean shared = config.withAutoResolved(port -> true)
+                        .transport()
+                        .sharedMemoryDirectory(config.access().tenants(), config.lease())
+                != null;
+        String engines = shared
+                ? ", engines of this host may connect"
+                : ", no engine can connect, as the store shares no memory";
         String place = config.disks().isDurable() ? "in front of the disks" : "below host memory";
         return config.disks().gpus().stream()
                 .map(gpu -> "GPU " + gpu.device() + ": "
                         + (gpu.isTier() ? new ByteSizeText(gpu.bytes()) + " for blocks " + place : "no blocks")
-                        + ", engines of this host may connect")
+                        + engines)
                 .toList();
     }
 

@@ -22,6 +22,9 @@ public record GpuConfig(String name, int device, long bytes) {
     private static final long MIN_BYTES = 1L << 20;
 
     public GpuConfig {
+        if (device < 0 || device > MAX_DEVICE) {
+            throw new IllegalArgumentException(name + ".device is " + device + "; it takes 0 to " + MAX_DEVICE);
+        }
         if (bytes != 0 && bytes < MIN_BYTES) {
             throw new IllegalArgumentException("%s.bytes is %s; it takes 1MiB and up, or 0 for none"
                     .formatted(name, ByteSizeFormat.format(bytes)));
@@ -40,7 +43,8 @@ public record GpuConfig(String name, int device, long bytes) {
         for (int number : from.memberIndexes(LIST)) {
             read(from, LIST + "." + number).ifPresent(gpu -> {
                 if (!devices.add(gpu.device)) {
-                    from.addProblem(gpu.name + ".device is " + gpu.device + ", as another's is; a GPU stands once");
+                    from.addProblem(
+                            gpu.name + ".device is " + gpu.device + ", as another's is; each GPU may be named once");
                 }
                 gpus.add(gpu);
             });
@@ -50,31 +54,36 @@ public record GpuConfig(String name, int device, long bytes) {
 
     private static Optional<GpuConfig> read(Settings from, String path) {
         SizedDevice both = from.get(path, SizedDevice.UNSET, SizedDevice::parse);
-        int device = from.integer(path + ".device", both.device, 0, MAX_DEVICE);
+        Optional<Integer> number = from.get(
+                path + ".device",
+                both.device,
+                text -> Optional.of(SettingParsers.integerParser(0, MAX_DEVICE).apply(text)));
         long bytes = from.bytes(path + ".bytes", both.bytes);
-        if (from.isSet(path) && both.equals(SizedDevice.UNSET)) {
-            return Optional.empty(); // the parser reported it
+        boolean reported = number.isEmpty() && (from.isSet(path) || from.isSet(path + ".device"));
+        if (reported) {
+            return Optional.empty();
         }
         return from.getValid(Optional.empty(), () -> {
-            if (device == SizedDevice.UNSET.device) {
-                throw new IllegalArgumentException(path + ".device is not set; it takes 0 to " + MAX_DEVICE);
-            }
+            int device = number.orElseThrow(
+                    () -> new IllegalArgumentException(path + ".device is not set; it takes 0 to " + MAX_DEVICE));
             return Optional.of(new GpuConfig(path, device, bytes));
         });
     }
 
     /// `DEVICE` or `DEVICE:SIZE`.
-    private record SizedDevice(int device, long bytes) {
+    private record SizedDevice(Optional<Integer> device, long bytes) {
 
-        static final SizedDevice UNSET = new SizedDevice(-1, 0);
+        static final SizedDevice UNSET = new SizedDevice(Optional.empty(), 0);
 
         static SizedDevice parse(String text) {
             String[] parts = text.strip().split(":", 2);
             if (!parts[0].matches("\\d{1,2}") || Integer.parseInt(parts[0]) > MAX_DEVICE) {
-                throw new IllegalArgumentException("it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE");
+                throw new IllegalArgumentException(
+                        "it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE, which is 0 to " + MAX_DEVICE);
             }
             return new SizedDevice(
-                    Integer.parseInt(parts[0]), parts.length == 1 ? 0 : SettingParsers.parseBytes(parts[1]));
+                    Optional.of(Integer.parseInt(parts[0])),
+                    parts.length == 1 ? 0 : SettingParsers.parseBytes(parts[1]));
         }
     }
 }

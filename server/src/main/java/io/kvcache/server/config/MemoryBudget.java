@@ -65,7 +65,7 @@ public record MemoryBudget(long heapBytes, long directBytes, long valueBytes, lo
         boolean records = recordBytes > most - heapBytes - directBytes;
         throw new IllegalStateException(describe(limit) + ". It takes up to " + MAX_PERCENT + " %, " + gib(most) + ": "
                 + (values > 0 ? "set memory.host_bytes to " + (values >> 20) + "MiB or less, " : "")
-                + (records ? "give disks fewer bytes, each of which takes its part of the records, " : "")
+                + (records ? "give disks and GPUs fewer bytes, each of which takes its part of the records, " : "")
                 + "give the heap or direct memory less (KVCACHE_JAVA_OPTS='-Xmx1g -XX:MaxDirectMemorySize=1g'),"
                 + " or raise the limit");
     }

@@ -81,7 +81,7 @@ public final class SettingsReference {
                 `KVCACHE__SECTION__KEY`, or on the command line as `--set section.key=value`; see [operations](operations.md#settings) for an example.
 
                 - A size is a number of bytes, or a number with KiB, MiB, GiB, TiB (powers of 1024) or KB, MB, GB, TB (powers of 1000); B may follow a plain number. A time is a number with ms, s, m or h, and may be 0 where that means "never" or "at once".
-                - `[]` stands for each member of a list. `listen` is the short form of one listener.
+                - `[]` stands for each member of a list, which are counted from 0: `--set gpu.0.device=1`, `KVCACHE__GPU__0__DEVICE=1`. `listen` is the short form of one listener.
                 - Defaults that depend on the machine are those of one with 64 GiB of memory and 8 cores.
 
                 | setting | takes | default | meaning |

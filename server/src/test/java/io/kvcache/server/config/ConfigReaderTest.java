@@ -425,11 +425,13 @@ final class ConfigReaderTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "[40GiB] | f:1: gpu.0 is '40GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE",
-                "[64:1GiB] | f:1: gpu.0 is '64:1GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE",
+                "[40GiB] | f:1: gpu.0 is '40GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE, which is 0 to 63",
+                "[64:1GiB] | f:1: gpu.0 is '64:1GiB'; it takes DEVICE:SIZE, for example 0:40GiB, or DEVICE, which is 0 to 63",
+                "[{ device: 64 }] | f:1: gpu.0.device is 64; it takes 0 to 63",
+                "[{ device: x }] | f:1: gpu.0.device is 'x'; it takes a whole number, 0 to 63",
                 "[{ bytes: 1GiB }] | f:1: gpu.0.device is not set; it takes 0 to 63",
                 "[0:1KiB] | f:1: gpu.0.bytes is 1.0 KiB (1024 bytes); it takes 1MiB and up, or 0 for none",
-                "[0, 0:1GiB] | f:1: gpu.1.device is 0, as another's is; a GPU stands once",
+                "[0, 0:1GiB] | f:1: gpu.1.device is 0, as another's is; each GPU may be named once",
                 "[0:1GiB, 1:1GiB] | f:1: gpu names 2 GPUs with bytes for 1 disks; a disk has at most one in front",
             })
     void givenGpusThatCannotBe_whenRead_thenTheSettingAndTheRangeAreNamed(String gpus, String problem) {
