@@ -155,6 +155,10 @@ public final class ConfigReader {
         static void reportMisspelt(Map<String, String> environment, Set<String> known, List<String> problems) {
             Map<String, String> meant = new HashMap<>();
             OTHERS.forEach(name -> meant.put(name.substring(SHORT_PREFIX.length()), name));
+            for (String list : List.of(DiskTierConfig.LIST, GpuConfig.LIST)) {
+                String name = list.toUpperCase(Locale.ROOT);
+                meant.put(name, PREFIX + name + "__0");
+            }
             for (String path : known) {
                 String name = path.toUpperCase(Locale.ROOT).replace(".", "__");
                 meant.put(name.replace("__", "_"), PREFIX + name);

@@ -159,6 +159,7 @@ final class ConfigReaderTest {
         "KVCACHE_LISTEN_PORT, KVCACHE__LISTEN__PORT",
         "KVCACHE_LISTEN_PRT, KVCACHE__LISTEN__PORT",
         "KVCACHE_MEMORY_HOST_BYTS, KVCACHE__MEMORY__HOST_BYTES",
+        "KVCACHE_GPU, KVCACHE__GPU__0",
         "KVCACHE_JAVA_OPT, KVCACHE_JAVA_OPTS"
     })
     void givenAMisspeltVariable_whenRead_thenTheNameIsSaid(String typed, String meant) {
