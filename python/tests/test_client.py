@@ -489,7 +489,9 @@ class BlocksTest(ServedTest):
         chain = self.blocks.chain(range(16 * 4))
         self.fill(self.blocks, chain, 4)
         blocks = self.client.blocks("long", BlockShape(1, 1, 8, 1))
-        with self.assertRaisesRegex(Rejected, "INVALID: a chain of 1050000 blocks; allowed: 0 to 1048576"):
+        with self.assertRaisesRegex(
+            Rejected, "a chain of .*; allowed"
+        ):  # by its blocks, or by the memory of a small server
             blocks._match_by_message(blocks.chain(array.array("i", bytes(4_800_000))))
         self.assertEqual(self.matched(chain), 4)
         for number in range(40):
