@@ -655,6 +655,36 @@ final class HttpBlocksTest {
     }
 
     @Test
+    void givenPresentBlocksThatAreNoChain_whenPut_thenTheFirstThatIsElsewhereEndsIt() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        putAll(httpTestClient, line(keys(1, 3)), contents(1, 3, SMALL_BYTES));
+        byte[] root = content(100, SMALL_BYTES);
+        putAll(httpTestClient, line(keys(100, 101)), root);
+
+        assertOtherParent(line(keys(1, 2) + "," + keys(100, 101)), 2, 1, 0);
+        assertOtherParent(line(keys(2, 3) + "," + keys(1, 2)), 2, 0, 0);
+        assertOtherParent(line(keys(50, 51) + "," + keys(50, 51)), 2, 1, 1);
+        String below = line(keys(2, 3)).replace("{", "{\"parent\":\"" + key(100) + "\",");
+        assertOtherParent(below, 1, 0, 0);
+        String path = "/v1/blocks/m/" + key(100);
+        HttpResponse<byte[]> single = httpTestClient.put(path + "?parent=" + key(1), root);
+        assertThat(problem(single, 409)).endsWith(":other-parent");
+        assertThat(HttpTestClient.json(single).get("detail").stringValue())
+                .isEqualTo("block " + key(100) + " is stored already, but not as the child of " + key(1));
+        assertThat(detail(httpTestClient.put("/v1/blocks/m/" + key(2), root), 409))
+                .endsWith("but not as the first of a chain; name its parent");
+        assertThat(httpTestClient.put(path, root).statusCode()).isEqualTo(204);
+        assertStored(putAll(httpTestClient, line(keys(1, 3)), contents(1, 3, SMALL_BYTES)), 200, 2, 0);
+        server.server().cache().validate();
+    }
+
+    private void assertOtherParent(String line, int sent, int blocks, int stored) throws Exception {
+        HttpResponse<byte[]> reply = putAll(httpTestClient, line, contents(0, sent, SMALL_BYTES));
+        assertThat(problem(reply, 409)).endsWith(":other-parent");
+        assertStored(reply, 409, blocks, stored);
+    }
+
+    @Test
     void givenAClientThatGoesAwayAmongSeveralBlocks_whenOthersPut_thenTheCompleteOnesStay() throws Exception {
         httpTestClient.put("/v1/namespaces/m", SMALL);
         byte[] line = (line(keys(0, 3)) + "\n").getBytes(US_ASCII);

@@ -9,6 +9,7 @@ import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /// The blocks of one namespace of a store by their keys, for callers that count blocks or forget single ones.
 ///
@@ -32,6 +33,13 @@ public final class BlockCatalog {
     /// Returns whether a block is here, in any tier. Pins and touches nothing.
     public boolean contains(BlockKey key) {
         return store.lookup().containsBlock(namespace, key);
+    }
+
+    /// Returns whether a block is here, in any tier, or being written, but is not the child of a block.
+    ///
+    /// @param parent null when the block should be the first of a chain
+    public boolean hasOtherParent(BlockKey key, @Nullable BlockKey parent) {
+        return store.hasOtherParent(key, parent);
     }
 
     /// How many leading blocks of a list of keys are here, in any tier, each below the one before it. Takes the

@@ -299,6 +299,25 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
+    /// Returns whether a block is here, on its way or being written, but not where this one is to be: below another
+    /// block, or below one although this is a first block.
+    public boolean hasOtherParent(BlockKey key, @Nullable BlockKey parent) {
+        lock.lock();
+        try {
+            int record = tree.findAny(key.hi(), key.lo());
+            if (record == NONE || recordStates.stateOf(record) == ControlWord.PLACEHOLDER) {
+                return false; // of a placeholder the parent is not known
+            }
+            int above = pool.parent(record);
+            if (above == NONE || parent == null) {
+                return above != NONE || parent != null;
+            }
+            return pool.keyHi(above) != parent.hi() || pool.keyLo(above) != parent.lo();
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /// The keys of a block and of all before it, from the first on; empty when the block is not known.
     public List<BlockKey> ancestors(BlockKey key) {
         return namespaceScan.ancestorsOf(key);

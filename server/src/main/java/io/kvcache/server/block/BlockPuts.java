@@ -20,6 +20,9 @@ import org.jspecify.annotations.Nullable;
 /// @param incoming the limits on each tenant's bytes on their way in, by tenant name
 record BlockPuts(TieredKvCache cache, BlockQuotaTrackers stocks, Function<String, ByteBudget> incoming) {
 
+    /// As many as a SHA-256 digest has.
+    private static final int MAX_SHOWN_DIGITS = 64;
+
     /// What becomes of a put.
     sealed interface PutStart {
 
@@ -41,8 +44,20 @@ record BlockPuts(TieredKvCache cache, BlockQuotaTrackers stocks, Function<String
     PutStart start(Namespace namespace, EngineKey key, @Nullable EngineKey parent) {
         BlockWriter writer = cache.put(namespace, key, parent, KvCache.NO_WAIT);
         PutOutcome outcome = writer.outcome();
-        if (outcome != PutOutcome.RESERVED) {
+        BlockKey above = parent == null ? null : parent.toBlockKey(namespace);
+        boolean elsewhere =
+                outcome.allowsNextBlock() && cache.blocks(namespace).hasOtherParent(key.toBlockKey(namespace), above);
+        if (outcome != PutOutcome.RESERVED || elsewhere) {
             writer.close();
+        }
+        if (elsewhere) {
+            return rejected(
+                    HttpResponseStatus.CONFLICT,
+                    "other-parent",
+                    "block " + abbreviate(key) + " is stored already, but not "
+                            + (parent == null
+                                    ? "as the first of a chain; name its parent"
+                                    : "as the child of " + abbreviate(parent)));
         }
         return switch (outcome) {
             case RESERVED -> charge(writer, namespace, key, parent);
@@ -69,6 +84,12 @@ record BlockPuts(TieredKvCache cache, BlockQuotaTrackers stocks, Function<String
                         "other blocks are expected to be read sooner than this one; put it again when it is"
                                 + " computed the next time");
         };
+    }
+
+    /// The first digits, as a key may have thousands.
+    private static String abbreviate(EngineKey key) {
+        String digits = key.toString();
+        return digits.length() <= MAX_SHOWN_DIGITS ? digits : digits.substring(0, MAX_SHOWN_DIGITS) + "…";
     }
 
     private static PutStart rejected(HttpResponseStatus status, String type, String detail) {
