@@ -6,6 +6,7 @@ public enum SealOutcome {
     SEALED,
     /// Complete, and findable as soon as the blocks before it are sealed.
     PENDING,
-    /// The block, or one before it, was dropped or abandoned meanwhile; the bytes are gone.
+    /// The block, or one before it, was dropped or abandoned meanwhile, or one before it is on disk and could not be
+    /// loaded; the bytes are gone.
     DROPPED
 }

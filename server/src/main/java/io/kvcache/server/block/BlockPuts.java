@@ -20,6 +20,10 @@ import org.jspecify.annotations.Nullable;
 /// @param incoming the limits on each tenant's bytes on their way in, by tenant name
 record BlockPuts(TieredKvCache cache, BlockQuotaTrackers stocks, Function<String, ByteBudget> incoming) {
 
+    /// What no other try changes. The server does not know whether it is so: others' blocks may be in use too.
+    static final String LONG_CHAIN = "unless the chain is as long as host memory (memory.host_bytes): a block needs"
+            + " all blocks before it there";
+
     /// As many as a SHA-256 digest has.
     private static final int MAX_SHOWN_DIGITS = 64;
 
@@ -76,7 +80,7 @@ record BlockPuts(TieredKvCache cache, BlockQuotaTrackers stocks, Function<String
             case NO_ROOM ->
                 new PutStart.Rejected(new ProblemDetails(
                         HttpResponseStatus.INSUFFICIENT_STORAGE,
-                        "no room: everything that could be evicted is in use; try again"));
+                        "no room: everything that could be evicted is in use; try again, " + LONG_CHAIN));
             case DECLINED ->
                 rejected(
                         HttpResponseStatus.INSUFFICIENT_STORAGE,

@@ -84,7 +84,8 @@ final class PutBlockHandler implements HttpRequestHandler {
         return ProblemDetails.withType(
                 HttpResponseStatus.CONFLICT,
                 "dropped",
-                "the block, or one before it, was dropped while it was written");
+                "the block, or one before it, was dropped while it was written, or blocks before it are on disk and"
+                        + " did not get into host memory; try again, " + BlockPuts.LONG_CHAIN);
     }
 
     @Override
