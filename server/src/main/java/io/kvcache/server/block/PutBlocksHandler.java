@@ -27,8 +27,9 @@ final class PutBlocksHandler implements HttpRequestHandler {
 
     private static final long MAX_BODY_BYTES = JsonBodyHandler.MAX_BODY_BYTES + ChainEndpoint.MAX_BYTES;
 
-    /// @param blocks leading ones that are present now, or being written
-    /// @param stored of them by this request
+    /// @param blocks leading ones that are present, or will be once blocks before them have come from disk or another
+    ///     client has written them
+    /// @param stored of them, those whose bytes this request has given
     private record PutReply(int blocks, int stored) {}
 
     private final BlockPuts puts;
@@ -158,7 +159,10 @@ final class PutBlocksHandler implements HttpRequestHandler {
             try (block) {
                 switch (block.seal()) {
                     case SEALED -> stored++;
-                    case PENDING -> pending = true;
+                    case PENDING -> {
+                        stored++;
+                        pending = true;
+                    }
                     case DROPPED -> problem = PutBlockHandler.droppedProblem();
                 }
             }
