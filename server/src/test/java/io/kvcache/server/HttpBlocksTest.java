@@ -601,7 +601,14 @@ final class HttpBlocksTest {
         assertThat(detail(putAll(httpTestClient, "{", block), 400)).contains("first line is not JSON");
         assertThat(detail(httpTestClient.post("/v1/blocks/put", line(keys(0, 1))), 400))
                 .contains("ends with a line feed");
-        assertThat(detail(putAll(httpTestClient, line("\"xy\""), block), 400)).contains("hexadecimal");
+        assertThat(detail(putAll(httpTestClient, line(keys(0, 1) + ",\"xy\""), block, block), 400))
+                .startsWith("keys[1] is 'xy', of 2 characters; it takes 2 to 8192 hexadecimal digits");
+        assertThat(detail(putAll(httpTestClient, line(keys(0, 1)).replace("{", "{\"parent\":\"\","), block), 400))
+                .startsWith("parent is '', of 0 characters; it takes 2 to 8192");
+        assertThat(detail(httpTestClient.put("/v1/blocks/m/00?parent=0", block), 400))
+                .startsWith("parent is '0', of 1 characters");
+        assertThat(detail(httpTestClient.put("/v1/blocks/m/0g", block), 400))
+                .startsWith("key is '0g'");
         assertThat(detail(putAll(httpTestClient, "{\"keys\":[]}"), 400)).contains("namespace is missing");
         assertThat(problem(putAll(httpTestClient, line(keys(0, 1)).replace("\"m\"", "\"n\""), block), 404))
                 .endsWith(":unknown-namespace");

@@ -101,7 +101,7 @@ public final class BlockEndpoint implements HttpEndpoint {
             return shape.toHandler();
         }
         try {
-            return readBlock(request, namespace, HexKey.parse(rest.substring(slash + 1)));
+            return readBlock(request, namespace, HexKey.parse("key", rest.substring(slash + 1)));
         } catch (IllegalArgumentException mistake) {
             return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).toHandler();
         }
@@ -184,7 +184,7 @@ public final class BlockEndpoint implements HttpEndpoint {
                     "the parent is " + header + " in the header and " + query + " in the query; it takes one of them");
         }
         String parent = header == null ? query : header;
-        return parent == null ? null : HexKey.parse(parent.strip());
+        return parent == null ? null : HexKey.parse("parent", parent.strip());
     }
 
     /// GET and HEAD of a block: at once when it is in host memory, once it has come when it is on disk.
@@ -249,21 +249,26 @@ public final class BlockEndpoint implements HttpEndpoint {
 
         private static final int MAX_DIGITS = 2 * 4096;
 
+        /// Characters of a wrong key in an error.
+        private static final int MAX_SHOWN = 64;
+
         private HexKey() {}
 
         /// The bytes of a key.
         ///
-        /// @throws IllegalArgumentException that says what a key takes
-        static byte[] bytes(String text) {
+        /// @param name of the key in the request
+        /// @throws IllegalArgumentException that names the key and says what it takes
+        static byte[] bytes(String name, String text) {
             if (text.isEmpty() || text.length() > MAX_DIGITS || text.length() % 2 != 0 || !isHexadecimal(text)) {
-                throw new IllegalArgumentException(
-                        "a key takes 2 to " + MAX_DIGITS + " hexadecimal digits, two for each byte");
+                String shown = text.length() <= MAX_SHOWN ? text : text.substring(0, MAX_SHOWN) + "…";
+                throw new IllegalArgumentException(name + " is '" + shown + "', of " + text.length()
+                        + " characters; it takes 2 to " + MAX_DIGITS + " hexadecimal digits, two for each byte");
             }
             return HexFormat.of().parseHex(text);
         }
 
-        static EngineKey parse(String text) {
-            return EngineKey.of(bytes(text));
+        static EngineKey parse(String name, String text) {
+            return EngineKey.of(bytes(name, text));
         }
 
         private static boolean isHexadecimal(String text) {

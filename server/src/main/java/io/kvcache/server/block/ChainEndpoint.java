@@ -40,6 +40,7 @@ final class ChainEndpoint implements HttpEndpoint {
     /// Bytes of blocks in one request: as many as the largest object has.
     static final long MAX_BYTES = 256L << 20;
 
+    private static final String PARENT = "parent";
     private static final String MATCH_PATH = "/v1/blocks/match";
     private static final String GET_PATH = "/v1/blocks/get";
     private static final String PUT_PATH = "/v1/blocks/put";
@@ -139,7 +140,7 @@ final class ChainEndpoint implements HttpEndpoint {
     ///
     /// @throws IllegalArgumentException that says which member is wrong and what it takes
     private ChainRequest read(HttpHeaders headers, JsonNode body, String tenant) {
-        JsonBodyHandler.requireKnownMembers(body, List.of("namespace", "keys", "parent"));
+        JsonBodyHandler.requireKnownMembers(body, List.of("namespace", "keys", PARENT));
         String name = JsonBodyHandler.textMember(body, "namespace", "");
         if (name.isBlank()) {
             throw new IllegalArgumentException("namespace is missing; it takes the name of one that is registered");
@@ -152,8 +153,9 @@ final class ChainEndpoint implements HttpEndpoint {
         if (shape != null) {
             return new RejectedChain(shape);
         }
-        String parent = JsonBodyHandler.textMember(body, "parent", "");
-        return new NamedBlocks(name, namespace, keys(body), parent.isEmpty() ? null : HexKey.parse(parent));
+        EngineKey parent =
+                body.has(PARENT) ? HexKey.parse(PARENT, JsonBodyHandler.textMember(body, PARENT, "")) : null;
+        return new NamedBlocks(name, namespace, keys(body), parent);
     }
 
     private static List<byte[]> keys(JsonNode body) {
@@ -163,10 +165,11 @@ final class ChainEndpoint implements HttpEndpoint {
         }
         List<byte[]> bytes = new ArrayList<>(keys.size());
         for (JsonNode key : keys) {
+            String name = "keys[" + bytes.size() + "]";
             if (!key.isString()) {
-                throw new IllegalArgumentException("keys[" + bytes.size() + "] takes a text");
+                throw new IllegalArgumentException(name + " takes a text");
             }
-            bytes.add(HexKey.bytes(key.stringValue()));
+            bytes.add(HexKey.bytes(name, key.stringValue()));
         }
         return bytes;
     }

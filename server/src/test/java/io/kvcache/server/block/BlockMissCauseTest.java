@@ -218,7 +218,7 @@ final class BlockMissCauseTest {
     }
 
     private static boolean isAway(TieredKvCache cache, Served served, int number) {
-        List<byte[]> key = List.of(HexKey.bytes(Served.key(number)));
+        List<byte[]> key = List.of(HexKey.bytes("key", Served.key(number)));
         return cache.match(BlockChain.ofEngineKeys(served.namespace(), key)).diskBlocks() == 1;
     }
 
@@ -248,7 +248,7 @@ final class BlockMissCauseTest {
             assertThat(served.reads()).isEqualTo(new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 1));
 
             try (BlockTable table =
-                    cache.acquire(served.namespace(), HexKey.parse(Served.key(away)), Duration.ofMinutes(10))) {
+                    cache.acquire(served.namespace(), HexKey.parse("key", Served.key(away)), Duration.ofMinutes(10))) {
                 while (table.readyBlocks() == 0 && table.blocks() > 0) {
                     tick(ticked, time);
                 }
