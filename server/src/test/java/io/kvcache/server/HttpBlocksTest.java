@@ -511,6 +511,7 @@ final class HttpBlocksTest {
     private static void assertBlocks(HttpResponse<byte[]> reply, byte[]... blocks) {
         assertThat(reply.statusCode()).isEqualTo(200);
         assertThat(reply.headers().firstValueAsLong("kvcache-blocks")).hasValue(blocks.length);
+        assertThat(reply.headers().firstValue("accept-ranges")).isEmpty();
         ByteArrayOutputStream all = new ByteArrayOutputStream();
         List.of(blocks).forEach(all::writeBytes);
         assertThat(reply.headers().firstValueAsLong("content-length")).hasValue(all.size());

@@ -16,6 +16,7 @@ import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.tiers.BlockCatalog;
 import io.kvcache.tiers.TieredKvCache;
+import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaders;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -245,7 +246,12 @@ final class ChainEndpoint implements HttpEndpoint {
                     leaving.release(bytes);
                     table.close();
                 });
-        out.sendPinned(held, null, true, headers -> headers.set(BLOCKS_HEADER, blocks));
+        // How many blocks there are differs by request, so a Range is not read and not offered.
+        out.sendPinned(
+                held,
+                null,
+                true,
+                headers -> headers.remove(HttpHeaderNames.ACCEPT_RANGES).set(BLOCKS_HEADER, blocks));
     }
 
     /// Counts each block once, and as a miss the one that ended the prefix.
