@@ -30,19 +30,59 @@ public final class HintLimits {
 
     private HintLimits() {}
 
+    /// A number that hints and prefixes take.
+    public enum HintNumber {
+        /// In how long keys are expected or expire.
+        DELAY_MILLIS("milliseconds", 0, MAX_MILLIS),
+        /// How long keys stay.
+        PIN_MILLIS("milliseconds", 1, MAX_MILLIS),
+        /// How long the keys of a prefix stay.
+        PREFIX_MILLIS("milliseconds", 0, MAX_PREFIX_MILLIS),
+        /// The number of a session among the tenant's.
+        SESSION("session", 1, Long.MAX_VALUE),
+        /// Which request of its session it is.
+        TURN("turn", 1, Integer.MAX_VALUE);
+
+        private final String label;
+        private final long min;
+        private final long max;
+
+        HintNumber(String label, long min, long max) {
+            this.label = label;
+            this.min = min;
+            this.max = max;
+        }
+
+        private long require(long value) {
+            if (value < min || value > max) {
+                throw outOfRange(Long.toString(value));
+            }
+            return value;
+        }
+
+        private Duration requireMillis(long millis) {
+            return Duration.ofMillis(require(millis));
+        }
+
+        /// Returns the error for a value that is out of range, or that is not an integer.
+        public IllegalArgumentException outOfRange(String value) {
+            return new IllegalArgumentException(label + " is " + value + "; it takes " + min + " to " + max);
+        }
+    }
+
     /// They are expected in so many milliseconds.
     public static ObjectHint expect(long millis) {
-        return new ObjectHint.Expect(Duration.ofNanos(nanos(millis, 0, MAX_MILLIS)));
+        return new ObjectHint.Expect(HintNumber.DELAY_MILLIS.requireMillis(millis));
     }
 
     /// They are to stay for so many milliseconds.
     public static ObjectHint pin(long millis) {
-        return new ObjectHint.Pin(Duration.ofNanos(nanos(millis, 1, MAX_MILLIS)));
+        return new ObjectHint.Pin(HintNumber.PIN_MILLIS.requireMillis(millis));
     }
 
     /// The keys of a prefix that are found are to stay for so many milliseconds.
     public static Duration prefixPin(long millis) {
-        return Duration.ofNanos(nanos(millis, 0, MAX_PREFIX_MILLIS));
+        return HintNumber.PREFIX_MILLIS.requireMillis(millis);
     }
 
     /// They need not stay any longer.
@@ -52,7 +92,7 @@ public final class HintLimits {
 
     /// They go first from so many milliseconds on, or from 30 days on when that is sooner.
     public static ObjectHint expire(long millis) {
-        return new ObjectHint.Expire(Duration.ofNanos(nanos(millis, 0, MAX_MILLIS)));
+        return new ObjectHint.Expire(HintNumber.DELAY_MILLIS.requireMillis(millis));
     }
 
     /// So much of them matters.
@@ -69,15 +109,9 @@ public final class HintLimits {
     /// @param last whether the session is over with it
     public static ObjectHint session(String kind, long session, long turn, boolean last) {
         RequestKind known = kind(kind);
-        requirePositive("session", session, Long.MAX_VALUE);
-        requirePositive("turn", turn, Integer.MAX_VALUE);
+        HintNumber.SESSION.require(session);
+        HintNumber.TURN.require(turn);
         return new ObjectHint.Label(new RequestLabel(known, session, (int) turn, last));
-    }
-
-    private static void requirePositive(String name, long value, long max) {
-        if (value < 1 || value > max) {
-            throw new IllegalArgumentException(name + " is " + value + "; it takes 1 to " + max);
-        }
     }
 
     private static RequestKind kind(String kind) {
@@ -126,12 +160,5 @@ public final class HintLimits {
             throw new IllegalArgumentException(
                     "key of " + key.length + " bytes; it takes 1 to " + Keyspace.MAX_KEY_BYTES);
         }
-    }
-
-    private static long nanos(long millis, long min, long max) {
-        if (millis < min || millis > max) {
-            throw new IllegalArgumentException("milliseconds is " + millis + "; it takes " + min + " to " + max);
-        }
-        return TimeUnit.MILLISECONDS.toNanos(millis);
     }
 }

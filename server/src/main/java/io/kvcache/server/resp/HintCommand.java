@@ -2,6 +2,7 @@ package io.kvcache.server.resp;
 
 import io.kvcache.core.ObjectHint;
 import io.kvcache.server.keyspace.HintLimits;
+import io.kvcache.server.keyspace.HintLimits.HintNumber;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.util.ArrayList;
 import java.util.List;
@@ -47,22 +48,22 @@ final class HintCommand {
         }
     }
 
-    private static ObjectHint parseHint(RespRequest request) throws CommandException {
+    private static ObjectHint parseHint(RespRequest request) {
         return switch (request.argumentUpperCase(1)) {
             case "EXPECT" -> HintLimits.expect(0);
-            case "RETURN" -> HintLimits.expect(request.argumentLong(2));
+            case "RETURN" -> HintLimits.expect(request.argumentLong(2, HintNumber.DELAY_MILLIS));
             case "FORGET" -> new ObjectHint.Forget();
-            case "PIN" -> HintLimits.pin(request.argumentLong(2));
+            case "PIN" -> HintLimits.pin(request.argumentLong(2, HintNumber.PIN_MILLIS));
             case "UNPIN" -> HintLimits.unpin();
             case "LABEL" -> HintLimits.label(request.argumentText(2), request.argumentText(3));
             case "SESSION" ->
                 HintLimits.session(
                         request.argumentText(2),
-                        request.argumentLong(3),
-                        request.argumentLong(4),
+                        request.argumentLong(3, HintNumber.SESSION),
+                        request.argumentLong(4, HintNumber.TURN),
                         isLast(request.argumentText(5)));
             case "WEIGH" -> HintLimits.weigh(weight(request.argumentText(2)));
-            default -> HintLimits.expire(request.argumentLong(2));
+            default -> HintLimits.expire(request.argumentLong(2, HintNumber.DELAY_MILLIS));
         };
     }
 

@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.HintLimits;
+import io.kvcache.server.keyspace.HintLimits.HintNumber;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import java.time.Duration;
 import java.util.List;
@@ -24,7 +25,7 @@ final class PrefixCommand {
     private void pinPrefix(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         try {
             HintLimits.requirePrefixKeys(request.count() - FIRST_KEY);
-            Duration pinTime = HintLimits.prefixPin(request.argumentLong(1));
+            Duration pinTime = HintLimits.prefixPin(request.argumentLong(1, HintNumber.PREFIX_MILLIS));
             keyspaceRouter.pinPrefix(
                     HintCommand.keys(request, FIRST_KEY), pinTime, session::yieldLoop, out::writeInteger);
         } catch (IllegalArgumentException mistake) {

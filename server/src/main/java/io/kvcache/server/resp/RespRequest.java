@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.keyspace.HintLimits.HintNumber;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespDecoder.RespException;
 import java.nio.charset.StandardCharsets;
@@ -100,6 +101,19 @@ final class RespRequest implements AutoCloseable {
 
     long argumentLong(int index) throws CommandException {
         return IntegerCodec.parse(arguments.get(index));
+    }
+
+    /// An argument of one of KVCache's own commands, whose errors name what was wrong. Redis' commands keep Redis'
+    /// text.
+    ///
+    /// @throws IllegalArgumentException that names it and its range, unless it is an integer of 64 bits
+    long argumentLong(int index, HintNumber number) {
+        byte[] digits = arguments.get(index);
+        try {
+            return IntegerCodec.parse(digits, 0, digits.length);
+        } catch (NumberFormatException _) {
+            throw number.outOfRange(argumentText(index));
+        }
     }
 
     /// Heap that its arguments take; the bytes of values do not count.

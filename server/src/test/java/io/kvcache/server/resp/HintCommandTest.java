@@ -187,7 +187,8 @@ final class HintCommandTest {
                 "KV.HINT|ERR wrong number of arguments for 'kv.hint' command",
                 "KV.HINT LOVE k|ERR unknown hint 'LOVE'. KV.HINT takes EXPECT, RETURN milliseconds",
                 "KV.HINT PIN 1000|ERR wrong number of arguments for 'kv.hint PIN'",
-                "KV.HINT PIN soon k|ERR value is not an integer or out of range",
+                "KV.HINT PIN soon k|ERR milliseconds is soon; it takes 1 to 31536000000",
+                "KV.HINT EXPIRE +5 k|ERR milliseconds is +5; it takes 0 to 31536000000",
                 "KV.HINT PIN 0 k|ERR milliseconds is 0; it takes 1 to 31536000000",
                 "KV.HINT PIN -1 k|ERR milliseconds is -1; it takes 1 to 31536000000",
                 "KV.HINT RETURN 31536000001 k|ERR milliseconds is 31536000001; it takes 0 to 31536000000",
@@ -201,7 +202,7 @@ final class HintCommandTest {
                 "KV.HINT SESSION chat 7 1 more|ERR wrong number of arguments for 'kv.hint SESSION'. KV.HINT takes EXPECT,",
                 "KV.HINT SESSION game 7 1 more k|ERR kind is game; it takes chat, agent, batch, other",
                 "KV.HINT SESSION chat 0 1 more k|ERR session is 0; it takes 1 to 9223372036854775807",
-                "KV.HINT SESSION chat mine 1 more k|ERR value is not an integer or out of range",
+                "KV.HINT SESSION chat mine 1 more k|ERR session is mine; it takes 1 to 9223372036854775807",
                 "KV.HINT SESSION chat 7 0 more k|ERR turn is 0; it takes 1 to 2147483647",
                 "KV.HINT SESSION chat 7 2147483648 more k|ERR turn is 2147483648; it takes 1 to 2147483647",
                 "KV.HINT SESSION chat 7 1 over k|ERR stage is over; it takes more, last"

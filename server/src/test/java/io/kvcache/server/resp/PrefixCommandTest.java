@@ -216,8 +216,8 @@ final class PrefixCommandTest {
             value = {
                 "KV.PREFIX|ERR wrong number of arguments for 'kv.prefix' command",
                 "KV.PREFIX 1000|ERR wrong number of arguments for 'kv.prefix' command",
-                "KV.PREFIX soon k|ERR value is not an integer or out of range",
-                "KV.PREFIX 1.5 k|ERR value is not an integer or out of range",
+                "KV.PREFIX soon k|ERR milliseconds is soon; it takes 0 to 3600000",
+                "KV.PREFIX 1.5 k|ERR milliseconds is 1.5; it takes 0 to 3600000",
                 "KV.PREFIX -1 k|ERR milliseconds is -1; it takes 0 to 3600000",
                 "KV.PREFIX 3600001 k|ERR milliseconds is 3600001; it takes 0 to 3600000"
             })
