@@ -608,8 +608,7 @@ final class HttpBlocksTest {
                 .startsWith("parent is '', of 0 characters; it takes 2 to 8192");
         assertThat(detail(httpTestClient.put("/v1/blocks/m/00?parent=0", block), 400))
                 .startsWith("parent is '0', of 1 characters");
-        assertThat(detail(httpTestClient.put("/v1/blocks/m/0g", block), 400))
-                .startsWith("key is '0g'");
+        assertThat(detail(httpTestClient.put("/v1/blocks/m/0g", block), 400)).startsWith("key is '0g'");
         assertThat(detail(putAll(httpTestClient, "{\"keys\":[]}"), 400)).contains("namespace is missing");
         assertThat(problem(putAll(httpTestClient, line(keys(0, 1)).replace("\"m\"", "\"n\""), block), 404))
                 .endsWith(":unknown-namespace");
@@ -718,6 +717,58 @@ final class HttpBlocksTest {
         assertBlocks(read(keys(0, 3)), contents(0, 3, SMALL_BYTES));
         assertThat(server.server().drain(Duration.ofSeconds(60))).isTrue();
         server.server().cache().validate();
+    }
+
+    @Test
+    void givenParentsOnDisk_whenMoreArePut_thenTheyCountAsStored(@TempDir Path folder) throws Exception {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
+            client.put("/v1/namespaces/m", LARGE);
+            assertStored(putBelow(client, 0, 20), 200, 20, 20);
+            moveToDisk(disk, client);
+
+            HttpResponse<byte[]> reply = putBelow(client, 20, 22);
+            assertThat(reply.statusCode()).isIn(200, 202); // 200 if the blocks on disk were quicker
+            assertStored(reply, reply.statusCode(), 2, 2);
+            assertBlocks(client.post("/v1/blocks/get", line(keys(0, 30))), contents(0, 22, LARGE_BYTES));
+        }
+    }
+
+    @Test
+    void givenAChainAsLongAsHostMemory_whenTheNextBlockIsPut_thenTheLimitIsNamed(@TempDir Path folder)
+            throws Exception {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
+            client.put("/v1/namespaces/m", LARGE);
+            int length = 0;
+            HttpResponse<byte[]> reply = putBelow(client, 0, 20);
+            while (reply.statusCode() == 200) {
+                length += 20;
+                reply = putBelow(client, length, length + 20);
+            }
+            length += HttpTestClient.json(reply).get("blocks").intValue();
+            assertThat(detail(reply, 507)).contains("the chain is as long as host memory");
+            moveToDisk(disk, client);
+
+            HttpResponse<byte[]> later = putBelow(client, length, length + 1);
+            assertThat(problem(later, 409)).endsWith(":dropped");
+            assertThat(detail(later, 409)).contains("on disk", "the chain is as long as host memory");
+            disk.server().cache().validate();
+        }
+    }
+
+    private HttpResponse<byte[]> putBelow(HttpTestClient client, int from, int to) throws Exception {
+        String parent = from == 0 ? "{" : "{\"parent\":\"" + key(from - 1) + "\",";
+        return putAll(client, line(keys(from, to)).replace("{", parent), contents(from, to, LARGE_BYTES));
+    }
+
+    /// Fills host memory with values.
+    private static void moveToDisk(DiskTestServer disk, HttpTestClient client) throws Exception {
+        assertThat(disk.server().cache().flush(Duration.ofSeconds(60))).isTrue();
+        for (int number = 0; number < 200; number++) {
+            client.put("/v1/objects/" + number, content(number, LARGE_BYTES));
+        }
+        assertThat(disk.server().cache().flush(Duration.ofSeconds(60))).isTrue();
     }
 
     @Test

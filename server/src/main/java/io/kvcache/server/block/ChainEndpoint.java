@@ -154,8 +154,7 @@ final class ChainEndpoint implements HttpEndpoint {
         if (shape != null) {
             return new RejectedChain(shape);
         }
-        EngineKey parent =
-                body.has(PARENT) ? HexKey.parse(PARENT, JsonBodyHandler.textMember(body, PARENT, "")) : null;
+        EngineKey parent = body.has(PARENT) ? HexKey.parse(PARENT, JsonBodyHandler.textMember(body, PARENT, "")) : null;
         return new NamedBlocks(name, namespace, keys(body), parent);
     }
 
