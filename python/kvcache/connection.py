@@ -334,6 +334,9 @@ class Connection:
             data = self._payload(payload, reply) if payload else None
             if reply is not None:
                 self._take(number, reply, kind, status, content, data, finished)
+        some = bytes(self._buffer[self._begin : min(self._end, self._begin + len(wire.MAGIC))])
+        if not wire.MAGIC.startswith(some):  # a line of another protocol may be shorter than a header
+            raise ValueError("the bytes are not a frame of this protocol")
         if self._begin == self._end:
             self._begin = self._end = 0
 

@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -261,6 +262,24 @@ class ClientTest(ServedTest):
             self.client.wait(self.values.submit_store(region, [(b"b", [(0, 1)])], on_done=fails))
         self.assertIn("a callback has failed", logs.output[0])
         self.assertEqual(self.values.get(b"b"), bytes(view[:1]))
+
+    def test_a_server_of_another_protocol_is_told_at_once(self) -> None:
+        with socket.create_server(("127.0.0.1", 0)) as other:
+
+            def answer() -> None:
+                accepted, _ = other.accept()
+                with accepted:
+                    accepted.recv(1)
+                    accepted.sendall(b"-ERR\r\n")  # shorter than a header
+                    accepted.recv(1 << 16)
+
+            thread = threading.Thread(target=answer)
+            thread.start()
+            began = time.monotonic()
+            with self.assertRaisesRegex(ConnectionLost, "not a frame of this protocol; is it the server's transport"):
+                Client("127.0.0.1:%d" % other.getsockname()[1], timeout=60)
+            self.assertLess(time.monotonic() - began, 30)
+            thread.join(60)
 
     def test_a_fork_takes_a_client_of_its_own(self) -> None:
         self.values.put(b"k", b"v")
