@@ -38,6 +38,7 @@ _NON_BLOCKING = 1
 _NOT_READY = 600
 _MOST_WAIT_SECONDS = 10.0
 _NO_EVENT = -1
+_MAX_DEVICE = (1 << 31) - 1
 
 _u64, _int, _pointer, _size = ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
 
@@ -217,8 +218,15 @@ class GpuSession:
     ) -> GpuSession:
         """Connects to the socket that a client's server has for a device.
 
-        :param device: in the order of this process; the server may count otherwise
+        :param client: connected to a server of this host; its address alone is not enough
+        :param device: from 0, in the order of this process; the server may count otherwise
         """
+        if not isinstance(client, Client):
+            raise TypeError(f"client is {type(client).__name__}; allowed: a Client")
+        if not isinstance(device, int) or isinstance(device, bool):
+            raise TypeError(f"device is {type(device).__name__}; allowed: an int of 0 or more")
+        if not 0 <= device <= _MAX_DEVICE:
+            raise ValueError(f"device = {device}; allowed: 0 to one less than this process's devices")
         client.connect()
         directory = client.shared_directory
         if directory is None:

@@ -130,6 +130,20 @@ def tokens(seed: int, blocks: int) -> List[int]:
     return [(seed * 7919 + each * 31) & 0x7FFFFFFF for each in range(blocks * _SHAPE.tokens)]
 
 
+class ArgumentsTest(unittest.TestCase):
+    def test_arguments_that_cannot_be_are_named_before_the_server_is_asked(self) -> None:
+        client = Client("127.0.0.1:1", lazy=True)
+        self.addCleanup(client.close)
+        for arguments, words in (
+            ((client, -1), "device = -1; allowed: 0 to"),
+            ((client, "0"), "device is str; allowed: an int of 0 or more"),
+            ((client, None), "device is NoneType; allowed: an int"),
+            (("127.0.0.1:7420",), "client is str; allowed: a Client"),
+        ):
+            with self.subTest(words), self.assertRaisesRegex((ValueError, TypeError), words):
+                GpuSession.connect(*arguments)
+
+
 @unittest.skipUnless(_CUDA, "KVCACHE_TEST_CUDA names no driver's library")
 class GpuTest(unittest.TestCase):
     @classmethod
