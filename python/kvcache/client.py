@@ -476,9 +476,12 @@ class Client:
                 connection = self._connect()
             return connection
 
-    def _connect(self) -> Connection:
+    def _check_open(self) -> None:
         if self._closed.is_set():
             raise ConnectionLost("the client is closed")
+
+    def _connect(self) -> Connection:
+        self._check_open()
         if self._connection is not None:
             self._connection.close()
         self._index = self._slot_map = self._stage = self._share = None
@@ -568,6 +571,7 @@ class Client:
         if not fields[0]:
             raise ValueError('model = ""; allowed: a name')
         with self._connecting:
+            self._check_open()
             known = self._namespaces.get((fields, shape))
             if known is not None:
                 return known
@@ -590,6 +594,7 @@ class Client:
         if not isinstance(path, str):
             raise TypeError(f"path is {type(path).__name__}; allowed: str")
         with self._connecting:
+            self._check_open()
             region = Region(self, path, address)
             connection = self._connection
             if connection is not None and connection.lost is None:
@@ -602,6 +607,7 @@ class Client:
 
         :return: the region, and where the buffer begins in it
         """
+        self._check_open()
         view = memoryview(buffer)
         if view.readonly:
             raise ValueError("the buffer is read-only; allowed: memory that can be written")

@@ -329,8 +329,18 @@ class ClientTest(ServedTest):
         client = Client(self.server.address)
         values = client.namespace("closed")
         client.close()
-        with self.assertRaisesRegex(ConnectionLost, "the client is closed"):
-            values.get(b"k")
+        view, file = pool(4096)
+        self.addCleanup(file.close)
+        for call in (
+            lambda: values.get(b"k"),
+            lambda: client.namespace("closed"),
+            lambda: client.namespace("another"),
+            lambda: client.blocks("another", BlockShape(1, 1, 8, 1)),
+            lambda: client.region(file.name),
+            lambda: client.region_of(view),
+        ):
+            with self.assertRaisesRegex(ConnectionLost, "the client is closed"):
+                call()
 
 
 class ChainTest(unittest.TestCase):
