@@ -319,7 +319,7 @@ def chained(report: Report, client: Client) -> None:
     for name, chain, present in (("all", whole, _KEYS), ("half", half, _KEYS // 2 - 1), ("none", None, 0)):
         found = []
         for turn in range(400):
-            asked = blocks.chain([-1 - turn, *tokens[1:]]) if chain is None else chain
+            asked = blocks.chain([_KEYS + turn, *tokens[1:]]) if chain is None else chain
             began = time.perf_counter()
             match = blocks.match(asked)
             found.append((time.perf_counter() - began) * 1e6)

@@ -6,6 +6,7 @@ import array
 import contextlib
 import functools
 import hashlib
+import operator
 import struct
 import sys
 import threading
@@ -34,6 +35,11 @@ _ENTRY = struct.Struct(f">{_KEY_BYTES}sQ")
 _NAMESPACE_TAG = "kvcache namespace v1"
 _MAX_BLOCK_BYTES = 256 << 20
 _MAX_TOKENS = (1 << 31) - 1
+"""Of a chain."""
+
+_MAX_TOKEN = (1 << 31) - 1
+"""Negative numbers are no tokens: engines put them where a token is not known yet."""
+
 _CHAIN_SLOTS = 16
 _MAX_ENTRIES = 150_000
 """Blocks of one CHAIN, below the limit of a body."""
@@ -142,18 +148,18 @@ class Chain:
     def extend(self, tokens: Sequence[int]) -> None:
         """Adds tokens at the end. Only blocks that become full are hashed.
 
-        :param tokens: int32 each; an ``array("i")`` or a buffer of int32 is taken fastest
+        :param tokens: integers from 0 to 2^31 - 1; an ``array("i")`` or a ``memoryview`` of int32 is taken fastest.
+            Bytes are rejected: they would be taken for numbers of one or of four bytes
         """
+        added = _int32(tokens)
+        if not added:
+            return
         self._begin(True)
-        added = tokens if isinstance(tokens, array.array) and tokens.typecode == "i" else array.array("i", tokens)
-        if sys.byteorder == "big":
-            added = added[:]
-            added.byteswap()
-        data = self._rest + added.tobytes()
+        data = self._rest + added
         step = 4 * self.block_tokens
         full = len(data) - len(data) % step
         if len(self) * self.block_tokens + len(data) // 4 > _MAX_TOKENS:
-            raise ValueError(f"tokens of a chain; allowed: 0 to {_MAX_TOKENS}")
+            raise ValueError(f"more tokens than a chain holds; allowed: 0 to {_MAX_TOKENS}")
         entries = bytearray()
         last, sha256, no_hash = self._last, hashlib.sha256, bytes(8)
         for at in range(0, full, step):
@@ -177,6 +183,64 @@ class Chain:
         if self._of_tokens is not None and self._of_tokens != of_tokens:
             raise ValueError("a chain takes tokens or an engine's keys, not both")
         self._of_tokens = of_tokens
+
+
+def _int32(tokens: Sequence[int]) -> bytes:
+    """Tokens as int32, little-endian."""
+    if isinstance(tokens, (bytes, bytearray, str)):
+        raise _refused(tokens)
+    if isinstance(tokens, memoryview):
+        if tokens.format != "i" or tokens.ndim != 1:
+            found = f"format {tokens.format!r} and ndim {tokens.ndim}"
+            raise TypeError(f"tokens is a memoryview of {found}; allowed: format 'i' (int32) and ndim 1")
+        data = tokens.tobytes()
+    elif isinstance(tokens, array.array) and tokens.typecode == "i":
+        data = tokens.tobytes()
+    else:
+        try:
+            data = array.array("i", tokens).tobytes()
+        except (TypeError, OverflowError):
+            raise _refused(tokens) from None
+    if sys.byteorder == "big":
+        swapped = array.array("i", data)
+        swapped.byteswap()
+        data = swapped.tobytes()
+    if not data[3::4].isascii():  # the bytes with the signs
+        raise _refused(tokens)
+    return data
+
+
+def _refused(tokens: Sequence[int]) -> Exception:
+    """The error that names the first token that cannot be, or the whole where it is no sequence of numbers."""
+    allowed = f"integers from 0 to {_MAX_TOKEN}"
+    try:
+        for at, token in enumerate(() if isinstance(tokens, (bytes, bytearray, str)) else tokens):
+            try:
+                number = operator.index(token)
+            except TypeError:
+                return TypeError(f"tokens[{at}] is {type(token).__name__}; allowed: {allowed}")
+            if not 0 <= number <= _MAX_TOKEN:
+                return ValueError(f"tokens[{at}] = {number}; allowed: {allowed}")
+    except TypeError:
+        pass
+    each = f"a sequence of {allowed}, an array('i') or a memoryview of int32"
+    return TypeError(f"tokens is {type(tokens).__name__}; allowed: {each}")
+
+
+def _number(name: str, value: int, chain: Chain, most: int) -> int:
+    """Checks the number of a block."""
+    try:
+        number = operator.index(value)
+        if 0 <= number <= most:
+            return number
+    except TypeError:
+        raise TypeError(f"{name} is {type(value).__name__}; allowed: {_allowed(chain, most)}") from None
+    raise IndexError(f"{name} = {number}; allowed: {_allowed(chain, most)}")
+
+
+def _allowed(chain: Chain, most: int) -> str:
+    numbers = "no number" if most < 0 else f"integers from 0 to {most}"
+    return f"{numbers} (full blocks of the chain: {len(chain)})"
 
 
 class Match(NamedTuple):
@@ -297,10 +361,9 @@ class Blocks:
         self.shape = shape
 
     def chain(self, tokens: Sequence[int] = ()) -> Chain:
-        """Returns the chain of a sequence of tokens, to be extended by tokens."""
+        """Returns the chain of a sequence of tokens, to be extended by tokens; see ``Chain.extend``."""
         chain = Chain(self.namespace.digest, self.shape.tokens)
-        if len(tokens):
-            chain.extend(tokens)
+        chain.extend(tokens)
         return chain
 
     def chain_of_keys(self, keys: Sequence[bytes]) -> Chain:
