@@ -52,7 +52,10 @@ _U32 = struct.Struct("<I")
 
 
 class BlockShape(NamedTuple):
-    """The array that a block is, of full attention in one part, its keys rotated from position 0."""
+    """The array that a block is, of full attention in one part, its keys rotated from position 0.
+
+    Any numbers may be held; ``Client.blocks`` checks them by ``check``.
+    """
 
     layers: int
     heads: int
@@ -133,9 +136,7 @@ class Chain:
 
     def key(self, index: int) -> bytes:
         """Returns the 16 bytes of a block's key."""
-        if not 0 <= index < len(self):
-            raise IndexError(f"block {index} of a chain of {len(self)}")
-        at = index * _ENTRY.size
+        at = _number("index", index, self, len(self) - 1) * _ENTRY.size
         return bytes(self._entries[at : at + _KEY_BYTES])
 
     def copy(self) -> Chain:
@@ -391,6 +392,7 @@ class Blocks:
     def get(self, chain: Chain, begin: int = 0, end: Optional[int] = None, timeout: float = 0.0) -> List[bytearray]:
         """Returns the blocks of a chain that are in memory, from one on up to the first that is not.
 
+        :param begin: 0 to the chain's length
         :param end: the block to end before; that of the chain by default
         :param timeout: seconds to wait for blocks on a disk
         """
@@ -402,7 +404,7 @@ class Blocks:
     def view(
         self, chain: Chain, begin: int = 0, end: Optional[int] = None, timeout: float = 0.0
     ) -> Iterator[List[memoryview]]:
-        """As ``get``, but shows the blocks in the server's memory, read-only, where it shares that.
+        """As ``get``, but shows the blocks in the server's memory, read-only, where it shares that; copies elsewhere.
 
         The bytes are the blocks' until the end of the ``with`` block, or of the connection: check ``Client.connected``
         after use.
@@ -414,11 +416,12 @@ class Blocks:
     def _leased(self, chain: Chain, begin: int, end: Optional[int], timeout: float) -> Iterator[Leased]:
         """Shows blocks while the server keeps them in place."""
         self._check(chain)
-        limit = len(chain) if end is None else min(end, len(chain))
-        if not 0 <= begin < limit:
+        begin = _number("begin", begin, chain, len(chain))
+        limit = len(chain) if end is None else min(_number("end", end, chain, _MAX_TOKENS), len(chain))
+        nanos = wire.nanos(timeout, 86_400, "timeout")
+        if begin >= limit:
             yield Leased([], [], None)
             return
-        nanos = wire.nanos(timeout, 86_400)
         # Index and slots are those of this connection, or it is lost: then the request fails.
         slots = self._chain_slots()
         index = self._client._index
@@ -481,14 +484,15 @@ class Blocks:
         return pieces
 
     def put(self, chain: Chain, index: int, block: Union[bytes, bytearray, memoryview]) -> wire.Result:
-        """Stores a block. Its parent, the block before it, comes first. The server computes the checksum.
+        """Stores one block. Its parent, the block before it, comes first. The server computes the checksum.
 
+        :param index: in the chain, from 0
+        :param block: ``shape.block_bytes`` bytes
         :return: COPIED or PRESENT; NO_PARENT; NO_ROOM or DECLINED; BUSY while another client stores it; FOREIGN if
             another namespace has its key
         """
         self._check(chain)
-        if not 0 <= index < len(chain):
-            raise IndexError(f"block {index} of a chain of {len(chain)}")
+        index = _number("index", index, chain, len(chain) - 1)
         data = memoryview(block).cast("B")
         if data.nbytes != self.shape.block_bytes:
             raise ValueError(f"a block of {data.nbytes} bytes; allowed: {self.shape.block_bytes}")
@@ -500,9 +504,12 @@ class Blocks:
         return wire.put_result(self._request(chain, index + 1, wire.PUT, head, data))
 
     def drop(self, chain: Chain, begin: int = 0) -> int:
-        """Forgets the blocks of a chain from one on; returns how many there were."""
+        """Forgets the blocks of a chain from one on; returns how many there were.
+
+        :param begin: 0 to the chain's length
+        """
         self._check(chain)
-        if not 0 <= begin < len(chain):
+        if _number("begin", begin, chain, len(chain)) == len(chain):
             return 0
         reply = self._request(chain, len(chain), wire.DROP_CHAIN, _U32.pack(begin))
         return int(_U32.unpack_from(reply)[0])
@@ -514,6 +521,8 @@ class Blocks:
         return slots
 
     def _check(self, chain: Chain) -> None:
+        if not isinstance(chain, Chain):
+            raise TypeError(f"chain is {type(chain).__name__}; allowed: a Chain of Blocks.chain or chain_of_keys")
         if chain.namespace != self.namespace.digest:
             raise ValueError("the chain is of another namespace")
 

@@ -558,8 +558,11 @@ class Client:
     ) -> Blocks:
         """Returns the blocks of a model, under chained keys; the fields are those of ``namespace``.
 
+        :param shape: checked here; ``ValueError`` names the field and the allowed range
         :param dtype: of the stored bytes, as the engine names it; that of the shape by default
         """
+        if not isinstance(shape, BlockShape):
+            raise TypeError(f"shape is {type(shape).__name__}; allowed: a BlockShape")
         shape.check()
         fields = (model, revision, shape.dtype if dtype is None else dtype, layout, adapter, self.tenant, salt)
         return Blocks(self, self._namespace(fields, shape), shape)

@@ -96,10 +96,10 @@ def key(value: Union[bytes, bytearray, memoryview]) -> bytes:
     return plain
 
 
-def nanos(seconds: float, most: float = 10 * 365 * 86_400) -> int:
+def nanos(seconds: float, most: float = 10 * 365 * 86_400, name: str = "seconds") -> int:
     """Checks a time, and returns it in nanoseconds."""
     if not isinstance(seconds, (int, float)) or not 0 <= seconds <= most:
-        raise ValueError(f"seconds = {seconds!r}; allowed: 0 to {most:g}")
+        raise ValueError(f"{name} = {seconds!r:.100}; allowed: 0 to {most:g}")
     return int(seconds * 1e9)
 
 

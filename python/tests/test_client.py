@@ -398,8 +398,15 @@ class ChainTest(unittest.TestCase):
         chain.extend([1, 2, 3, 4])
         with self.assertRaisesRegex(ValueError, "tokens or an engine's keys, not both"):
             chain.extend_keys([b"k"])
-        with self.assertRaisesRegex(IndexError, "block 1 of a chain of 1"):
-            chain.key(1)
+        for index, words in (
+            (1, r"index = 1; allowed: integers from 0 to 0 \(full blocks of the chain: 1\)"),
+            (-1, "index = -1; allowed: integers from 0 to 0"),
+            (1.0, "index is float; allowed: integers"),
+        ):
+            with self.assertRaisesRegex((IndexError, TypeError), words):
+                chain.key(index)
+        with self.assertRaisesRegex(IndexError, r"index = 0; allowed: no number \(full blocks of the chain: 0\)"):
+            Chain(bytes(32), 4).key(0)
         for shape, words in (
             (BlockShape(0, 8, 128, 16), "layers = 0; allowed: 1 to 1024"),
             (BlockShape(32, 8, 128, 16, "f64"), "dtype = 'f64'; allowed: f32, f16, bf16"),
@@ -588,10 +595,39 @@ class BlocksTest(ServedTest):
         chain = self.blocks.chain(range(32))
         with self.assertRaisesRegex(ValueError, "a block of 3 bytes; allowed: 4096"):
             self.blocks.put(chain, 0, b"abc")
-        with self.assertRaisesRegex(IndexError, "block 2 of a chain of 2"):
-            self.blocks.put(chain, 2, self.block(chain, 0))
-        with self.assertRaisesRegex(ValueError, "heads = 0"):
-            self.client.blocks("model", BlockShape(1, 0, 1, 1))
+        block = bytes(self.shape.block_bytes)
+
+        def view(*arguments) -> None:
+            with self.blocks.view(*arguments):
+                pass
+
+        for call, words in (
+            (
+                lambda: self.blocks.put(chain, 2, block),
+                r"index = 2; allowed: integers from 0 to 1 \(full blocks of the chain: 2\)",
+            ),
+            (lambda: self.blocks.put(chain, -1, block), "index = -1; allowed: integers from 0 to 1"),
+            (lambda: self.blocks.put(chain, 1.0, block), "index is float; allowed: integers from 0 to 1"),
+            (lambda: self.blocks.put(chain, "1", block), "index is str; allowed: integers from 0 to 1"),
+            (lambda: self.blocks.drop(chain, -1), r"begin = -1; allowed: integers from 0 to 2 \(full"),
+            (lambda: self.blocks.drop(chain, 99), "begin = 99; allowed: integers from 0 to 2"),
+            (lambda: self.blocks.drop(chain, None), "begin is NoneType; allowed: integers from 0 to 2"),
+            (lambda: self.blocks.get(chain, -1), "begin = -1; allowed: integers from 0 to 2"),
+            (lambda: self.blocks.get(chain, 3), "begin = 3; allowed: integers from 0 to 2"),
+            (lambda: view(chain, 0.5), "begin is float; allowed: integers from 0 to 2"),
+            (lambda: view(chain, 0, -1), "end = -1; allowed: integers from 0 to"),
+            (lambda: self.blocks.get(chain, timeout="x"), "timeout = 'x'; allowed: 0 to 86400"),
+            (lambda: self.blocks.match([1, 2, 3]), "chain is list; allowed: a Chain"),
+            (lambda: self.blocks.get(None), "chain is NoneType; allowed: a Chain"),
+            (lambda: self.blocks.chain(None), "tokens is NoneType"),
+            (lambda: self.client.blocks("q", None), "shape is NoneType; allowed: a BlockShape"),
+            (lambda: self.client.blocks("model", BlockShape(1, 0, 1, 1)), "heads = 0; allowed: 1 to 4096"),
+        ):
+            with self.subTest(words), self.assertRaisesRegex((ValueError, TypeError, IndexError), words):
+                call()
+        self.assertEqual(self.blocks.drop(chain, 2), 0)
+        self.assertEqual(self.blocks.drop(self.blocks.chain()), 0)
+        self.assertEqual(self.blocks.get(chain, 2), [])
 
 
 class ServerDeathTest(unittest.TestCase):
