@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import mmap
+import operator
 import os
 import select
 import ssl
@@ -39,6 +40,32 @@ _SPAN = struct.Struct("<QQ")
 _MOST_PIN_SECONDS = 3600
 _EXPECT, _PIN, _FORGET, _LABEL = 0, 1, 2, 3
 _KINDS = {"other": 0, "chat": 1, "agent": 2, "batch": 3}
+_FIELDS = ("model", "revision", "dtype", "layout", "adapter", "tenant", "salt")
+"""Of a namespace, in their order."""
+
+_MOST_FIELD_BYTES = 512
+
+
+def _check_callback(name: str, callback: object) -> None:
+    if not callable(callback):
+        raise TypeError(f"{name} is {type(callback).__name__}; allowed: a function")
+
+
+def _check_types(values: Sequence[Tuple[bytes, Sequence[Span]]]) -> None:
+    """Names the first value of a job that has parts of another type. Called only where packing them has failed."""
+    for at, value in enumerate(values):
+        try:
+            key, spans = value
+        except (TypeError, ValueError):
+            raise TypeError(f"values[{at}] = {value!r:.100}; allowed: (key, spans)") from None
+        wire.key(key)
+        try:
+            for offset, size in spans:
+                operator.index(offset)
+                operator.index(size)
+        except (TypeError, ValueError):
+            allowed = "a list of (offset, size), integers from 0 to 2^62"
+            raise TypeError(f"the spans of values[{at}] = {spans!r:.100}; allowed: {allowed}") from None
 
 
 class Job:
@@ -191,6 +218,7 @@ class Namespace:
 
     def submit_contains(self, key: bytes, callback: Callable[[Optional[bool]], None]) -> None:
         """As ``contains``, without waiting. The callback gets None when it failed."""
+        _check_callback("callback", callback)
 
         def finish(reply: Reply) -> None:
             try:
@@ -202,6 +230,7 @@ class Namespace:
 
     def submit_match(self, keys: Sequence[bytes], callback: Callable[[Optional[int]], None]) -> None:
         """As ``match`` for at most 8,192 keys, without waiting. The callback gets None when it failed."""
+        _check_callback("callback", callback)
 
         def finish(reply: Reply) -> None:
             try:
@@ -214,7 +243,8 @@ class Namespace:
     def _match_body(self, keys: Sequence[bytes], pin_seconds: float) -> bytes:
         if len(keys) > wire.MAX_KEYS:
             raise ValueError(f"{len(keys)} keys; allowed: 0 to {wire.MAX_KEYS}")
-        head = struct.pack("<IIQ", self._number, len(keys), wire.nanos(pin_seconds, _MOST_PIN_SECONDS))
+        nanos = wire.nanos(pin_seconds, _MOST_PIN_SECONDS, "pin_seconds")
+        head = struct.pack("<IIQ", self._number, len(keys), nanos)
         return head + wire.keys(keys)
 
     def get(self, key: bytes) -> Optional[bytearray]:
@@ -407,11 +437,16 @@ class Client:
         timeout: float = 10.0,
         lazy: bool = False,
     ) -> None:
+        if not isinstance(address, str):
+            raise TypeError(f"address = {address!r:.100}; allowed: a str, host:port")
+        for name, value, allowed in (("tenant", tenant, str), ("secret", b"" if secret is None else secret, bytes)):
+            if not isinstance(value, allowed):
+                raise TypeError(f"{name} is {type(value).__name__}; allowed: {allowed.__name__}")
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
             raise ValueError(f"address = {address!r}; allowed: host:port")
-        if not 0 < timeout <= 86_400:
-            raise ValueError(f"timeout = {timeout}; allowed: more than 0 and up to 86400 seconds")
+        if not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
+            raise ValueError(f"timeout = {timeout!r:.100}; allowed: more than 0 and up to 86400 seconds")
         self.address = (host.strip("[]"), int(port))
         self.tenant = tenant
         self.timeout = timeout
@@ -568,9 +603,12 @@ class Client:
         return Blocks(self, self._namespace(fields, shape), shape)
 
     def _namespace(self, fields: Tuple[str, ...], shape: Optional[BlockShape]) -> Namespace:
-        for field in fields:
-            if not isinstance(field, str) or len(field.encode()) > 512:
-                raise ValueError(f"{field!r:.100} is no text of up to 512 bytes")
+        for name, field in zip(_FIELDS, fields):
+            if not isinstance(field, str):
+                raise TypeError(f"{name} is {type(field).__name__}; allowed: a str of up to {_MOST_FIELD_BYTES} bytes")
+            size = len(field.encode("utf-8", "surrogatepass"))
+            if size > _MOST_FIELD_BYTES:
+                raise ValueError(f"{name} has {size} bytes as UTF-8; allowed: up to {_MOST_FIELD_BYTES}")
         if not fields[0]:
             raise ValueError('model = ""; allowed: a name')
         with self._connecting:
@@ -659,12 +697,18 @@ class Client:
         timeout: Optional[float],
         on_done: Optional[Callable[[Job], None]],
     ) -> Job:
+        if not isinstance(region, Region):
+            raise TypeError(f"region is {type(region).__name__}; allowed: a Region of Client.region or region_of")
         if region._client is not self:
             raise ValueError("the region is of another client; register the memory with this one")
+        if on_done is not None:
+            _check_callback("on_done", on_done)
+        if not hasattr(values, "__len__"):
+            raise TypeError(f"values is {type(values).__name__}; allowed: a sequence of (key, spans)")
         if not 0 < len(values) <= wire.MAX_KEYS:
             raise ValueError(f"{len(values)} values; allowed: 1 to {wire.MAX_KEYS}")
         seconds = self.timeout if timeout is None else timeout
-        wire.nanos(seconds, 86_400)
+        wire.nanos(seconds, 86_400, "timeout")
         until = time.monotonic_ns() + int(seconds * 1e9)
         job = Job(len(values), on_done)
         # Numbers change when the connection does, so they are read with the connection that is used.
@@ -674,14 +718,18 @@ class Client:
         )
         parts = [head]
         add = parts.append
-        for key, spans in values:
-            plain = wire.key(key)
-            add(_ITEM.pack(len(plain), len(spans)))
-            add(plain)
-            for offset, size in spans:
-                if not 0 <= offset < _MOST_BYTES or not 0 <= size < _MOST_BYTES:
-                    raise ValueError(f"a span of {size} bytes from {offset} on; allowed: 0 to 2^62 for both")
-                add(_SPAN.pack(offset, size))
+        try:
+            for key, spans in values:
+                plain = wire.key(key)
+                add(_ITEM.pack(len(plain), len(spans)))
+                add(plain)
+                for offset, size in spans:
+                    if not 0 <= offset < _MOST_BYTES or not 0 <= size < _MOST_BYTES:
+                        raise ValueError(f"a span of {size} bytes from {offset} on; allowed: 0 to 2^62 for both")
+                    add(_SPAN.pack(offset, size))
+        except (TypeError, ValueError, struct.error):
+            _check_types(values)
+            raise
         body = b"".join(parts)
         reply = Reply(time.monotonic() + seconds + _GRACE_SECONDS, holds=True)
         reply.callback = lambda done: job._finish(done, None)
@@ -708,6 +756,8 @@ class Client:
 
         :param timeout: a job that is not done by then goes on; by default this waits until the job's own time is over
         """
+        if timeout is not None:
+            wire.nanos(timeout, 86_400, "timeout")
         reply = job._reply
         connection = job._connection
         if not job.done and reply is not None and connection is not None:
