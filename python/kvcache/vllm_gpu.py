@@ -177,7 +177,7 @@ class _Scheduler:
             if len(state.chains) != len(ranks) or len(state.chains[0]) < limit:
                 state.chains = [each.chain(tokens[: limit * size]) for each in ranks]
             present = min(blocks.match(chain).blocks for blocks, chain in zip(ranks, state.chains))
-        except KvCacheError as failed:
+        except (KvCacheError, ValueError) as failed:  # a token that no vocabulary has, for one
             logger.debug("no look-up: %s", failed)
             return 0
         state.stored = present
