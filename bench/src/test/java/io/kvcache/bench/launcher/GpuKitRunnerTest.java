@@ -66,9 +66,7 @@ final class GpuKitRunnerTest {
         results = folder.resolve("results");
         Path java = Files.createDirectories(folder.resolve("jre/bin")).resolve("java");
         assertThat(Files.writeString(java, JAVA).toFile().setExecutable(true)).isTrue();
-        Files.writeString(
-                Files.createDirectories(kit.resolve("python/tests")).resolve("test_gpu.py"),
-                """
+        Files.writeString(Files.createDirectories(kit.resolve("python/tests")).resolve("test_gpu.py"), """
                 import os, unittest
                 class Test(unittest.TestCase):
                     def test(self):
