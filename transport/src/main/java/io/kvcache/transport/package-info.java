@@ -9,6 +9,7 @@
 /// | `net` | frames over TCP and TLS |
 /// | `endpoint`, `client` | the server's side and the client's |
 /// | `shm`, `aeron`, `ucx` | other carriers than TCP |
+/// | `cluster` | where blocks and objects belong among several servers |
 /// | `peer` | stores that share their blocks |
 ///
 /// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.gpu`. Only `aeron` uses Aeron and Agrona.

@@ -1,0 +1,58 @@
+package io.kvcache.transport.cluster;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.List;
+
+/// Adjacent blocks of a chain that lie on one server, as [BlockGroups] cuts them.
+///
+/// A store keeps a block only together with the blocks before it. On a server each group is a chain of its own, so
+/// the server needs no other group. Its blocks are named by their keys, as blocks of engine keys are, since a key
+/// covers all tokens before it. Groups lie in a namespace of their own. There they never meet the same blocks of a
+/// client that puts whole chains.
+///
+/// @param first index of its first block in the whole chain
+/// @param chain as the server knows it, from the first block on
+/// @param key of the first block in the whole chain: decides on the server
+public record BlockGroup(int first, BlockChain chain, BlockKey key) {
+
+    /// Other groups need another mark: a server must not see one block with two parents.
+    private static final String MARK = "fourfold groups";
+
+    /// Returns the namespace in which servers keep the groups of a namespace.
+    ///
+    /// @throws IllegalArgumentException when the layout's text leaves no room for what marks groups
+    public static Namespace namespace(Namespace of) {
+        String layout = of.layout();
+        return of.toBuilder()
+                .layout(layout.isEmpty() ? MARK : layout + ", " + MARK)
+                .build();
+    }
+
+    /// Returns the group of a block, cut at the end of the chain.
+    ///
+    /// @param block index in the chain
+    public static BlockGroup of(BlockChain chain, int block) {
+        BlockGroups groups = BlockGroups.of(chain.blockTokens());
+        int first = groups.start(block);
+        int end = groups.end(block, chain.length());
+        List<byte[]> keys = new ArrayList<>(end - first);
+        for (int index = first; index < end; index++) {
+            keys.add(ByteBuffer.allocate(BlockKey.BYTES)
+                    .putLong(chain.keyHi(index))
+                    .putLong(chain.keyLo(index))
+                    .array());
+        }
+        return new BlockGroup(first, BlockChain.ofEngineKeys(namespace(chain.namespace()), keys), chain.key(first));
+    }
+
+    /// Returns the index behind the last block of a block's group, or the length of the chain if that is less.
+    ///
+    /// @param block index in the chain
+    public static int end(BlockChain chain, int block) {
+        return BlockGroups.of(chain.blockTokens()).end(block, chain.length());
+    }
+}
