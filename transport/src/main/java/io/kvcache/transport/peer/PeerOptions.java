@@ -4,7 +4,7 @@ import java.time.Duration;
 
 /// How an embedded store uses its peers.
 ///
-/// @param replicas peers that keep each group of 64 blocks, 1 to 8
+/// @param replicas peers that keep each group of blocks, 1 to 8
 /// @param replicate whether they are given what is new here
 /// @param maxQueued groups that wait to be given, 1 to 65,536; what is more is not given
 /// @param missTtl how long the store does not ask again for what no peer had, 1 ms to 10 minutes

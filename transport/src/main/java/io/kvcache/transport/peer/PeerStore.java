@@ -11,6 +11,9 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.transport.cluster.BlockGroup;
+import io.kvcache.transport.cluster.ClusterNode;
+import io.kvcache.transport.cluster.Placement;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -37,7 +40,7 @@ final class PeerStore implements AutoCloseable {
 
     private final KvCache local;
     private final List<Peer> peers;
-    private final RendezvousHash rendezvousHash;
+    private final Placement placement;
     private final int replicas;
     private final PeerClock clock;
     private final Cache<BlockKey, Boolean> misses;
@@ -50,7 +53,8 @@ final class PeerStore implements AutoCloseable {
         this.clock = clock;
         fetches = new InFlightFetches(clock);
         replicas = Math.min(options.replicas(), peers.size());
-        rendezvousHash = new RendezvousHash(peers.stream().map(Peer::name).toList());
+        placement = new Placement(
+                "", peers.stream().map(peer -> ClusterNode.named(peer.name())).toList());
         misses = Caffeine.newBuilder()
                 .maximumSize(MAX_MISSES)
                 .expireAfterWrite(options.missTtl())
@@ -61,8 +65,7 @@ final class PeerStore implements AutoCloseable {
 
     /// Returns the peers that keep a group, the first choice first.
     private List<Peer> owners(BlockKey key) {
-        return IntStream.of(rendezvousHash.rankedPeers(key))
-                .limit(replicas)
+        return IntStream.of(placement.owners(key, replicas))
                 .mapToObj(peers::get)
                 .toList();
     }
@@ -105,7 +108,7 @@ final class PeerStore implements AutoCloseable {
 
     private int fetchFromPeers(InFlightFetches.Fetch fetch, BlockChain chain, int at, long timeoutNanos) {
         long start = clock.nanos();
-        BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
+        BlockGroup group = BlockGroup.of(chain, at);
         int asked = 0;
         for (Peer peer : owners(group.key())) {
             long left = timeoutNanos - (clock.nanos() - start);
@@ -187,7 +190,7 @@ final class PeerStore implements AutoCloseable {
     /// @return whether each of them has all of it now
     boolean replicate(BlockChain chain) {
         int last = chain.length() - 1;
-        BlockGroup whole = BlockGroup.of(chain, last, chain.length());
+        BlockGroup whole = BlockGroup.of(chain, last);
         boolean all = true;
         try (BlockTable table = local.acquire(chain, whole.first(), KvCache.NO_WAIT)) {
             int ready = table.readyBlocks();
@@ -232,8 +235,8 @@ final class PeerStore implements AutoCloseable {
     /// @throws UncheckedIOException when one of them did not answer; the others have forgotten it
     void drop(BlockChain chain, int from) {
         List<String> unreached = new ArrayList<>();
-        for (int at = from; at < chain.length(); at = BlockGroup.end(at, chain.length())) {
-            BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
+        for (int at = from; at < chain.length(); at = BlockGroup.end(chain, at)) {
+            BlockGroup group = BlockGroup.of(chain, at);
             int offset = at - group.first();
             for (Peer peer : owners(group.key())) {
                 drop(peer, group.chain().namespace(), cache -> cache.drop(group.chain(), offset), unreached);

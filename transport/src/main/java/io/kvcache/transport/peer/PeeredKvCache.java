@@ -11,6 +11,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
+import io.kvcache.transport.cluster.BlockGroups;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
@@ -29,8 +31,9 @@ import org.jspecify.annotations.Nullable;
 ///         List.of("kv-0:7420", "kv-1:7420", "kv-2:7420"), PeerOptions.DEFAULTS);
 /// ```
 ///
-/// **Get.** `acquire` with a timeout asks peers for missing blocks, group by group of 64. The store keeps the
-/// blocks that arrive, and the table grows by them in chain order. `match`, and `acquire` without a timeout, ask
+/// **Get.** `acquire` with a timeout asks peers for missing blocks, one group of the chain after another. The store
+/// keeps
+/// the blocks that arrive, and the table grows by them in chain order. `match`, and `acquire` without a timeout, ask
 /// no peer.
 ///
 /// **Put.** A background thread replicates sealed blocks to the peers of their group. They stay there when this
@@ -62,7 +65,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
     /// Opens a cache over servers, which it connects to at their first use.
     ///
     /// @param local the store, this cache's from now on
-    /// @param peers as `host:port`; all stores that share them list the same names
+    /// @param peers as `host:port`, each once; all stores that share them list the same names
     public static PeeredKvCache over(LocalKvCache local, List<String> peers, PeerOptions options) {
         return over(local, peers, options, name -> RemoteKvCache.connect(name));
     }
@@ -70,7 +73,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
     /// Opens a cache over servers that need another transport, or a secret.
     ///
     /// @param local the store, this cache's from now on
-    /// @param peers names; all stores that share them list the same ones
+    /// @param peers names, each once; all stores that share them list the same ones
     public static PeeredKvCache over(
             LocalKvCache local, List<String> peers, PeerOptions options, PeerConnector connector) {
         return over(
@@ -163,7 +166,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
 
         private int next(int at) {
             long left = fetchDeadline.nanos - owner.threads.clock().nanos();
-            BlockChain wanted = chain.prefix(BlockGroup.end(at, chain.length()));
+            BlockChain wanted = chain.prefix(BlockGroup.end(chain, at));
             int end = left > 0 ? owner.peerStore.fetch(wanted, at, left) : at;
             return end > at ? table.append(owner.delegate().acquire(chain.prefix(end), at, NO_WAIT)) : at;
         }
@@ -185,8 +188,9 @@ public final class PeeredKvCache extends ForwardingKvCache {
     public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> blocks, Duration timeout) {
         PutSummary summary = delegate().putAll(chain, from, blocks, timeout);
         int end = from + summary.accepted();
-        for (int at = from; summary.stored() > 0 && at < end; at = BlockGroup.end(at, end)) {
-            enqueueReplication(chain, BlockGroup.end(at, end));
+        BlockGroups groups = BlockGroups.of(chain.blockTokens());
+        for (int at = from; summary.stored() > 0 && at < end; at = groups.end(at, end)) {
+            enqueueReplication(chain, groups.end(at, end));
         }
         return summary;
     }

@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.cluster.BlockGroups;
 import java.util.ArrayDeque;
 import java.util.Deque;
 import java.util.concurrent.Executor;
@@ -54,7 +55,7 @@ final class Replicator implements AutoCloseable {
     private static boolean extendsByOneBlock(BlockChain shorter, BlockChain longer) {
         int at = shorter.length() - 1;
         return longer.length() == shorter.length() + 1
-                && (at + 1) % BlockGroup.BLOCKS != 0
+                && BlockGroups.of(longer.blockTokens()).start(at + 1) <= at
                 && longer.namespace().equals(shorter.namespace())
                 && longer.keyHi(at) == shorter.keyHi(at)
                 && longer.keyLo(at) == shorter.keyLo(at);

@@ -2,9 +2,9 @@
 ///
 /// [io.kvcache.transport.peer.PeeredKvCache] is a `KvCache` over an embedded one:
 /// [io.kvcache.transport.peer.PeerStore] fetches missing blocks from peers, and replicates new ones to them.
-/// Blocks travel in groups of 64. Rendezvous hashing assigns each group to a peer.
+/// Blocks travel in groups, which [io.kvcache.transport.cluster.Placement] assigns to peers.
 ///
-/// May import `client` and what is below it.
+/// May import `cluster`, `client` and what is below it.
 @NullMarked
 package io.kvcache.transport.peer;
 

@@ -11,6 +11,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.peer.PeerStore.SingleFlight;
 import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.time.Duration;
@@ -33,7 +34,7 @@ final class GatedPeerCacheTest {
 
     private static final Namespace SPACE = Namespace.of("held", BlockShape.kv(1, 1, 64, 16, Dtype.BF16));
     private static final long WAIT = TimeUnit.SECONDS.toNanos(60);
-    private static final int BLOCKS = 100; // two groups
+    private static final int BLOCKS = 100; // three groups
 
     private final TieredKvCache far = store();
     private final TieredKvCache near = store();
@@ -102,9 +103,8 @@ final class GatedPeerCacheTest {
     private BlockChain had(int seed) {
         cache.register(SPACE);
         BlockChain chain = chain(seed);
-        for (int at = 0; at < BLOCKS; at = BlockGroup.end(at, BLOCKS)) {
-            BlockChain group =
-                    BlockGroup.of(chain, at, BlockGroup.end(at, BLOCKS)).chain();
+        for (int at = 0; at < BLOCKS; at = BlockGroup.end(chain, at)) {
+            BlockChain group = BlockGroup.of(chain, at).chain();
             far.register(group.namespace());
             for (int index = 0; index < group.length(); index++) {
                 try (BlockWriter writer = far.put(group, index, 0, KvCache.NO_WAIT)) {

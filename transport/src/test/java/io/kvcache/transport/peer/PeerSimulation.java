@@ -12,6 +12,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;

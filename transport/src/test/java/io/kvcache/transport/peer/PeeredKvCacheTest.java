@@ -16,6 +16,9 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
+import io.kvcache.transport.cluster.ClusterNode;
+import io.kvcache.transport.cluster.Placement;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
@@ -168,10 +171,15 @@ final class PeeredKvCacheTest {
         PeeredKvCache second = open(OPTIONS);
         BlockChain chain = put(first, chain(1, BLOCKS));
         first.awaitReplication();
-        for (Server server : servers) {
-            assertThat(server.store.stats().records().live() % 64)
-                    .as("whole groups")
-                    .isIn(0, 8);
+        Placement placement = new Placement(
+                "",
+                servers.stream().map(server -> ClusterNode.named(server.name())).toList());
+        for (int at = 0; at < BLOCKS; at = BlockGroup.end(chain, at)) {
+            BlockGroup group = BlockGroup.of(chain, at);
+            Server owner = servers.get(placement.owner(group.key()));
+            assertThat(owner.store.match(group.chain()).blocks())
+                    .as("group from block " + at)
+                    .isEqualTo(group.chain().length());
         }
         assertThat(servers.stream()
                         .mapToLong(server -> server.store.stats().records().live())
@@ -343,12 +351,12 @@ final class PeeredKvCacheTest {
         BlockChain chain = put(first, chain(1, 100));
         first.awaitReplication();
         AtomicBoolean turned = new AtomicBoolean(true);
-        PeeredKvCache second =
-                open(name -> new CorruptingPeerCache(remote(name), index -> turned.get() && index == 20));
+        PeeredKvCache second = open(name -> new CorruptingPeerCache(
+                remote(name), index -> turned.get() && index == 20)); // block 28: the second group begins at 8
 
-        assertThat(acquired(second, chain, WAIT)).isEqualTo(20);
+        assertThat(acquired(second, chain, WAIT)).isEqualTo(28);
         assertThat(second.corruptCount()).isPositive();
-        assertThat(second.match(chain).blocks()).isEqualTo(20);
+        assertThat(second.match(chain).blocks()).isEqualTo(28);
         assertThat(second.stats().puts().abandoned()).isEqualTo(second.corruptCount());
         long corrupt = second.corruptCount();
         turned.set(false);
@@ -375,9 +383,9 @@ final class PeeredKvCacheTest {
         TieredKvCache there = store();
         there.register(SPACE);
         BlockChain chain = chain(1, 10);
-        BlockChain group = BlockGroup.of(chain, 0, 10).chain();
+        BlockChain group = BlockGroup.of(chain, 0).chain();
         there.register(group.namespace());
-        for (int index = 0; index < 10; index++) {
+        for (int index = 0; index < group.length(); index++) {
             try (BlockWriter writer = there.put(group, index, 0, KvCache.NO_WAIT)) {
                 writer.seal();
             }

@@ -2,6 +2,7 @@ package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
 import java.util.HashSet;
 import java.util.Set;
 
@@ -24,8 +25,8 @@ final class SimPeerServer implements AutoCloseable {
     /// Blocks that it has of those of a chain's groups from one on.
     int residentBlocks(BlockChain chain, int from) {
         int found = 0;
-        for (int at = from; at < chain.length(); at = BlockGroup.end(at, chain.length())) {
-            BlockGroup group = BlockGroup.of(chain, at, BlockGroup.end(at, chain.length()));
+        for (int at = from; at < chain.length(); at = BlockGroup.end(chain, at)) {
+            BlockGroup group = BlockGroup.of(chain, at);
             found += Math.max(0, store.match(group.chain()).blocks() - (at - group.first()));
         }
         return found;
