@@ -38,6 +38,11 @@ final class CommandIo {
         return String.join(" ", spec.root().commandLine().getParseResult().originalArgs());
     }
 
+    /// Returns whether an option was typed.
+    boolean isGiven(String option) {
+        return spec.commandLine().getParseResult().hasMatchedOption(option);
+    }
+
     /// Writes a text to standard output as it is.
     void print(String text) {
         out().print(text);

@@ -3,29 +3,36 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.sim.CoverageCounters;
 import io.kvcache.bench.sim.SimSuite;
 import io.kvcache.server.cli.ProgressLine;
+import java.io.IOException;
 import java.io.PrintWriter;
+import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.ArgGroup;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
 
-/// `kvcache sim`: the store over disks that fail, in virtual time, seed by seed.
+/// `kvcache sim`: the store over disks that fail, in virtual time, seed by seed; or blocks over several nodes.
 @Command(
         name = "sim",
         description =
-                "Run the store over disks that fail and crash, in virtual time, and check every byte and promise.",
+                "Run the store over disks that fail and crash, in virtual time, and check every byte and promise. With"
+                        + " --placement, replay a trace over nodes that own its blocks instead.",
         footer = {
             "",
             "Seeds do not depend on each other. Repeat one alone with --seed S --seeds 1 and the same --ticks.",
-            "Exit code: 0 if all seeds are clean; 1 if one is not, and the command that repeats it is printed."
+            "Exit code: 0 if all seeds are clean; 1 if one is not, and the command that repeats it is printed.",
+            "--placement takes none of the options of seeds. Its output is the same each time."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class SimCommand implements Callable<Integer> {
 
     private static final long REPORT_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(10);
+
+    private static final List<String> SEED_OPTIONS = List.of("--seeds", "--seed", "--ticks", "--threads", "--all");
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -60,6 +67,9 @@ final class SimCommand implements Callable<Integer> {
     @Option(names = "--all", description = "Continue after a seed that failed, and name every one that does.")
     private boolean all;
 
+    @ArgGroup(exclusive = false)
+    private @Nullable PlacementSimRunner placement;
+
     private void requirePositive(String option, long value) {
         if (value < 1) {
             throw io.usageError(option + " is " + value + "; it takes 1 and up");
@@ -67,7 +77,20 @@ final class SimCommand implements Callable<Integer> {
     }
 
     @Override
-    public Integer call() {
+    public Integer call() throws IOException {
+        PlacementSimRunner placed = placement;
+        if (placed != null) {
+            for (String option : SEED_OPTIONS) {
+                if (io.isGiven(option)) {
+                    throw io.usageError("--placement does not take " + option);
+                }
+            }
+            return placed.run(io);
+        }
+        return runSeeds();
+    }
+
+    private int runSeeds() {
         requirePositive("--seeds", seeds);
         requirePositive("--ticks", steps);
         requirePositive("--threads", threads);

@@ -7,7 +7,7 @@ import java.util.regex.Pattern;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
-/// Where `sim` begins, and how that is repeated.
+/// Where `sim` begins, and how that is repeated; and what `sim --placement` prints.
 @Tag("slow")
 final class SimCommandTest {
 
@@ -44,5 +44,28 @@ final class SimCommandTest {
         CommandRunner.CommandResult commandResult = CommandRunner.run("sim", "--threads", "0");
         assertThat(commandResult.exitCode()).isEqualTo(2);
         assertThat(commandResult.err()).contains("--threads is 0; it takes 1 and up");
+    }
+
+    @Test
+    void givenPlacement_whenRun_thenHitsAndJoinsOfEachNumberOfNodesArePrinted() {
+        CommandRunner.CommandResult commandResult = CommandRunner.run(
+                "sim", "--placement", "--nodes", "1,3", "--blocks", "20000", "--trace", "generated:1");
+        assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        assertThat(commandResult.out())
+                .contains("generated:1: 10,000 requests; room for 20,000 blocks in all; as one pool, ")
+                .containsPattern("(?m)^ +1 +0\\.\\d{4} +100\\.00 % +0\\.\\d{4} +1\\.00 +1\\.00 +1\\.00$")
+                .containsPattern("(?m)^ +3 +0\\.\\d{4} +\\d+\\.\\d{2} % ")
+                .containsPattern("(?m)^ +3 +1\\.0\\d\\d +0\\.2[45]\\d{3} ");
+    }
+
+    @Test
+    void givenPlacementWithOptionsThatDoNotFit_whenAsked_thenRefused() {
+        assertThat(CommandRunner.run("sim", "--placement", "--seeds", "2").err())
+                .contains("--placement does not take --seeds");
+        assertThat(CommandRunner.run("sim", "--placement", "--nodes", "0").err())
+                .contains("--nodes is '0', must be: 1 to 4095");
+        CommandRunner.CommandResult without = CommandRunner.run("sim", "--nodes", "4");
+        assertThat(without.exitCode()).isEqualTo(2);
+        assertThat(without.err()).contains("--placement");
     }
 }

@@ -1,0 +1,124 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.lab.PlacementSimulator;
+import io.kvcache.bench.lab.PlacementSimulator.JoinRow;
+import io.kvcache.bench.lab.PlacementSimulator.TraceRow;
+import io.kvcache.bench.trace.AgentWorkload;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceFinder;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.server.cli.ProgressLine;
+import java.io.IOException;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
+import picocli.CommandLine.Option;
+
+/// `kvcache sim --placement`: the options, and tables of what a trace finds and what a join moves.
+final class PlacementSimRunner {
+
+    @Option(
+            names = "--placement",
+            required = true,
+            description = "Replay a trace over nodes that share its blocks, and let one more join.")
+    private boolean placement;
+
+    @Option(
+            names = "--nodes",
+            paramLabel = "N",
+            split = ",",
+            description = "With --placement: numbers of nodes. Default: 4,16,64.")
+    private List<Integer> nodes = new ArrayList<>(List.of(4, 16, 64));
+
+    @Option(
+            names = "--blocks",
+            paramLabel = "N",
+            description = "With --placement: blocks for which all nodes together have room. Default: 50000.")
+    private int blocks = 50_000;
+
+    @Option(
+            names = "--trace",
+            paramLabel = "TRACE",
+            description =
+                    "With --placement: a file in the format of Mooncake, Qwen-Bailian or token ids, or conversation,"
+                            + " synthetic, generated[:SEED], popular[:SEED], hostile[:SEED], agents[:SEED][:NAME=N...] or"
+                            + " mixed[:SEED][:NAME=N...], NAME of " + AgentWorkload.NAMES
+                            + ". Default: conversation where it is"
+                            + " found, else generated.")
+    private String trace = "";
+
+    /// Returns the exit code.
+    int run(CommandIo io) throws IOException {
+        TraceSource source = io.check(this::checkedSource);
+        Trace read = TraceOption.loadTrace(source, io.err());
+        PlacementSimulator simulator = new PlacementSimulator(read, blocks);
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
+            printHits(io, read, simulator, progressLine);
+            printJoins(io, progressLine);
+        }
+        return 0;
+    }
+
+    private TraceSource checkedSource() {
+        assert placement : "picocli makes this object for --placement alone";
+        for (int count : nodes) {
+            if (count < 1 || count > PlacementSimulator.MAX_SERVERS) {
+                throw PlanningOptions.invalidOption(
+                        "--nodes", String.valueOf(count), "1 to " + PlacementSimulator.MAX_SERVERS);
+            }
+        }
+        if (blocks < 1) {
+            throw PlanningOptions.invalidOption("--blocks", String.valueOf(blocks), "at least 1");
+        }
+        String found = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
+        return TraceSource.parse(trace.isEmpty() ? found : trace);
+    }
+
+    private void printHits(CommandIo io, Trace read, PlacementSimulator simulator, ProgressLine progressLine) {
+        double pool = simulator.replay(1).hitRatio();
+        io.println(String.format(
+                Locale.ROOT,
+                "%s: %,d requests; room for %,d blocks in all; as one pool, %.4f of the blocks are found",
+                read.name(),
+                read.requests().size(),
+                blocks,
+                pool));
+        io.println("  nodes     found  of the pool     least  read max/mean  stored max/mean  nodes a read");
+        for (int count : nodes) {
+            progressLine.update("replaying over " + count + " nodes");
+            TraceRow row = simulator.replay(count);
+            progressLine.close();
+            io.println(String.format(
+                    Locale.ROOT,
+                    "%,7d  %8.4f  %9.2f %%  %8.4f  %13.2f  %15.2f  %12.2f",
+                    row.servers(),
+                    row.hitRatio(),
+                    pool == 0 ? 100 : 100 * row.hitRatio() / pool,
+                    row.minHitRatio(),
+                    row.readBalance(),
+                    row.storedBalance(),
+                    row.serversPerRead()));
+        }
+    }
+
+    private void printJoins(CommandIo io, ProgressLine progressLine) {
+        io.println("One more node joins, random keys:");
+        io.println("  nodes  groups max/mean  groups moved  of 1/(n+1)  slots max/mean  slots moved  of 1/(n+1)");
+        for (int count : nodes) {
+            progressLine.update("ranking " + count + " nodes");
+            JoinRow row = PlacementSimulator.join(count);
+            progressLine.close();
+            io.println(String.format(
+                    Locale.ROOT,
+                    "%,7d  %15.3f  %12.5f  %10.3f  %14.3f  %11.5f  %10.3f",
+                    row.servers(),
+                    row.groupBalance(),
+                    row.groupsMoved(),
+                    row.groupsMovedOverShare(),
+                    row.slotBalance(),
+                    row.slotsMoved(),
+                    row.slotsMovedOverShare()));
+        }
+    }
+}
