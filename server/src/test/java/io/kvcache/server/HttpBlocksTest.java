@@ -735,6 +735,24 @@ final class HttpBlocksTest {
     }
 
     @Test
+    void givenABlockOnDisk_whenPutBelowAnotherOne_thenItIsRejectedAndStays(@TempDir Path folder) throws Exception {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
+            client.put("/v1/namespaces/m", LARGE);
+            assertStored(putBelow(client, 0, 4), 200, 4, 4);
+            moveToDisk(disk, client);
+
+            for (int number : List.of(0, 3)) { // the first could be filled by the put, as nothing is above it
+                String path = "/v1/blocks/m/" + key(number) + "?parent=" + key(1);
+                assertThat(problem(client.put(path, content(9, LARGE_BYTES)), 409))
+                        .endsWith(":other-parent");
+            }
+            assertBlocks(client.post("/v1/blocks/get", line(keys(0, 9))), contents(0, 4, LARGE_BYTES));
+            disk.server().cache().validate();
+        }
+    }
+
+    @Test
     void givenAChainAsLongAsHostMemory_whenTheNextBlockIsPut_thenTheLimitIsNamed(@TempDir Path folder)
             throws Exception {
         try (DiskTestServer disk = new DiskTestServer(folder);
