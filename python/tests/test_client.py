@@ -573,7 +573,7 @@ class BlocksTest(ServedTest):
             blocks._match_by_message(blocks.chain(array.array("i", bytes(4_800_000))))
         self.assertEqual(self.matched(chain), 4)
         for number in range(40):
-            long = blocks.chain(array.array("i", [number] * 400_000))
+            long = blocks.chain(array.array("i", [number] * 200_000))
             self.assertEqual(self.matched(long, blocks), 0)
         self.assertEqual(self.matched(chain), 4)
 

@@ -105,7 +105,7 @@ final class MemoryBudgetTest {
         CgroupMemoryLimit limit = new CgroupMemoryLimit(24 * GIB, "the machine");
         assertThatThrownBy(() -> new MemoryBudget(2 * GIB, 2 * GIB, 12 * GIB, 111 * GIB).requireWithin(limit))
                 .isInstanceOf(IllegalStateException.class)
-                .hasMessageContaining(": give disks fewer bytes, ");
+                .hasMessageContaining(": give disks and GPUs fewer bytes, ");
         assertThatThrownBy(() -> new MemoryBudget(2 * GIB, 2 * GIB, 23 * GIB, GIB).requireWithin(limit))
                 .hasMessageContaining(": set memory.host_bytes to ")
                 .hasMessageNotContaining("disks");
