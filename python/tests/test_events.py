@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import socket
 import tempfile
 import unittest
 import urllib.request
@@ -133,10 +134,18 @@ def published(encoding: str, media: str) -> Iterator[List[bytes]]:
             parent = f"?parent={_KEYS[number - 1]}" if number else ""
             request("PUT", f"/blocks/m/{key}{parent}", bytes([number]) * _BLOCK_BYTES)
         context = stack.enter_context(zmq.Context())
-        payloads = replayed(context, replay, lambda all: b"".join(all).count(b"BlockStored") >= 2)
+        disk = {"vllm": b"STORAGE", "sglang": b"DISK"}[media]
+        save(server.port)
+        replayed(context, replay, lambda all: disk in b"".join(all))
         request("DELETE", f"/blocks/m/{_KEYS[0]}")
-        payloads = replayed(context, replay, lambda all: b"".join(all).count(b"BlockRemoved") >= 2)
-        yield payloads
+        yield replayed(context, replay, lambda all: disk in b"".join(all).partition(b"BlockRemoved")[2])
+
+
+def save(port: int) -> None:
+    """Has the server write all blocks to its disk."""
+    with socket.create_connection(("127.0.0.1", port), 60) as redis:
+        redis.sendall(b"SAVE\r\n")
+        assert redis.recv(64) == b"+OK\r\n"
 
 
 def replayed(context: Any, endpoint: str, complete: Any) -> List[bytes]:
