@@ -57,7 +57,7 @@ final class ServedGpuTest {
         assertThat(Files.readString(output, UTF_8))
                 .containsPattern("Ran [1-9][0-9]* tests in ")
                 .doesNotContain("KVCACHE_TEST_CUDA names no")
-                .endsWith("OK\n");
+                .containsPattern("\nOK( \\(skipped=1\\))?\n$"); // the test that needs PyTorch
     }
 
     private static boolean hasPython() throws InterruptedException {
