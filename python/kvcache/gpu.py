@@ -37,7 +37,6 @@ _SHARED_EVENT = 4 | _WITHOUT_TIMING
 _NON_BLOCKING = 1
 _NOT_READY = 600
 _MOST_WAIT_SECONDS = 10.0
-_NO_EVENT = -1
 _MAX_DEVICE = (1 << 31) - 1
 
 _u64, _int, _pointer, _size = ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
