@@ -31,16 +31,21 @@ final class GpuDevices {
         return ServiceLoader.load(DeviceSupport.class).findFirst().orElse(null);
     }
 
+    private static DeviceSupport requireSupport(GpuConfig gpu) {
+        DeviceSupport support = support();
+        if (support == null) {
+            throw new IllegalStateException(gpu.name() + ": this server has no module for GPUs; put the jars"
+                    + " kvcache-gpu-bridge and jcuda beside it on the class path, as ./kvcache serve does");
+        }
+        return support;
+    }
+
     /// Checks that each GPU is there and has the memory.
     ///
     /// @throws IllegalStateException that names the setting and says what is missing
     static void requireAll(ServerConfig config) {
         for (GpuConfig gpu : config.disks().gpus()) {
-            DeviceSupport support = support();
-            if (support == null) {
-                throw new IllegalStateException(gpu.name() + ": this server has no module for GPUs; put the jars"
-                        + " kvcache-gpu-bridge and jcuda beside it on the class path, as ./kvcache serve does");
-            }
+            DeviceSupport support = requireSupport(gpu);
             if (!gpu.isTier() && sharedDirectory(config) == null) {
                 throw new IllegalStateException(
                         gpu.name() + " has no bytes, and engines cannot connect, as the store"
@@ -73,9 +78,8 @@ final class GpuDevices {
     static List<EngineListener> listen(ServerConfig config, TieredKvCache cache) {
         List<EngineListener> listeners = new ArrayList<>();
         for (GpuConfig gpu : config.disks().gpus()) {
-            DeviceSupport support = support();
             Path directory = cache.sharedMemory() == null ? null : sharedDirectory(config);
-            if (directory == null || support == null) {
+            if (directory == null) {
                 LOG.log(
                         Level.WARNING,
                         "{0}: engines cannot connect, as the store shares no memory (transport.shared_memory)",
@@ -84,8 +88,9 @@ final class GpuDevices {
             }
             Path socket = directory.resolve(SOCKET_PREFIX + gpu.device());
             try {
-                listeners.add(support.listenForEngines(
-                        cache, gpu.device(), digest -> namespaceOf(cache, digest), socket.toString()));
+                listeners.add(requireSupport(gpu)
+                        .listenForEngines(
+                                cache, gpu.device(), digest -> namespaceOf(cache, digest), socket.toString()));
             } catch (IllegalStateException refused) {
                 listeners.forEach(EngineListener::close);
                 throw new IllegalStateException(gpu.name() + ": " + refused.getMessage(), refused);
