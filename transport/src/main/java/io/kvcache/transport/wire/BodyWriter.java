@@ -94,6 +94,11 @@ public final class BodyWriter {
         return body;
     }
 
+    /// The fields so far, for bytes that are no frame.
+    public byte[] toBytes() {
+        return Arrays.copyOfRange(body.array(), FrameHeader.BYTES, body.position());
+    }
+
     /// A request with this body.
     ///
     /// @param deadlineNanos how long the reply will be waited for, from now

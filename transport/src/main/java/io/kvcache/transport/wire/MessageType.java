@@ -24,6 +24,7 @@ public enum MessageType {
     PROBE(11),
     REGION(12),
     DROP_REGION(13),
+    VIEW(14),
 
     CHAIN(16),
     MATCH(17),

@@ -1,0 +1,52 @@
+package io.kvcache.cluster;
+
+import io.kvcache.transport.cluster.NodeInfo;
+import java.util.List;
+
+/// Knows which servers of a cluster are there. One implementation runs in a server, and [ViewKeeper] sees only what
+/// it tells.
+///
+/// It detects failures and nothing else: it elects nobody and orders nothing. Both sides of a partition go on, each
+/// with the servers that it reaches.
+///
+/// **Threads.** Any.
+public interface Membership extends AutoCloseable {
+
+    /// Most bytes of a message.
+    int MAX_MESSAGE_BYTES = 60 << 10;
+
+    /// Joins. Returns when this server has its first list of members; being alone is a list too.
+    ///
+    /// @param self what the others are told about this server
+    /// @throws IllegalStateException when another live server has this name
+    void start(NodeInfo self, Listener listener);
+
+    /// Tells the others that something about this server has changed, for example its state.
+    void update(NodeInfo self);
+
+    /// Sends a message to all other members, at most once to each. Messages of one sender arrive in order. Nobody
+    /// confirms them.
+    ///
+    /// @param message at most [#MAX_MESSAGE_BYTES]
+    void broadcast(byte[] message);
+
+    /// Leaves, so that the others know at once.
+    @Override
+    void close();
+
+    /// Hears about members. Calls come one after another, and must not block.
+    interface Listener {
+
+        /// The members have changed.
+        ///
+        /// @param epoch greater than in each earlier call
+        /// @param members all present servers about which something is known, this one among them
+        /// @param merged whether two sides of a partition have met again in this change
+        void onMembers(long epoch, List<NodeInfo> members, boolean merged);
+
+        /// A message of another member has arrived.
+        ///
+        /// @param from name of the sender
+        void onMessage(String from, byte[] message);
+    }
+}
