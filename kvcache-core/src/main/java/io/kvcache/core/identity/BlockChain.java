@@ -23,6 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// of vLLM and SGLang do. A namespace should be fed by tokens or by engine keys, not both: the two name one
 /// block differently.
 ///
+/// A [#section] is adjacent blocks of a chain as a chain of their own, in another namespace.
+///
 /// **Threads.** Immutable; any thread. A longer chain shares memory with the one it was grown from.
 public final class BlockChain {
 
@@ -44,9 +46,12 @@ public final class BlockChain {
     /// half.
     private final boolean hasKeysOnly;
 
+    /// Where a section begins in the digests, and what its keys differ by.
+    private final Section section;
+
     private BlockChain(
             Namespace namespace, DigestArray digests, int length, int[] tail, byte @Nullable [][] engineKeys) {
-        this(namespace, digests, length, tail, engineKeys, false);
+        this(namespace, digests, length, tail, engineKeys, false, Section.WHOLE);
     }
 
     private BlockChain(
@@ -55,13 +60,15 @@ public final class BlockChain {
             int length,
             int[] tail,
             byte @Nullable [][] engineKeys,
-            boolean bare) {
+            boolean bare,
+            Section section) {
         this.namespace = namespace;
         this.digests = digests;
         this.length = length;
         this.tail = tail;
         this.engineKeys = engineKeys;
         this.hasKeysOnly = bare;
+        this.section = section;
     }
 
     /// The chain of a sequence.
@@ -115,7 +122,7 @@ public final class BlockChain {
     /// @throws IllegalStateException when the namespace has no parts
     public static BlockChain ofKeysAndHashes(Namespace namespace, ByteBuffer named) {
         namespace.blockTokens();
-        return new BlockChain(namespace, DigestArray.EMPTY, 0, NO_TOKENS, NO_ENGINE_KEYS, true)
+        return new BlockChain(namespace, DigestArray.EMPTY, 0, NO_TOKENS, NO_ENGINE_KEYS, true, Section.WHOLE)
                 .extendKeysAndHashes(named);
     }
 
@@ -125,6 +132,7 @@ public final class BlockChain {
     /// @param named as in [#ofKeysAndHashes]
     /// @throws IllegalStateException when this is not a chain of named blocks
     public BlockChain extendKeysAndHashes(ByteBuffer named) {
+        requireWhole();
         if (!hasKeysOnly) {
             throw new IllegalStateException("only a chain of named blocks can be extended by named blocks");
         }
@@ -138,14 +146,15 @@ public final class BlockChain {
         for (int i = length; i < length + more; i++) {
             named.get(grown.bytes(), i * Sha256.BYTES, KEY_AND_HASH_BYTES);
         }
-        return new BlockChain(namespace, grown, length + more, NO_TOKENS, NO_ENGINE_KEYS, true);
+        return new BlockChain(namespace, grown, length + more, NO_TOKENS, NO_ENGINE_KEYS, true, Section.WHOLE);
     }
 
     /// The chain of this sequence with tokens added at its end; equal to hashing all of it, without hashing
     /// again what is in full blocks already.
     ///
-    /// @throws IllegalStateException when this chain is one of engine keys
+    /// @throws IllegalStateException when this chain is one of engine keys, or a section
     public BlockChain extend(int... appended) {
+        requireWhole();
         if (engineKeys != null) {
             throw new IllegalStateException("a chain of engine keys cannot be extended by tokens");
         }
@@ -169,7 +178,31 @@ public final class BlockChain {
     /// The first `blocks` blocks, 0 to [#length()], without a partial block after them.
     public BlockChain prefix(int blocks) {
         new ValueRange("blocks", 0, length).check(blocks);
-        return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys, hasKeysOnly);
+        return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys, hasKeysOnly, section);
+    }
+
+    /// Blocks `from` to `to` (exclusive) as a chain of their own, in another namespace. Copies nothing.
+    ///
+    /// A section's keys are the keys of the same blocks here, each XOR the first 16 bytes of the other namespace's
+    /// digest. So a store may hold a block in both chains: keys of one namespace are never those of another. The
+    /// engine's hashes stay the same. A section cannot be extended, nor cut into sections again.
+    ///
+    /// @param in namespace of the section, with blocks of the same size
+    public BlockChain section(Namespace in, int from, int to) {
+        requireWhole();
+        Objects.checkFromToIndex(from, to, length);
+        if (in.blockTokens() != blockTokens()) {
+            throw new IllegalArgumentException("blocks of a section have %d tokens; allowed: %d, as in its chain"
+                    .formatted(in.blockTokens(), blockTokens()));
+        }
+        return new BlockChain(
+                in, digests, to - from, NO_TOKENS, engineKeys, hasKeysOnly, Section.of(from, in.rawDigest()));
+    }
+
+    private void requireWhole() {
+        if (!section.equals(Section.WHOLE)) {
+            throw new IllegalStateException("a section cannot be extended or cut; allowed: its whole chain");
+        }
     }
 
     /// Full blocks.
@@ -194,12 +227,12 @@ public final class BlockChain {
 
     /// Bytes 0 to 7 of the key of block `index`, big-endian. Allocates nothing.
     public long keyHi(int index) {
-        return digests.keyHi(Objects.checkIndex(index, length));
+        return digests.keyHi(section.from + Objects.checkIndex(index, length)) ^ section.hi;
     }
 
     /// Bytes 8 to 15 of the key of block `index`, big-endian. Allocates nothing.
     public long keyLo(int index) {
-        return digests.keyLo(Objects.checkIndex(index, length));
+        return digests.keyLo(section.from + Objects.checkIndex(index, length)) ^ section.lo;
     }
 
     /// The key of block `index`.
@@ -210,7 +243,7 @@ public final class BlockChain {
     /// The engine's own key of block `index`, or null in a chain of tokens or of bare keys. A copy.
     public byte @Nullable [] engineHash(int index) {
         Objects.checkIndex(index, length);
-        return engineKeys == null || hasKeysOnly ? null : engineKeys[index].clone();
+        return engineKeys == null || hasKeysOnly ? null : engineKeys[section.from + index].clone();
     }
 
     /// The last 8 bytes of the engine's key of block `index`, big-endian (of a shorter key all of it); 0 in a
@@ -219,12 +252,12 @@ public final class BlockChain {
     public long engineHash64(int index) {
         Objects.checkIndex(index, length);
         if (hasKeysOnly) {
-            return digests.engineHash(index);
+            return digests.engineHash(section.from + index);
         }
         if (engineKeys == null) {
             return 0;
         }
-        return EngineKey.low64(engineKeys[index]);
+        return EngineKey.low64(engineKeys[section.from + index]);
     }
 
     /// Blocks, tokens and the last key.
@@ -232,6 +265,20 @@ public final class BlockChain {
     public String toString() {
         String last = length == 0 ? "" : ", last key " + key(length - 1);
         return "chain of %d blocks, %d tokens%s, %s".formatted(length, tokens(), last, namespace);
+    }
+
+    /// Blocks of a chain in another namespace.
+    ///
+    /// @param from the first of them
+    /// @param hi the upper half of what keys differ by
+    /// @param lo the lower half
+    private record Section(int from, long hi, long lo) {
+
+        static final Section WHOLE = new Section(0, 0, 0);
+
+        static Section of(int from, byte[] digest) {
+            return new Section(from, BlockKey.longAt(digest, 0), BlockKey.longAt(digest, Long.BYTES));
+        }
     }
 
     private static int[] concat(int[] first, int[] second) {

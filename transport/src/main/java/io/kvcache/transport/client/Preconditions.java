@@ -7,24 +7,24 @@ import java.lang.foreign.MemorySegment;
 import java.util.List;
 
 /// Rejects arguments that only a bug can pass, with the messages of the embedded cache.
-final class Preconditions {
+public final class Preconditions {
 
     private Preconditions() {}
 
-    static void checkFrom(BlockChain chain, int from) {
+    public static void checkFrom(BlockChain chain, int from) {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
     }
 
-    static void checkIndex(BlockChain chain, int index) {
+    public static void checkIndex(BlockChain chain, int index) {
         if (index < 0 || index >= chain.length()) {
             throw new IndexOutOfBoundsException(
                     "block " + index + " of a chain of " + chain.length() + "; full blocks only");
         }
     }
 
-    static void checkPart(BlockChain chain, int part) {
+    public static void checkPart(BlockChain chain, int part) {
         int parts = chain.namespace().parts().size();
         if (part < 0 || part >= parts) {
             throw new IllegalArgumentException(
@@ -32,13 +32,13 @@ final class Preconditions {
         }
     }
 
-    static void checkRange(BlockChain chain, int from, int count) {
+    public static void checkRange(BlockChain chain, int from, int count) {
         if (from < 0 || from > chain.length() - count) {
             throw new IndexOutOfBoundsException(count + " blocks from " + from + "; the chain has " + chain.length());
         }
     }
 
-    static void checkTargets(BlockChain chain, List<MemorySegment> into) {
+    public static void checkTargets(BlockChain chain, List<MemorySegment> into) {
         List<Part> parts = chain.namespace().parts();
         long blockBytes = parts.isEmpty() ? 0 : parts.getFirst().bytes();
         for (int i = 0; i < into.size(); i++) {
@@ -49,21 +49,21 @@ final class Preconditions {
         }
     }
 
-    static void checkKey(byte[] key) {
+    public static void checkKey(byte[] key) {
         if (key.length < 1 || key.length > KvCache.MAX_OBJECT_KEY_BYTES) {
             throw new IllegalArgumentException(
                     "the key has " + key.length + " bytes; allowed: 1 to " + KvCache.MAX_OBJECT_KEY_BYTES);
         }
     }
 
-    static void checkSize(long bytes) {
+    public static void checkSize(long bytes) {
         if (bytes < 1 || bytes > KvCache.MAX_OBJECT_BYTES) {
             throw new IllegalArgumentException(
                     "the object has " + bytes + " bytes; allowed: 1 to " + KvCache.MAX_OBJECT_BYTES);
         }
     }
 
-    static void checkSource(long found, long wanted, String of) {
+    public static void checkSource(long found, long wanted, String of) {
         if (found != wanted) {
             throw new IllegalArgumentException("the source has " + found + " bytes; " + of + " has " + wanted);
         }

@@ -15,6 +15,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteAddress;
+import io.kvcache.transport.client.RpcClient.RpcException;
+import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
@@ -22,11 +24,14 @@ import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ObjectKeysCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
+import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.ViewCodec;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Optional;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
@@ -358,9 +363,60 @@ public final class RemoteKvCache implements KvCache {
         return RemoteStats.of(client);
     }
 
+    /// Returns whether there is a session with a server now.
+    public boolean isConnected() {
+        return client.sessions().isConnected();
+    }
+
+    /// Returns whether the server's memory is read in place now.
+    public boolean isMemoryMapped() {
+        return client.sessions().isMemoryMapped();
+    }
+
+    /// Returns the number of requests without an answer, and of blocks and objects that did not have their checksum.
+    public long failureCount() {
+        return client.counters().failed.sum() + client.counters().corrupt.sum();
+    }
+
+    /// Returns the number of tables, views and writers that are open.
+    public int openHandles() {
+        return client.openHandles().get();
+    }
+
     /// Returns the address of the server that is used, or was used last.
     public String server() {
         return client.sessions().server();
+    }
+
+    /// Returns the view of the server's cluster, when it has another digest than the one known or the timeout ends.
+    ///
+    /// @param knownDigest [ClusterView#digest] that the caller has, or 0 for none
+    /// @param timeout how long to wait for a change, from now; zero asks for the present view
+    /// @return null when nothing has changed
+    /// @throws IllegalStateException when the server is in no cluster
+    /// @throws UncheckedIOException when the server does not answer
+    public @Nullable ClusterView view(long knownDigest, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
+        requireOpen();
+        Optional<ClusterView> changed = client.callOrThrow(session -> {
+            try {
+                return session.call(
+                        MessageType.VIEW,
+                        new BodyWriter().i64(knownDigest).i64(timeoutNanos),
+                        RemoteKvCache::parseView,
+                        timeoutNanos);
+            } catch (RpcException failed) {
+                if (failed.hasReply() && failed.status() == Status.UNSUPPORTED) {
+                    throw new IllegalStateException(server() + ": " + failed.getMessage());
+                }
+                throw failed;
+            }
+        });
+        return changed.orElse(null);
+    }
+
+    private static Optional<ClusterView> parseView(BodyReader reply) throws ProtocolException {
+        return reply.u8("changed") == 0 ? Optional.empty() : Optional.of(ViewCodec.read(reply));
     }
 
     /// Returns the server's events. Its methods throw `UncheckedIOException` when the server does not reply.

@@ -3,20 +3,16 @@ package io.kvcache.transport.cluster;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
-import java.nio.ByteBuffer;
-import java.util.ArrayList;
-import java.util.List;
 
 /// Adjacent blocks of a chain that lie on one server, as [BlockGroups] cuts them.
 ///
 /// A store keeps a block only together with the blocks before it. On a server each group is a chain of its own, so
-/// the server needs no other group. Its blocks are named by their keys, as blocks of engine keys are, since a key
-/// covers all tokens before it. Groups lie in a namespace of their own. There they never meet the same blocks of a
-/// client that puts whole chains.
+/// the server needs no other group. Groups lie in a namespace of their own, and their blocks have keys of that
+/// namespace. So they never meet the same blocks of a client that puts whole chains.
 ///
 /// @param first index of its first block in the whole chain
 /// @param chain as the server knows it, from the first block on
-/// @param key of the first block in the whole chain: decides on the server
+/// @param key of its first block there: decides on the server
 public record BlockGroup(int first, BlockChain chain, BlockKey key) {
 
     /// Other groups need another mark: a server must not see one block with two parents.
@@ -36,17 +32,23 @@ public record BlockGroup(int first, BlockChain chain, BlockKey key) {
     ///
     /// @param block index in the chain
     public static BlockGroup of(BlockChain chain, int block) {
+        return of(chain, block, namespace(chain.namespace()));
+    }
+
+    /// Returns the group of a block, cut at the end of the chain.
+    ///
+    /// @param block index in the chain
+    /// @param in [#namespace] of the chain's namespace, which takes a hash to make
+    public static BlockGroup of(BlockChain chain, int block, Namespace in) {
         BlockGroups groups = BlockGroups.of(chain.blockTokens());
         int first = groups.start(block);
-        int end = groups.end(block, chain.length());
-        List<byte[]> keys = new ArrayList<>(end - first);
-        for (int index = first; index < end; index++) {
-            keys.add(ByteBuffer.allocate(BlockKey.BYTES)
-                    .putLong(chain.keyHi(index))
-                    .putLong(chain.keyLo(index))
-                    .array());
-        }
-        return new BlockGroup(first, BlockChain.ofEngineKeys(namespace(chain.namespace()), keys), chain.key(first));
+        BlockChain group = chain.section(in, first, groups.end(block, chain.length()));
+        return new BlockGroup(first, group, group.key(0));
+    }
+
+    /// Returns the block behind the last one of this group.
+    public int end() {
+        return first + chain.length();
     }
 
     /// Returns the index behind the last block of a block's group, or the length of the chain if that is less.

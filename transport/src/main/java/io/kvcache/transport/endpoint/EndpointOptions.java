@@ -2,6 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.time.Duration;
 import java.util.HashMap;
@@ -18,6 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// @param fabric describes the store's slots for one-sided reads by clients that may see all tenants, or null
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
 /// @param aeron address of the same store over Aeron's UDP, or empty; see [#withAeron]
+/// @param cluster tells the view of the server's cluster, or null for a server in none
 public record EndpointOptions(
         EndpointAuthPolicy auth,
         Limits limits,
@@ -25,7 +27,8 @@ public record EndpointOptions(
         NamespaceFilter namespaces,
         @Nullable FabricDescriptor fabric,
         Map<String, KvCache> domains,
-        String aeron) {
+        String aeron,
+        @Nullable ViewSource cluster) {
 
     // First, because the defaults are checked against them.
     private static final Duration MIN_TIMEOUT = Duration.ofMillis(10);
@@ -38,7 +41,8 @@ public record EndpointOptions(
             NamespaceFilter.ALLOW_ALL,
             null,
             Map.of(),
-            "");
+            "",
+            null);
 
     /// Limits of the resources that clients use at a time.
     ///
@@ -81,15 +85,15 @@ public record EndpointOptions(
     }
 
     private EndpointOptions with(Limits other) {
-        return new EndpointOptions(auth, other, timeouts, namespaces, fabric, domains, aeron);
+        return new EndpointOptions(auth, other, timeouts, namespaces, fabric, domains, aeron, cluster);
     }
 
     private EndpointOptions with(Timeouts other) {
-        return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, aeron);
+        return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, aeron, cluster);
     }
 
     public EndpointOptions withAuth(EndpointAuthPolicy other) {
-        return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, aeron);
+        return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, aeron, cluster);
     }
 
     public EndpointOptions withMaxConnections(int other) {
@@ -121,13 +125,13 @@ public record EndpointOptions(
     }
 
     public EndpointOptions withNamespaces(NamespaceFilter other) {
-        return new EndpointOptions(auth, limits, timeouts, other, fabric, domains, aeron);
+        return new EndpointOptions(auth, limits, timeouts, other, fabric, domains, aeron, cluster);
     }
 
     /// Returns these options with slots for one-sided reads, or without if null. The slots must be those of the
     /// served store.
     public EndpointOptions withFabric(@Nullable FabricDescriptor other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, aeron);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, aeron, cluster);
     }
 
     /// Returns these options with the address of another endpoint, `aeron:udp?endpoint=host:port`, or without one
@@ -136,7 +140,12 @@ public record EndpointOptions(
     /// That endpoint must serve the same store with the same access. A client that connects to `auto:host:port`
     /// learns the address and uses the faster endpoint.
     public EndpointOptions withAeron(String other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other, cluster);
+    }
+
+    /// Returns these options for a server in a cluster, whose clients ask for the view.
+    public EndpointOptions withCluster(ViewSource other) {
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, other);
     }
 
     /// Returns these options with a trust domain: a store for tenants that may read each other's blocks.
@@ -156,7 +165,7 @@ public record EndpointOptions(
                 throw new IllegalArgumentException("tenant \"" + tenant + "\" is in a trust domain already");
             }
         }
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, all, aeron);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, all, aeron, cluster);
     }
 
     /// Limits of the heap that an endpoint uses for its clients. It rejects a request that exceeds one, and the

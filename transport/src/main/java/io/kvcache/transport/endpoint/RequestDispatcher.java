@@ -93,6 +93,7 @@ final class RequestDispatcher {
             case EVENTS -> store.events(request, body);
             case SNAPSHOT -> store.snapshot(request, body);
             case FLUSH -> store.flush(request, body);
+            case VIEW -> store.view(request, body);
             case FILL, PUT, PUT_OBJECT, PROBE ->
                 throw new ProtocolException(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->

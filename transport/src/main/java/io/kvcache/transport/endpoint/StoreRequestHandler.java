@@ -12,6 +12,8 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
@@ -22,8 +24,14 @@ import io.kvcache.transport.wire.ObjectKeysCodec;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Status;
+import io.kvcache.transport.wire.ViewCodec;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Consumer;
 
 /// Requests of one connection that move no bytes of blocks: look-ups, drops, hints, statistics and events.
 final class StoreRequestHandler {
@@ -260,6 +268,55 @@ final class StoreRequestHandler {
         requireFlushAllowed();
         context.later(
                 session, request, () -> request.reply(yesNo(context.cache().flush(timeout))));
+    }
+
+    /// `u64 digest known, u64 timeout` → `u8 changed`, and if so a [view][ViewCodec]
+    void view(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        long known = body.i64("digest");
+        long timeoutNanos = request.boundedTimeout(body.nonNegativeLong("timeout"));
+        ViewSource cluster = context.options().cluster();
+        if (cluster == null) {
+            throw new RequestException(Status.UNSUPPORTED, "this server is in no cluster");
+        }
+        ClusterView now = cluster.view();
+        if (now.digest() != known
+                || timeoutNanos == 0
+                || context.gracefulShutdown().isStarted()) {
+            reply(request, now, known);
+        } else {
+            context.later(session, request, () -> reply(request, awaitChange(cluster, known, timeoutNanos), known));
+        }
+    }
+
+    /// Waits for a view with another digest; the end of the session interrupts that.
+    private static ClusterView awaitChange(ViewSource cluster, long known, long timeoutNanos) {
+        CompletableFuture<ClusterView> changed = new CompletableFuture<>();
+        Consumer<ClusterView> listener = view -> {
+            if (view.digest() != known) {
+                changed.complete(view);
+            }
+        };
+        Runnable end = cluster.listen(listener);
+        try {
+            listener.accept(cluster.view()); // it may have changed before the listener was there
+            return changed.get(timeoutNanos, TimeUnit.NANOSECONDS);
+        } catch (InterruptedException ended) {
+            Thread.currentThread().interrupt();
+            return cluster.view();
+        } catch (ExecutionException | TimeoutException unchanged) {
+            return cluster.view();
+        } finally {
+            end.run();
+        }
+    }
+
+    private static void reply(EndpointRequest request, ClusterView view, long known) {
+        boolean changed = view.digest() != known;
+        BodyWriter body = new BodyWriter(256).u8(changed ? 1 : 0);
+        if (changed) {
+            ViewCodec.write(view, body);
+        }
+        request.reply(body);
     }
 
     /// A flush writes what all tenants have stored, and may take minutes of the disks' time.

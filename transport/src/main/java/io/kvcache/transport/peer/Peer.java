@@ -17,20 +17,22 @@ import org.jspecify.annotations.Nullable;
 /// failure.
 ///
 /// **Threads.** Any. The executor connects. Callers wait only for the registration of a namespace at its first
-/// use.
-final class Peer implements AutoCloseable {
+/// use, and in [#awaitCacheFor] for the first connection.
+///
+/// @param <C> what a connection can do
+final class Peer<C extends PeerConnection> implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Peer.class.getName());
 
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
     private final String name;
-    private final Function<String, PeerCache> connector;
+    private final Function<String, C> connector;
     private final BackoffSettings backoffSettings;
     private final Executor connecting;
     private final AtomicBoolean connectInProgress = new AtomicBoolean();
     private final Map<Namespace, Boolean> registered = new ConcurrentHashMap<>();
-    private volatile @Nullable PeerCache cache;
+    private volatile @Nullable C cache;
     private volatile boolean closed;
 
     /// Guarded by this.
@@ -50,7 +52,7 @@ final class Peer implements AutoCloseable {
 
     /// @param connector opens a cache by the peer's name; throws UncheckedIOException when it cannot be
     ///     reached
-    Peer(String name, Function<String, PeerCache> connector, BackoffSettings backoffSettings, Executor connecting) {
+    Peer(String name, Function<String, C> connector, BackoffSettings backoffSettings, Executor connecting) {
         this.name = name;
         this.connector = connector;
         this.backoffSettings = backoffSettings;
@@ -65,8 +67,8 @@ final class Peer implements AutoCloseable {
 
     /// Returns the peer's cache, or null if it cannot serve a namespace now.
     @Nullable
-    PeerCache cacheFor(Namespace namespace) {
-        PeerCache now = cache;
+    C cacheFor(Namespace namespace) {
+        C now = cache;
         if (closed || isBackingOff()) {
             return null;
         }
@@ -84,7 +86,59 @@ final class Peer implements AutoCloseable {
         return taken ? now : null;
     }
 
-    private boolean register(PeerCache at, Namespace namespace) {
+    /// Returns the peer's cache like [#cacheFor]. While the peer is being connected for the first time, or again
+    /// after it could not be reached, waits for that.
+    ///
+    /// @param untilNanos moment of the clock after which it does not wait
+    @Nullable
+    C awaitCacheFor(Namespace namespace, long untilNanos) {
+        if (cache == null && !closed && !isBackingOff()) {
+            connect();
+            awaitConnect(untilNanos);
+        }
+        return cacheFor(namespace);
+    }
+
+    /// Returns the peer's cache even during a back-off, or null if it was never connected.
+    @Nullable
+    C connection() {
+        return cache;
+    }
+
+    /// Returns the peer's cache if it is connected and has not just failed. Otherwise returns null, and begins to
+    /// connect if there is no connection yet.
+    @Nullable
+    C connectionIfUsable() {
+        C now = cache;
+        if (closed || isBackingOff()) {
+            return null;
+        }
+        if (now == null) {
+            connect();
+        }
+        return now != null && now.isConnected() ? now : null;
+    }
+
+    /// Waits while the peer is being connected.
+    ///
+    /// @param untilNanos moment of the clock after which it does not wait
+    void awaitConnect(long untilNanos) {
+        try {
+            boolean late = false;
+            while (connectInProgress.get() && !late) {
+                synchronized (this) {
+                    if (connectInProgress.get()) {
+                        backoffSettings.clock.await(this, untilNanos);
+                    }
+                }
+                late = untilNanos - backoffSettings.clock.nanos() <= 0;
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+    }
+
+    private boolean register(C at, Namespace namespace) {
         try {
             at.register(namespace);
             registered.put(namespace, true);
@@ -138,7 +192,10 @@ final class Peer implements AutoCloseable {
             LOG.log(System.Logger.Level.WARNING, "no connection to peer " + name, refused);
             onFailure();
         } finally {
-            connectInProgress.set(false);
+            synchronized (this) {
+                connectInProgress.set(false);
+                backoffSettings.clock.wake(this);
+            }
         }
     }
 
@@ -164,7 +221,7 @@ final class Peer implements AutoCloseable {
     }
 
     boolean isConnected() {
-        PeerCache now = cache;
+        C now = cache;
         return now != null && !closed && now.isConnected();
     }
 
@@ -176,15 +233,15 @@ final class Peer implements AutoCloseable {
     @Override
     public void close() {
         closed = true;
-        PeerCache was = takeCache();
+        C was = takeCache();
         if (was != null) {
             was.close();
         }
     }
 
     /// Removes and returns the cache, for the caller to close.
-    private synchronized @Nullable PeerCache takeCache() {
-        PeerCache now = cache;
+    private synchronized @Nullable C takeCache() {
+        C now = cache;
         cache = null;
         return now;
     }

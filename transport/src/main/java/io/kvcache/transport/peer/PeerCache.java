@@ -6,7 +6,6 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.client.RemoteKvCache;
-import io.kvcache.transport.client.RemoteStats;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
@@ -14,13 +13,7 @@ import java.util.List;
 /// Operations on a peer's cache; see [io.kvcache.core.KvCache] and [RemoteKvCache].
 ///
 /// **Threads.** Any.
-interface PeerCache extends AutoCloseable {
-
-    /// Makes a namespace usable.
-    ///
-    /// @throws IllegalArgumentException when the peer rejects it
-    /// @throws java.io.UncheckedIOException when the peer does not answer
-    void register(Namespace namespace);
+interface PeerCache extends PeerConnection {
 
     /// Acquires the blocks that the peer has, within a timeout. Returns an empty table when it does not answer.
     BlockTable acquire(BlockChain chain, int from, long timeoutNanos);
@@ -37,16 +30,6 @@ interface PeerCache extends AutoCloseable {
     ///
     /// @throws java.io.UncheckedIOException when the peer does not answer
     void drop(Namespace namespace);
-
-    /// Returns whether the client believes the peer to be connected.
-    boolean isConnected();
-
-    /// Returns the number of failures so far: calls that the peer did not answer, and blocks that did not match their
-    /// checksum on arrival.
-    long failureCount();
-
-    @Override
-    void close();
 
     /// The cache of another process.
     record Remote(RemoteKvCache cache) implements PeerCache {
@@ -78,13 +61,12 @@ interface PeerCache extends AutoCloseable {
 
         @Override
         public boolean isConnected() {
-            return cache.remoteStats().connected();
+            return cache.isConnected();
         }
 
         @Override
         public long failureCount() {
-            RemoteStats stats = cache.remoteStats();
-            return stats.failed() + stats.corrupt();
+            return cache.failureCount();
         }
 
         @Override

@@ -39,7 +39,7 @@ final class PeerStore implements AutoCloseable {
     private static final int MAX_MISSES = 100_000;
 
     private final KvCache local;
-    private final List<Peer> peers;
+    private final List<Peer<PeerCache>> peers;
     private final Placement placement;
     private final int replicas;
     private final PeerClock clock;
@@ -47,7 +47,7 @@ final class PeerStore implements AutoCloseable {
     private final Map<BlockKey, SingleFlight> flights = new ConcurrentHashMap<>();
     private final InFlightFetches fetches;
 
-    PeerStore(KvCache local, List<Peer> peers, PeerOptions options, PeerClock clock) {
+    PeerStore(KvCache local, List<Peer<PeerCache>> peers, PeerOptions options, PeerClock clock) {
         this.local = local;
         this.peers = List.copyOf(peers);
         this.clock = clock;
@@ -64,7 +64,7 @@ final class PeerStore implements AutoCloseable {
     }
 
     /// Returns the peers that keep a group, the first choice first.
-    private List<Peer> owners(BlockKey key) {
+    private List<Peer<PeerCache>> owners(BlockKey key) {
         return IntStream.of(placement.owners(key, replicas))
                 .mapToObj(peers::get)
                 .toList();
@@ -110,7 +110,7 @@ final class PeerStore implements AutoCloseable {
         long start = clock.nanos();
         BlockGroup group = BlockGroup.of(chain, at);
         int asked = 0;
-        for (Peer peer : owners(group.key())) {
+        for (Peer<PeerCache> peer : owners(group.key())) {
             long left = timeoutNanos - (clock.nanos() - start);
             PeerCache cache =
                     left > 0 && fetch.isWanted() ? peer.cacheFor(group.chain().namespace()) : null;
@@ -128,7 +128,8 @@ final class PeerStore implements AutoCloseable {
         return at;
     }
 
-    private record FetchRequest(Peer peer, InFlightFetches.Fetch fetch, BlockChain chain, BlockGroup group, int at) {}
+    private record FetchRequest(
+            Peer<PeerCache> peer, InFlightFetches.Fetch fetch, BlockChain chain, BlockGroup group, int at) {}
 
     /// Fetches blocks of a group from a peer and returns the index after the last one that is local now.
     ///
@@ -136,7 +137,7 @@ final class PeerStore implements AutoCloseable {
     /// A peer fails when it brings nothing because it does not answer in time, or its block does not match the
     /// checksum.
     private int fetchFrom(PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
-        Peer peer = fetchRequest.peer;
+        Peer<PeerCache> peer = fetchRequest.peer;
         long start = clock.nanos();
         long failedBefore = cache.failureCount() + peer.corrupt.sum();
         int at = fetchRequest.at;
@@ -197,7 +198,7 @@ final class PeerStore implements AutoCloseable {
             List<MemorySegment> blocks = IntStream.range(whole.first(), whole.first() + ready)
                     .mapToObj(table::segment)
                     .toList();
-            for (Peer peer : owners(whole.key())) {
+            for (Peer<PeerCache> peer : owners(whole.key())) {
                 PeerCache cache =
                         blocks.isEmpty() ? null : peer.cacheFor(whole.chain().namespace());
                 all &= blocks.isEmpty() || (cache != null && replicate(peer, cache, whole, blocks) == ready);
@@ -206,7 +207,7 @@ final class PeerStore implements AutoCloseable {
         return all;
     }
 
-    private static int replicate(Peer peer, PeerCache cache, BlockGroup group, List<MemorySegment> blocks) {
+    private static int replicate(Peer<PeerCache> peer, PeerCache cache, BlockGroup group, List<MemorySegment> blocks) {
         long failedBefore = cache.failureCount();
         int accepted = cache.putAll(group.chain().prefix(blocks.size()), blocks).accepted();
         if (cache.failureCount() > failedBefore) {
@@ -238,7 +239,7 @@ final class PeerStore implements AutoCloseable {
         for (int at = from; at < chain.length(); at = BlockGroup.end(chain, at)) {
             BlockGroup group = BlockGroup.of(chain, at);
             int offset = at - group.first();
-            for (Peer peer : owners(group.key())) {
+            for (Peer<PeerCache> peer : owners(group.key())) {
                 drop(peer, group.chain().namespace(), cache -> cache.drop(group.chain(), offset), unreached);
             }
         }
@@ -255,7 +256,7 @@ final class PeerStore implements AutoCloseable {
         throwIfUnreached(unreached);
     }
 
-    private static void drop(Peer peer, Namespace groups, Consumer<PeerCache> what, List<String> unreached) {
+    private static void drop(Peer<PeerCache> peer, Namespace groups, Consumer<PeerCache> what, List<String> unreached) {
         PeerCache cache = peer.cacheFor(groups);
         try {
             if (cache == null) {

@@ -96,8 +96,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
         PeerClock clock = threads.clock();
         Peer.BackoffSettings backoffSettings =
                 new Peer.BackoffSettings(clock, options.maxBackoff().toNanos());
-        List<Peer> all = peers.stream()
-                .map(name -> new Peer(name, dependencies.connector, backoffSettings, threads.connectExecutor()))
+        List<Peer<PeerCache>> all = peers.stream()
+                .map(name -> new Peer<>(name, dependencies.connector, backoffSettings, threads.connectExecutor()))
                 .toList();
         all.forEach(Peer::connect);
         PeerStore tier = new PeerStore(local, all, options, clock);

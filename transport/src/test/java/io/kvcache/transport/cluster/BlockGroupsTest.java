@@ -4,9 +4,11 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import java.nio.ByteBuffer;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -72,7 +74,12 @@ final class BlockGroupsTest {
         BlockChain chain = BlockChain.of(space, IntStream.range(0, 16 * 40).toArray());
         BlockGroup group = BlockGroup.of(chain, 39);
         assertThat(group.first()).isEqualTo(32);
-        assertThat(group.key()).isEqualTo(chain.key(32));
+        byte[] mask = group.chain().namespace().digest();
+        assertThat(group.key())
+                .isEqualTo(new BlockKey(
+                        chain.keyHi(32) ^ ByteBuffer.wrap(mask).getLong(),
+                        chain.keyLo(32) ^ ByteBuffer.wrap(mask).getLong(Long.BYTES)));
+        assertThat(group.key()).isEqualTo(group.chain().key(0));
         assertThat(group.chain().length()).as("cut at the end of the chain").isEqualTo(8);
         assertThat(group.chain().namespace().layout()).isEqualTo("fourfold groups");
         assertThat(BlockGroup.namespace(group.chain().namespace()).layout())

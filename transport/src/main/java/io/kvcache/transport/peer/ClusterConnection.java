@@ -1,0 +1,66 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.cluster.ClusterView;
+import java.time.Duration;
+import org.jspecify.annotations.Nullable;
+
+/// A connection of a client to one server of a cluster.
+///
+/// **Threads.** Any.
+interface ClusterConnection extends PeerConnection {
+
+    /// The server's cache.
+    KvCache cache();
+
+    /// Returns the server's view; see [RemoteKvCache#view].
+    @Nullable
+    ClusterView view(long knownDigest, Duration timeout);
+
+    /// Returns whether calls of reads send no message, as this process reads the server's memory.
+    boolean isMemoryMapped();
+
+    /// Returns the number of open tables, views and writers.
+    int openHandles();
+
+    /// The cache of another process.
+    record Remote(RemoteKvCache cache) implements ClusterConnection {
+
+        @Override
+        public void register(Namespace namespace) {
+            cache.register(namespace);
+        }
+
+        @Override
+        public @Nullable ClusterView view(long knownDigest, Duration timeout) {
+            return cache.view(knownDigest, timeout);
+        }
+
+        @Override
+        public boolean isConnected() {
+            return cache.isConnected();
+        }
+
+        @Override
+        public boolean isMemoryMapped() {
+            return cache.isMemoryMapped();
+        }
+
+        @Override
+        public long failureCount() {
+            return cache.failureCount();
+        }
+
+        @Override
+        public int openHandles() {
+            return cache.openHandles();
+        }
+
+        @Override
+        public void close() {
+            cache.close();
+        }
+    }
+}

@@ -1,0 +1,199 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.NodeInfo;
+import java.io.UncheckedIOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// Follows the view of a cluster, and keeps a connection to each of its servers.
+///
+/// One server at a time is asked for changes; when it fails, another one. If none answers, the addresses that the
+/// client was given are tried again.
+///
+/// A view that lacks a server which still answers may be that of a server that was cut off from the others. Then that
+/// other server is asked too, and the view with more servers counts.
+///
+/// **Threads.** Any; one of its own follows.
+final class ClusterMembers implements AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(ClusterMembers.class.getName());
+
+    /// How long a server waits for a change before it answers that there was none.
+    private static final Duration WATCH = Duration.ofSeconds(5);
+
+    private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
+
+    private final List<String> seeds;
+    private final Function<String, ClusterConnection> connector;
+    private final Executor connecting;
+    private final Peer.BackoffSettings backoff;
+    /// By address.
+    private final Map<String, Peer<ClusterConnection>> peers = new HashMap<>();
+    private final List<Peer<ClusterConnection>> retired = new ArrayList<>();
+    private final Thread follower;
+    private volatile ClusterRoute route;
+    private volatile boolean closed;
+
+    /// @param seeds addresses of servers; the first that answers tells the view
+    /// @param connector connects to an address
+    /// @throws UncheckedIOException when none answers
+    /// @throws IllegalStateException when the servers that answer are in no cluster
+    ClusterMembers(
+            List<String> seeds,
+            Function<String, ClusterConnection> connector,
+            Executor connecting,
+            Peer.BackoffSettings backoff) {
+        this.seeds = List.copyOf(seeds);
+        this.connector = connector;
+        this.connecting = connecting;
+        this.backoff = backoff;
+        route = routeOf(askSeeds());
+        follower = Thread.ofPlatform().daemon().name("kvcache-cluster-view").unstarted(this::follow);
+    }
+
+    /// Waits until each server is connected or has failed, but not longer than a time. Then begins to follow the view.
+    void start(long connectNanos) {
+        long until = backoff.clock().deadlineAfter(connectNanos);
+        route.all().forEach(peer -> peer.awaitConnect(until));
+        follower.start();
+    }
+
+    /// The present route.
+    ClusterRoute route() {
+        return route;
+    }
+
+    private ClusterView askSeeds() {
+        List<RuntimeException> failures = new ArrayList<>();
+        for (String seed : seeds) {
+            try (ClusterConnection connection = connector.apply(seed)) {
+                ClusterView view = connection.view(0, Duration.ZERO);
+                if (view != null) {
+                    return view;
+                }
+            } catch (UncheckedIOException | IllegalStateException failed) {
+                failures.add(failed);
+            }
+        }
+        RuntimeException first = failures.getFirst();
+        failures.stream().skip(1).forEach(first::addSuppressed);
+        throw first;
+    }
+
+    /// Makes the route of a view, with connections to new servers. Those to servers that are gone are retired.
+    private synchronized ClusterRoute routeOf(ClusterView view) {
+        Map<String, Peer<ClusterConnection>> before = new HashMap<>(peers);
+        peers.clear();
+        for (NodeInfo node : view.nodes()) {
+            Peer<ClusterConnection> peer = before.remove(node.address());
+            peers.put(node.address(), peer == null ? connect(node.address()) : peer);
+        }
+        retired.addAll(before.values());
+        closeRetired();
+        return new ClusterRoute(
+                view,
+                view.serving().stream().map(node -> peers.get(node.address())).toList(),
+                List.copyOf(peers.values()));
+    }
+
+    private Peer<ClusterConnection> connect(String address) {
+        Peer<ClusterConnection> peer = new Peer<>(address, connector, backoff, connecting);
+        peer.connect();
+        return peer;
+    }
+
+    /// Closes connections to servers that are gone, once nothing uses them.
+    private void closeRetired() {
+        retired.removeIf(peer -> {
+            ClusterConnection connection = peer.connection();
+            boolean unused = connection == null || !connection.isConnected() || connection.openHandles() == 0;
+            if (unused) {
+                peer.close();
+            }
+            return unused;
+        });
+    }
+
+    private void follow() {
+        while (!closed) {
+            ClusterView now = route.view();
+            try {
+                ClusterView next = ask(now.digest());
+                if (next != null) {
+                    use(larger(next));
+                } else {
+                    LockSupport.parkNanos(RETRY_NANOS); // a server that goes down answers at once
+                }
+            } catch (UncheckedIOException | IllegalStateException unanswered) {
+                LOG.log(System.Logger.Level.DEBUG, "no view", unanswered);
+                LockSupport.parkNanos(RETRY_NANOS);
+            }
+        }
+    }
+
+    private @Nullable ClusterView ask(long known) {
+        for (Peer<ClusterConnection> peer : route.all()) {
+            ClusterConnection connection = peer.connectionIfUsable();
+            if (connection != null) {
+                return connection.view(known, WATCH);
+            }
+        }
+        return askSeeds();
+    }
+
+    /// Returns a view, or a larger one of a server that it lacks.
+    private ClusterView larger(ClusterView view) {
+        ClusterView largest = view;
+        for (NodeInfo node : route.view().nodes()) {
+            Peer<ClusterConnection> peer = view.node(node.name()) == null ? peer(node.address()) : null;
+            ClusterConnection connection = peer == null ? null : peer.connectionIfUsable();
+            ClusterView other = connection == null ? null : viewOf(connection);
+            if (other != null && other.serving().size() > largest.serving().size()) {
+                largest = other;
+            }
+        }
+        return largest;
+    }
+
+    private static @Nullable ClusterView viewOf(ClusterConnection connection) {
+        try {
+            return connection.view(0, Duration.ZERO);
+        } catch (UncheckedIOException | IllegalStateException unanswered) {
+            return null;
+        }
+    }
+
+    private synchronized @Nullable Peer<ClusterConnection> peer(String address) {
+        return peers.get(address);
+    }
+
+    private void use(ClusterView view) {
+        if (view.digest() != route.view().digest()) {
+            LOG.log(System.Logger.Level.INFO, view.toString());
+            route = routeOf(view);
+        } else {
+            // The server that is asked has another view than the one that counts.
+            LockSupport.parkNanos(RETRY_NANOS);
+        }
+    }
+
+    @Override
+    public void close() {
+        closed = true;
+        List<Peer<ClusterConnection>> all;
+        synchronized (this) {
+            all = new ArrayList<>(peers.values());
+            all.addAll(retired);
+        }
+        all.forEach(Peer::close);
+    }
+}

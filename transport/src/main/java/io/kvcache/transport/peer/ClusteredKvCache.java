@@ -1,0 +1,416 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.Hint;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.Match;
+import io.kvcache.core.ObjectHint;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.PutSummary;
+import io.kvcache.core.event.EventStream;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.time.Timeouts;
+import io.kvcache.transport.client.Preconditions;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
+import io.kvcache.transport.cluster.ClusterView;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.CompletionStage;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// One cache over all servers of a cluster. A client needs the address of one of them.
+///
+/// ```java
+/// try (var cache = ClusteredKvCache.connect("kv-0:7420", "kv-1:7420")) {
+///     cache.register(namespace);
+///     // as with an embedded store
+/// }
+/// ```
+///
+/// **Places.** A chain is cut into groups ([io.kvcache.transport.cluster.BlockGroups]), and each group lies on one
+/// server, which follows from its key and the [view][ClusterView]. The client learns the view from a server and
+/// follows its changes. It asks the owners of all groups of a chain at the same time, and writes straight to them.
+/// An object lies on the server of its slot ([io.kvcache.transport.cluster.HashSlots]).
+///
+/// **Failures.** A dead, slow or faulty server is a miss, as in [RemoteKvCache]. From its first failure on, a server
+/// is avoided for 100 ms, then twice as long each time up to 10 s. Meanwhile its groups are read and written at the
+/// next server in their order, which will own them when the view says so. Objects of such a server are misses, and
+/// puts of them [io.kvcache.core.PutOutcome#NO_ROOM]. No call fails because of a change of the view.
+///
+/// **Differences to one store.** A put does not need the block before it where that is of another group. A hint's
+/// label loses its session. Drops, statistics and flushes concern all servers. There is no common stream of events:
+/// follow those of each server.
+///
+/// **Threads.** Safe for any number.
+public final class ClusteredKvCache implements KvCache {
+
+    private static final long CONNECT_NANOS = Duration.ofSeconds(1).toNanos();
+
+    private final Dependencies dependencies;
+    private final ClusterMembers members;
+    private final ClusterBlocks blocks;
+    private final ClusterObjects objects;
+    private final Map<Namespace, GroupSpace> spaces = new ConcurrentHashMap<>();
+    private final AtomicBoolean closed = new AtomicBoolean();
+
+    /// A registered namespace, and that of its groups, or null where it has no blocks.
+    private record GroupSpace(Namespace space, @Nullable Namespace groups) {}
+
+    /// Replacements for tests.
+    ///
+    /// @param connector connects to an address
+    /// @param calls runs requests beside the caller
+    /// @param connecting never lets one server wait for another
+    record Dependencies(
+            Function<String, ClusterConnection> connector,
+            ExecutorService calls,
+            ExecutorService connecting,
+            PeerClock clock) {}
+
+    private ClusteredKvCache(ClusterMembers members, Dependencies dependencies) {
+        this.members = members;
+        this.dependencies = dependencies;
+        blocks = new ClusterBlocks(members, dependencies.calls, dependencies.clock, CONNECT_NANOS);
+        objects = new ClusterObjects(members, dependencies.clock, CONNECT_NANOS);
+    }
+
+    /// Connects to a cluster. A request to one of its servers takes at most a second longer than the call's timeout.
+    ///
+    /// @param seeds addresses of one or more of its servers, as [RemoteKvCache#connect] takes them
+    /// @throws UncheckedIOException when none can be reached
+    /// @throws IllegalStateException when they are in no cluster
+    public static ClusteredKvCache connect(String... seeds) {
+        return connect(
+                List.of(seeds),
+                address -> RemoteKvCache.builder(address)
+                        .requestTimeout(Duration.ofSeconds(1))
+                        .connect());
+    }
+
+    /// Connects to a cluster whose servers need a secret, a certificate or other options.
+    ///
+    /// @param seeds addresses of one or more of its servers
+    /// @param connector connects to one server, at an address of the seeds or of the view
+    /// @throws UncheckedIOException when none can be reached
+    /// @throws IllegalStateException when they are in no cluster
+    public static ClusteredKvCache connect(List<String> seeds, PeerConnector connector) {
+        return connect(
+                seeds,
+                new Dependencies(
+                        address -> new ClusterConnection.Remote(connector.connect(address)),
+                        Executors.newThreadPerTaskExecutor(Thread.ofVirtual()
+                                .name("kvcache-cluster-call-", 0)
+                                .factory()),
+                        Executors.newThreadPerTaskExecutor(Thread.ofVirtual()
+                                .name("kvcache-cluster-connect-", 0)
+                                .factory()),
+                        PeerClock.MACHINE));
+    }
+
+    static ClusteredKvCache connect(List<String> seeds, Dependencies dependencies) {
+        if (seeds.isEmpty()) {
+            throw new IllegalArgumentException("no seeds; allowed: 1 and up");
+        }
+        Peer.BackoffSettings backoff = new Peer.BackoffSettings(
+                dependencies.clock, PeerOptions.DEFAULTS.maxBackoff().toNanos());
+        try {
+            ClusterMembers members =
+                    new ClusterMembers(seeds, dependencies.connector, dependencies.connecting, backoff);
+            members.start(CONNECT_NANOS);
+            return new ClusteredKvCache(members, dependencies);
+        } catch (RuntimeException | Error none) {
+            dependencies.calls.shutdownNow();
+            dependencies.connecting.shutdownNow();
+            throw none;
+        }
+    }
+
+    /// Returns the servers as this client knows them.
+    public ClusterView view() {
+        return members.route().view();
+    }
+
+    private GroupSpace require(Namespace namespace) {
+        if (closed.get()) {
+            throw new IllegalStateException("the cache is closed");
+        }
+        GroupSpace space = spaces.get(namespace);
+        if (space == null) {
+            throw new IllegalArgumentException(namespace + " is not registered with this cache");
+        }
+        return space;
+    }
+
+    /// The namespace of a chain's groups.
+    private Namespace groupsOf(BlockChain chain) {
+        return Objects.requireNonNull(require(chain.namespace()).groups);
+    }
+
+    /// @throws IllegalArgumentException also when the layout's text leaves no room for what marks groups
+    @Override
+    public void register(Namespace namespace) {
+        if (closed.get()) {
+            throw new IllegalStateException("the cache is closed");
+        }
+        Namespace groups = namespace.parts().isEmpty() ? null : BlockGroup.namespace(namespace);
+        Namespace told = groups == null ? namespace : groups;
+        members.route().all().forEach(peer -> registerAt(peer, told));
+        spaces.put(namespace, new GroupSpace(namespace, groups));
+    }
+
+    /// Registers with a server now, to hear its refusal. One that is not reached follows when it is used.
+    private void registerAt(Peer<ClusterConnection> peer, Namespace namespace) {
+        ClusterConnection connection = peer.connectionIfUsable();
+        if (connection != null) {
+            try {
+                connection.register(namespace);
+            } catch (UncheckedIOException unanswered) {
+                peer.onFailure();
+            }
+        }
+    }
+
+    @Override
+    public Match match(BlockChain chain) {
+        Namespace groups = groupsOf(chain);
+        return blocks.match(chain, groups, cache -> cache::match);
+    }
+
+    @Override
+    public Match match(BlockChain chain, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        Namespace groups = groupsOf(chain);
+        return blocks.match(chain, groups, cache -> group -> cache.match(group, timeout));
+    }
+
+    @Override
+    public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        Preconditions.checkFrom(chain, from);
+        return blocks.acquire(chain, groupsOf(chain), from, timeout);
+    }
+
+    @Override
+    public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
+        Preconditions.checkFrom(chain, from);
+        Namespace groups = groupsOf(chain);
+        Preconditions.checkTargets(chain, into);
+        return blocks.getAll(chain, groups, from, into);
+    }
+
+    @Override
+    public BlockWriter put(BlockChain chain, int index, int part, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        Preconditions.checkIndex(chain, index);
+        Namespace groups = groupsOf(chain);
+        Preconditions.checkPart(chain, part);
+        return blocks.put(chain, groups, index, part, timeout);
+    }
+
+    @Override
+    public PutSummary putAll(BlockChain chain, int from, List<MemorySegment> run, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        Preconditions.checkRange(chain, from, run.size());
+        return blocks.putAll(chain, groupsOf(chain), from, run, timeout);
+    }
+
+    /// @throws UncheckedIOException when a server does not answer; it may keep them, the others have forgotten them
+    @Override
+    public int drop(BlockChain chain, int from) {
+        Preconditions.checkFrom(chain, from);
+        Namespace groups = groupsOf(chain);
+        return (int) atAll(groups, cache -> (long) ClusterBlocks.drop(cache, chain, groups, from));
+    }
+
+    /// @throws UncheckedIOException when a server does not answer; it may keep them, the others have forgotten them
+    @Override
+    public long drop(Namespace namespace) {
+        Namespace groups = require(namespace).groups;
+        long objectsDropped = atAll(namespace, cache -> cache.drop(namespace));
+        return objectsDropped + (groups == null ? 0 : atAll(groups, cache -> cache.drop(groups)));
+    }
+
+    /// Does something at all servers, and adds up what they answer.
+    ///
+    /// @throws UncheckedIOException that names the servers that did not answer
+    private long atAll(Namespace namespace, Function<KvCache, Long> what) {
+        Map<String, CompletableFuture<Long>> answers = new LinkedHashMap<>();
+        long until = dependencies.clock.deadlineAfter(CONNECT_NANOS);
+        for (Peer<ClusterConnection> peer : members.route().all()) {
+            answers.put(
+                    peer.name(),
+                    CompletableFuture.supplyAsync(() -> at(peer, namespace, until, what), dependencies.calls));
+        }
+        long sum = 0;
+        List<String> unreached = new ArrayList<>();
+        for (Map.Entry<String, CompletableFuture<Long>> answer : answers.entrySet()) {
+            long one = answer.getValue().join();
+            sum += Math.max(0, one);
+            if (one < 0) {
+                unreached.add(answer.getKey());
+            }
+        }
+        if (!unreached.isEmpty()) {
+            throw new UncheckedIOException(new IOException(
+                    "not reached, and may keep what was dropped elsewhere: " + String.join(", ", unreached)));
+        }
+        return sum;
+    }
+
+    /// Returns -1 when the server was not reached.
+    private static long at(
+            Peer<ClusterConnection> peer, Namespace namespace, long untilNanos, Function<KvCache, Long> what) {
+        try {
+            ClusterRoute.Reached server = ClusterRoute.reach(peer, namespace, untilNanos);
+            return server == null ? -1 : what.apply(server.connection().cache());
+        } catch (UncheckedIOException unanswered) {
+            peer.onFailure();
+            return -1;
+        }
+    }
+
+    @Override
+    public boolean hint(Hint hint) {
+        return blocks.hint(hint, groupsOf(hint.chain()));
+    }
+
+    @Override
+    public ObjectWriter putObject(Namespace namespace, byte[] key, long bytes, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        require(namespace);
+        Preconditions.checkKey(key);
+        Preconditions.checkSize(bytes);
+        return objects.putObject(namespace, key, bytes, timeout);
+    }
+
+    @Override
+    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        require(namespace);
+        Preconditions.checkKey(key);
+        Preconditions.checkSize(value.byteSize());
+        return objects.storeObject(namespace, key, value, timeout);
+    }
+
+    @Override
+    public @Nullable ObjectView getObject(Namespace namespace, byte[] key, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        require(namespace);
+        Preconditions.checkKey(key);
+        return objects.getObject(namespace, key, timeout);
+    }
+
+    @Override
+    public CompletionStage<@Nullable ObjectView> fetchObject(
+            Namespace namespace, byte[] key, Duration timeout, Executor executor) {
+        Timeouts.toNanos(timeout);
+        require(namespace);
+        Preconditions.checkKey(key);
+        return objects.fetchObject(namespace, key, timeout, executor);
+    }
+
+    @Override
+    public boolean containsObject(Namespace namespace, byte[] key) {
+        require(namespace);
+        Preconditions.checkKey(key);
+        return objects.containsObject(namespace, key);
+    }
+
+    /// @throws UncheckedIOException when the object's server did not answer; it may have forgotten the object all the
+    ///     same
+    @Override
+    public boolean dropObject(Namespace namespace, byte[] key) {
+        require(namespace);
+        Preconditions.checkKey(key);
+        return objects.dropObject(namespace, key);
+    }
+
+    @Override
+    public int hintObjects(Namespace namespace, List<byte[]> keys, ObjectHint hint) {
+        require(namespace);
+        keys.forEach(Preconditions::checkKey);
+        return objects.hintObjects(namespace, keys, hint);
+    }
+
+    /// @return whether all of it is durable at all servers
+    @Override
+    public boolean flush(Duration timeout) {
+        Timeouts.toNanos(timeout);
+        if (closed.get()) {
+            throw new IllegalStateException("the cache is closed");
+        }
+        List<CompletableFuture<Boolean>> answers = members.route().all().stream()
+                .map(peer -> CompletableFuture.supplyAsync(() -> flush(peer, timeout), dependencies.calls))
+                .toList();
+        return answers.stream().map(CompletableFuture::join).reduce(true, Boolean::logicalAnd);
+    }
+
+    private static boolean flush(Peer<ClusterConnection> peer, Duration timeout) {
+        ClusterConnection connection = peer.connectionIfUsable();
+        return connection != null && connection.cache().flush(timeout);
+    }
+
+    /// Returns the sums over all servers.
+    ///
+    /// @throws UncheckedIOException when a server did not answer
+    @Override
+    public CacheStats stats() {
+        if (closed.get()) {
+            throw new IllegalStateException("the cache is closed");
+        }
+        List<CacheStats> each = new ArrayList<>();
+        for (Peer<ClusterConnection> peer : members.route().all()) {
+            ClusterConnection connection = peer.connectionIfUsable();
+            if (connection == null) {
+                throw new UncheckedIOException(new IOException("not connected to " + peer.name()));
+            }
+            each.add(connection.cache().stats());
+        }
+        return ClusterStats.sum(each, this::nameOf);
+    }
+
+    /// Returns the namespace of the whole chains whose groups a namespace holds, or that namespace itself.
+    private Namespace nameOf(Namespace told) {
+        return spaces.values().stream()
+                .filter(space -> told.equals(space.groups))
+                .map(GroupSpace::space)
+                .findFirst()
+                .orElse(told);
+    }
+
+    /// @throws UnsupportedOperationException always: each server has events of its own
+    @Override
+    public EventStream events() {
+        throw new UnsupportedOperationException(
+                "a cluster has no common stream of events; follow those of each server");
+    }
+
+    @Override
+    public void close() {
+        if (!closed.compareAndSet(false, true)) {
+            return;
+        }
+        members.close();
+        dependencies.connecting.shutdownNow();
+        dependencies.calls.shutdown();
+    }
+}

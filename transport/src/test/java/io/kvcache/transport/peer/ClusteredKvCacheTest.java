@@ -1,0 +1,231 @@
+package io.kvcache.transport.peer;
+
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.PutOutcome;
+import io.kvcache.core.PutSummary;
+import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.endpoint.TcpEndpoint;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.time.Duration;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+
+/// A client of five servers in one view, over TCP.
+@Timeout(300)
+@Tag("slow")
+final class ClusteredKvCacheTest {
+
+    private static final Namespace SPACE = Namespace.of("clustered", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+    private static final int BLOCKS = 700; // of 16 tokens: six groups
+    private static final Duration WAIT = Duration.ofSeconds(60);
+    private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
+
+    private final TestCluster cluster = new TestCluster();
+
+    @SuppressWarnings("NullAway.Init") // opened before each test
+    private ClusteredKvCache cache;
+
+    @SuppressWarnings("NullAway.Init")
+    ClusteredKvCacheTest() {}
+
+    @BeforeEach
+    void open() throws IOException {
+        for (int i = 0; i < 5; i++) {
+            cluster.add(store());
+        }
+        cluster.show(cluster.servers());
+        cache = ClusteredKvCache.connect(
+                List.of(cluster.addresses().getFirst()),
+                address -> RemoteKvCache.builder(address).strict(true).connect());
+        cache.register(SPACE);
+    }
+
+    private static TieredKvCache store() {
+        return TieredKvCache.builder()
+                .hostBytes(128 << 20)
+                .checkSegments(true)
+                .failOnLeak(true)
+                .prefaultInBackground(false)
+                .build();
+    }
+
+    @AfterEach
+    void close() throws IOException {
+        cache.close();
+        cluster.close();
+    }
+
+    private static BlockChain chain(int seed) {
+        return BlockChain.of(
+                SPACE,
+                IntStream.range(0, 16 * BLOCKS).map(i -> i + seed * 1_000_000).toArray());
+    }
+
+    private static List<MemorySegment> contents(BlockChain chain, Arena arena) {
+        return IntStream.range(0, chain.length())
+                .mapToObj(index -> {
+                    MemorySegment block =
+                            arena.allocate(SPACE.parts().getFirst().bytes());
+                    BlockContent.of(chain.key(index)).fill(block);
+                    return block;
+                })
+                .toList();
+    }
+
+    private PutSummary putAll(BlockChain chain) {
+        try (Arena arena = Arena.ofConfined()) {
+            return cache.putAll(chain, 0, contents(chain, arena), KvCache.NO_WAIT);
+        }
+    }
+
+    private int readAll(BlockChain chain, int from) {
+        try (BlockTable table = cache.acquire(chain, from, KvCache.NO_WAIT)) {
+            for (int index = from; index < table.readyEnd(); index++) {
+                BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
+            }
+            return table.readyEnd();
+        }
+    }
+
+    private static void await(String what, BooleanSupplier condition) {
+        long start = System.nanoTime();
+        while (!condition.getAsBoolean()) {
+            assertThat(System.nanoTime() - start).as(what).isLessThan(WAIT.toNanos());
+            LockSupport.parkNanos(LOOK_NANOS);
+        }
+    }
+
+    private long holders() {
+        return cluster.servers().stream()
+                .filter(server -> server.store.stats().records().live() > 0)
+                .count();
+    }
+
+    @Test
+    void givenALongChain_whenPut_thenItsGroupsLieOnSeveralServersAndComeBackWhole() {
+        BlockChain chain = chain(1);
+        assertThat(putAll(chain).stored()).isEqualTo(BLOCKS);
+        assertThat(holders()).isGreaterThan(1);
+        assertThat(cache.match(chain).blocks()).isEqualTo(BLOCKS);
+        assertThat(readAll(chain, 0)).isEqualTo(BLOCKS);
+        assertThat(readAll(chain, 300)).isEqualTo(BLOCKS);
+        assertThat(putAll(chain)).isEqualTo(new PutSummary(0, BLOCKS, PutOutcome.PRESENT));
+    }
+
+    @Test
+    void givenAChain_whenCopiedOut_thenEachBlockIsItsOwn() {
+        BlockChain chain = chain(2);
+        putAll(chain.prefix(600));
+        try (Arena arena = Arena.ofConfined()) {
+            List<MemorySegment> into = IntStream.range(0, 650)
+                    .mapToObj(_ -> arena.allocate(SPACE.parts().getFirst().bytes()))
+                    .toList();
+            assertThat(cache.getAll(chain, 40, into)).isEqualTo(560);
+            for (int i = 0; i < 560; i++) {
+                BlockContent.of(chain.key(40 + i)).requireEqual(into.get(i));
+            }
+        }
+    }
+
+    @Test
+    void givenASecondClient_whenItReads_thenItFindsWhatTheFirstPut() {
+        BlockChain chain = chain(3);
+        putAll(chain);
+        try (ClusteredKvCache other =
+                ClusteredKvCache.connect(cluster.addresses().toArray(String[]::new))) {
+            other.register(SPACE);
+            assertThat(other.match(chain).blocks()).isEqualTo(BLOCKS);
+        }
+    }
+
+    @Test
+    void givenAServerThatStops_whenUsed_thenItsGroupsGoToTheNextServersAndNoCallFails() throws IOException {
+        List<BlockChain> chains =
+                IntStream.range(10, 14).mapToObj(ClusteredKvCacheTest::chain).toList();
+        chains.forEach(this::putAll);
+        cluster.servers().get(2).stop();
+        for (BlockChain chain : chains) {
+            await("all of it is put again elsewhere", () -> {
+                putAll(chain);
+                return readAll(chain, 0) == BLOCKS;
+            });
+        }
+        cluster.show(cluster.servers().stream()
+                .filter(each -> each != cluster.servers().get(2))
+                .toList());
+        await("the client learns", () -> cache.view().nodes().size() == 4);
+        for (BlockChain chain : chains) {
+            assertThat(readAll(chain, 0)).as("the stand-ins are the owners now").isEqualTo(BLOCKS);
+        }
+    }
+
+    @Test
+    void givenAServerThatJoins_whenTheViewChanges_thenTheClientUsesIt() throws IOException {
+        TestCluster.Server sixth = cluster.add(store());
+        cluster.show(cluster.servers());
+        await("the client learns", () -> cache.view().nodes().size() == 6);
+        for (int seed = 20; seed < 30; seed++) {
+            assertThat(putAll(chain(seed)).accepted()).isEqualTo(BLOCKS);
+        }
+        assertThat(sixth.store.stats().records().live()).isPositive();
+    }
+
+    @Test
+    void givenAServerThatWasCutOff_whenItTellsAViewOfItselfAlone_thenTheLargerViewCounts() {
+        TestCluster.Server first = cluster.servers().getFirst();
+        first.view.set(new ClusterView("test", 99, List.of(first.info)));
+        LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(500));
+        assertThat(cache.view().nodes()).hasSize(5);
+    }
+
+    @Test
+    void givenAChain_whenDropped_thenNoServerHasIt() throws IOException {
+        BlockChain chain = chain(4);
+        putAll(chain);
+        assertThat(cache.drop(chain, 100)).isEqualTo(BLOCKS - 100);
+        assertThat(cache.match(chain).blocks()).isEqualTo(100);
+        assertThat(cache.drop(SPACE)).isEqualTo(100);
+        assertThat(holders()).isZero();
+        cluster.servers().get(1).stop();
+        assertThatThrownBy(() -> cache.drop(SPACE))
+                .isInstanceOf(UncheckedIOException.class)
+                .hasMessageContaining(cluster.servers().get(1).info.address());
+    }
+
+    @Test
+    void givenAServerInNoCluster_whenConnected_thenThatIsSaid() throws IOException {
+        try (TieredKvCache alone = store();
+                TcpEndpoint endpoint = TcpEndpoint.open(
+                        alone, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS)) {
+            String address = "127.0.0.1:" + endpoint.address().getPort();
+            assertThatThrownBy(() -> ClusteredKvCache.connect(address))
+                    .isInstanceOf(IllegalStateException.class)
+                    .hasMessage(address + ": this server is in no cluster");
+        }
+    }
+}
