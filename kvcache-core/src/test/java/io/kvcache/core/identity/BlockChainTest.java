@@ -32,6 +32,34 @@ class BlockChainTest {
                 .containsExactly("75bb014ed2ddd7eb3690f227536a08d3", "c22e7aa0fdb5bacbded9b45ddcf45054");
     }
 
+    @Test
+    void givenASection_whenCompared_thenItHasTheChainsKeysInAnotherNamespace() {
+        Namespace other = namespace(4).toBuilder().layout("sections").build();
+        long hi = ByteBuffer.wrap(other.digest()).getLong();
+        long lo = ByteBuffer.wrap(other.digest()).getLong(Long.BYTES);
+        BlockChain tokens = BlockChain.of(NAMESPACE, IntStream.range(0, 43).toArray());
+        List<byte[]> engineKeys = IntStream.range(0, 10)
+                .mapToObj(i -> ByteBuffer.allocate(12).putInt(7).putLong(i).array())
+                .toList();
+        for (BlockChain chain : List.of(tokens, BlockChain.ofEngineKeys(NAMESPACE, engineKeys))) {
+            BlockChain section = chain.section(other, 3, 9).prefix(5);
+            assertThat(section.length()).isEqualTo(5);
+            assertThat(section.tokens()).isEqualTo(20);
+            assertThat(section.namespace()).isEqualTo(other);
+            for (int i = 0; i < 5; i++) {
+                assertThat(section.key(i)).isEqualTo(new BlockKey(chain.keyHi(3 + i) ^ hi, chain.keyLo(3 + i) ^ lo));
+                assertThat(section.engineHash64(i)).isEqualTo(chain.engineHash64(3 + i));
+                assertThat(section.engineHash(i)).isEqualTo(chain.engineHash(3 + i));
+            }
+            assertThatThrownBy(() -> section.extend(1)).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> section.section(other, 0, 1)).isInstanceOf(IllegalStateException.class);
+            assertThatThrownBy(() -> section.key(5)).isInstanceOf(IndexOutOfBoundsException.class);
+            assertThatThrownBy(() -> chain.section(other, 3, 11)).isInstanceOf(IndexOutOfBoundsException.class);
+            assertThatThrownBy(() -> chain.section(namespace(8), 0, 1))
+                    .hasMessage("blocks of a section have 8 tokens; allowed: 4, as in its chain");
+        }
+    }
+
     @ParameterizedTest
     @ValueSource(ints = {1, 2, 3, 16, 64, 256})
     void givenRandomTokens_whenHashed_thenKeysAreThoseOfTheFormula(int blockTokens) {

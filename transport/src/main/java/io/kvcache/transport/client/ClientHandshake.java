@@ -65,7 +65,7 @@ final class ClientHandshake implements FrameHandler {
         Hello hello = new Hello(
                 Hello.VERSION,
                 joined == null ? 0 : joined.session(),
-                options.sharedMemory() == SharedMemoryMode.OFF ? 0 : Hello.SHARED_MEMORY,
+                capabilities(options),
                 Secret.random(Hello.NONCE_BYTES),
                 joined == null ? Secret.zeros(Hello.TICKET_BYTES) : joined.ticket(),
                 (int) options.lease().toMillis(),
@@ -87,6 +87,11 @@ final class ClientHandshake implements FrameHandler {
         } finally {
             settings.callTimeouts.end(connection);
         }
+    }
+
+    private static long capabilities(RemoteOptions options) {
+        return (options.sharedMemory() == SharedMemoryMode.OFF ? 0 : Hello.SHARED_MEMORY)
+                | (options.localOnly() ? Hello.LOCAL_ONLY : 0);
     }
 
     private Welcome run(FrameConnection connection, long patienceNanos) throws RpcException {

@@ -38,6 +38,7 @@ public final class RemoteKvCacheBuilder {
     private Duration failbackAfter = Duration.ofSeconds(1);
     private boolean checked;
     private boolean strict;
+    private boolean localOnly;
     private @Nullable SharedMemoryMode sharedMemory;
     private long stagingBytes = 64L << 20;
     private @Nullable SSLContext trusted;
@@ -179,6 +180,13 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
+    /// Sets whether a server in a cluster answers from its own store alone, and does not ask other servers. Servers ask
+    /// each other so.
+    public RemoteKvCacheBuilder localOnly(boolean value) {
+        localOnly = value;
+        return this;
+    }
+
     /// Connects to the first server that accepts this client.
     ///
     /// @throws UncheckedIOException when no server is reachable, or each rejects this client
@@ -217,7 +225,8 @@ public final class RemoteKvCacheBuilder {
                 sharedMemory == null ? address.sharedMemory() : sharedMemory,
                 stagingBytes,
                 address.fabric(),
-                failbackAfter);
+                failbackAfter,
+                localOnly);
     }
 
     /// A parsed address: the way to open connections, and the way to transfer blocks.
@@ -335,6 +344,7 @@ public final class RemoteKvCacheBuilder {
     /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
     /// @param failbackAfter how long until servers before the one that is used are asked again; zero for
     ///     never
+    /// @param localOnly whether the server asks no other server for this client
     record RemoteOptions(
             @Nullable Secret secret,
             String tenant,
@@ -347,7 +357,8 @@ public final class RemoteKvCacheBuilder {
             SharedMemoryMode sharedMemory,
             long stagingBytes,
             @Nullable String fabric,
-            Duration failbackAfter) {
+            Duration failbackAfter,
+            boolean localOnly) {
 
         long requestTimeoutNanos() {
             return requestTimeout.toNanos();

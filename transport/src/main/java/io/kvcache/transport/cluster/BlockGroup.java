@@ -28,6 +28,11 @@ public record BlockGroup(int first, BlockChain chain, BlockKey key) {
                 .build();
     }
 
+    /// Returns whether a namespace holds groups.
+    public static boolean isGroups(Namespace namespace) {
+        return namespace.layout().endsWith(MARK);
+    }
+
     /// Returns the group of a block, cut at the end of the chain.
     ///
     /// @param block index in the chain

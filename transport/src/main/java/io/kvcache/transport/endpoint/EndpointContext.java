@@ -5,6 +5,7 @@ import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
 import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
+import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.Status;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
@@ -34,10 +35,21 @@ record EndpointContext(
     /// @param only null for a client that may speak for all
     EndpointContext forTenant(@Nullable String only) {
         KvCache own = only == null ? null : options.domains().get(only);
-        return own == null
+        return own == null ? this : with(own, options.withFabric(null));
+    }
+
+    private EndpointContext with(KvCache other, EndpointOptions otherOptions) {
+        return new EndpointContext(other, otherOptions, counters, executor, gracefulShutdown, chains, snapshotCursors);
+    }
+
+    /// The same for a client with these capabilities: one that wants what is here alone gets the store itself.
+    EndpointContext forCapabilities(long capabilities) {
+        EndpointOptions.ClusterAccess cluster = options.cluster();
+        return cluster == null
+                        || (capabilities & Hello.LOCAL_ONLY) == 0
+                        || options.domains().containsValue(cache)
                 ? this
-                : new EndpointContext(
-                        own, options.withFabric(null), counters, executor, gracefulShutdown, chains, snapshotCursors);
+                : with(cluster.local(), options);
     }
 
     /// @throws RequestException when the endpoint is draining: it begins nothing that has to be given back

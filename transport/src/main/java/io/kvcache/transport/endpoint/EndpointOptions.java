@@ -19,7 +19,7 @@ import org.jspecify.annotations.Nullable;
 /// @param fabric describes the store's slots for one-sided reads by clients that may see all tenants, or null
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
 /// @param aeron address of the same store over Aeron's UDP, or empty; see [#withAeron]
-/// @param cluster tells the view of the server's cluster, or null for a server in none
+/// @param cluster the server's cluster, or null for a server in none; see [#withCluster]
 public record EndpointOptions(
         EndpointAuthPolicy auth,
         Limits limits,
@@ -28,7 +28,7 @@ public record EndpointOptions(
         @Nullable FabricDescriptor fabric,
         Map<String, KvCache> domains,
         String aeron,
-        @Nullable ViewSource cluster) {
+        @Nullable ClusterAccess cluster) {
 
     // First, because the defaults are checked against them.
     private static final Duration MIN_TIMEOUT = Duration.ofMillis(10);
@@ -143,10 +143,18 @@ public record EndpointOptions(
         return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other, cluster);
     }
 
-    /// Returns these options for a server in a cluster, whose clients ask for the view.
-    public EndpointOptions withCluster(ViewSource other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, other);
+    /// Returns these options for a server in a cluster.
+    ///
+    /// @param views tells clients the view
+    /// @param local answers the other servers of the cluster. It asks none of them, or two servers could wait for
+    ///     each other
+    public EndpointOptions withCluster(ViewSource views, KvCache local) {
+        return new EndpointOptions(
+                auth, limits, timeouts, namespaces, fabric, domains, aeron, new ClusterAccess(views, local));
     }
+
+    /// What clients and servers of a cluster ask for.
+    record ClusterAccess(ViewSource views, KvCache local) {}
 
     /// Returns these options with a trust domain: a store for tenants that may read each other's blocks.
     ///

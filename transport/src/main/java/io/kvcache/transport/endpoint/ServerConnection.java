@@ -104,7 +104,10 @@ final class ServerConnection implements FrameHandler {
         ClientSession welcomed = handshake(type, EndpointRequest.of(type, header, frameSink, counters), body);
         if (welcomed != null) {
             onActivity(welcomed);
-            requestDispatcher = new RequestDispatcher(endpoint.context().forTenant(welcomed.onlyTenant()), welcomed);
+            Hello said = hello;
+            EndpointContext context = endpoint.context().forTenant(welcomed.onlyTenant());
+            requestDispatcher = new RequestDispatcher(
+                    said == null ? context : context.forCapabilities(said.capabilities()), welcomed);
             session = welcomed;
         }
     }

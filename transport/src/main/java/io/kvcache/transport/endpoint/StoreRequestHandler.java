@@ -45,11 +45,13 @@ final class StoreRequestHandler {
     private final EndpointContext context;
     private final ClientSession session;
     private final ChainCache chains;
+    private final ChainCache.ChainRetention retention;
 
     StoreRequestHandler(EndpointContext context, ClientSession session, ChainCache chains) {
         this.context = context;
         this.session = session;
         this.chains = chains;
+        retention = new ChainCache.ChainRetention(context.chains());
     }
 
     private static BodyWriter yesNo(boolean yes) {
@@ -93,11 +95,25 @@ final class StoreRequestHandler {
 
     /// `chain[, u64 timeout]` → `u32 device, u32 host, u32 disk`
     void match(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
-        BlockChain chain = chains.read(body);
-        boolean timed = body.hasRemaining();
-        Duration timeout = Duration.ofNanos(timed ? body.nonNegativeLong("timeout") : 0);
-        KvCache cache = context.cache();
-        Match match = timed ? cache.match(chain, timeout) : cache.match(chain);
+        ChainCache.ResolvedChain resolved = chains.resolve(body);
+        BlockChain chain = resolved.chain();
+        if (!body.hasRemaining()) {
+            reply(request, context.cache().match(chain));
+            return;
+        }
+        Duration timeout = Duration.ofNanos(request.boundedTimeout(body.nonNegativeLong("timeout")));
+        if (context.options().cluster() == null) {
+            reply(request, context.cache().match(chain, timeout));
+        } else { // another server may be asked
+            context.later(
+                    session,
+                    request,
+                    retention.retain(resolved),
+                    () -> reply(request, context.cache().match(chain, timeout)));
+        }
+    }
+
+    private static void reply(EndpointRequest request, Match match) {
         request.reply(new BodyWriter()
                 .i32(match.deviceBlocks())
                 .i32(match.hostBlocks())
@@ -274,10 +290,11 @@ final class StoreRequestHandler {
     void view(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         long known = body.i64("digest");
         long timeoutNanos = request.boundedTimeout(body.nonNegativeLong("timeout"));
-        ViewSource cluster = context.options().cluster();
-        if (cluster == null) {
+        EndpointOptions.ClusterAccess access = context.options().cluster();
+        if (access == null) {
             throw new RequestException(Status.UNSUPPORTED, "this server is in no cluster");
         }
+        ViewSource cluster = access.views();
         ClusterView now = cluster.view();
         if (now.digest() != known
                 || timeoutNanos == 0

@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
@@ -17,6 +18,12 @@ interface PeerCache extends PeerConnection {
 
     /// Acquires the blocks that the peer has, within a timeout. Returns an empty table when it does not answer.
     BlockTable acquire(BlockChain chain, int from, long timeoutNanos);
+
+    /// Counts the leading blocks that [#acquire] with this timeout would bring; 0 when the peer does not answer.
+    int match(BlockChain chain, long timeoutNanos);
+
+    /// Tells the peer that a chain will not be asked for again. Does not fail.
+    void forget(BlockChain chain);
 
     /// Stores blocks that it has room for now.
     PutSummary putAll(BlockChain chain, List<MemorySegment> blocks);
@@ -42,6 +49,16 @@ interface PeerCache extends PeerConnection {
         @Override
         public BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
             return cache.acquire(chain, from, Duration.ofNanos(timeoutNanos));
+        }
+
+        @Override
+        public int match(BlockChain chain, long timeoutNanos) {
+            return cache.match(chain, Duration.ofNanos(timeoutNanos)).blocks();
+        }
+
+        @Override
+        public void forget(BlockChain chain) {
+            cache.hint(new Hint.Forget(chain, 0));
         }
 
         @Override

@@ -12,14 +12,11 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.transport.cluster.BlockGroup;
-import io.kvcache.transport.cluster.ClusterNode;
-import io.kvcache.transport.cluster.Placement;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -39,22 +36,17 @@ final class PeerStore implements AutoCloseable {
     private static final int MAX_MISSES = 100_000;
 
     private final KvCache local;
-    private final List<Peer<PeerCache>> peers;
-    private final Placement placement;
-    private final int replicas;
+    private final PeerDirectory directory;
     private final PeerClock clock;
     private final Cache<BlockKey, Boolean> misses;
     private final Map<BlockKey, SingleFlight> flights = new ConcurrentHashMap<>();
     private final InFlightFetches fetches;
 
-    PeerStore(KvCache local, List<Peer<PeerCache>> peers, PeerOptions options, PeerClock clock) {
+    PeerStore(KvCache local, PeerDirectory directory, PeerOptions options, PeerClock clock) {
         this.local = local;
-        this.peers = List.copyOf(peers);
+        this.directory = directory;
         this.clock = clock;
         fetches = new InFlightFetches(clock);
-        replicas = Math.min(options.replicas(), peers.size());
-        placement = new Placement(
-                "", peers.stream().map(peer -> ClusterNode.named(peer.name())).toList());
         misses = Caffeine.newBuilder()
                 .maximumSize(MAX_MISSES)
                 .expireAfterWrite(options.missTtl())
@@ -63,11 +55,45 @@ final class PeerStore implements AutoCloseable {
                 .build();
     }
 
-    /// Returns the peers that keep a group, the first choice first.
-    private List<Peer<PeerCache>> owners(BlockKey key) {
-        return IntStream.of(placement.owners(key, replicas))
-                .mapToObj(peers::get)
-                .toList();
+    /// Returns whether a peer may have a block that the store lacks.
+    boolean mayHave(BlockChain chain, int block) {
+        return misses.getIfPresent(chain.key(block)) == null
+                && !directory.holders(directory.group(chain, block)).isEmpty();
+    }
+
+    /// @throws IllegalArgumentException when the layout's text leaves no room for what marks groups
+    void checkName(Namespace namespace) {
+        var _ = directory.groups(namespace);
+    }
+
+    /// Returns the index behind the last block of a block's group.
+    int groupEnd(BlockChain chain, int block) {
+        return directory.groupEnd(chain, block);
+    }
+
+    /// Counts the blocks that the store would have from an index on, after it has fetched them from a peer.
+    ///
+    /// @return the block after the last of them; `at` when no peer has any
+    int match(BlockChain chain, int at, long timeoutNanos) {
+        BlockGroup group = directory.group(chain, at);
+        long start = clock.nanos();
+        int asked = 0;
+        List<Peer<PeerCache>> holders = directory.holders(group);
+        for (Peer<PeerCache> peer : holders) {
+            long left = timeoutNanos - (clock.nanos() - start);
+            PeerCache cache = left > 0 ? peer.awaitCacheFor(group.chain().namespace(), start + timeoutNanos) : null;
+            if (cache != null) {
+                int end = group.first() + cache.match(group.chain(), left);
+                if (end > at) {
+                    return end;
+                }
+                asked++;
+            }
+        }
+        if (asked == holders.size()) {
+            misses.put(chain.key(at), true);
+        }
+        return at;
     }
 
     /// Fetches blocks of one group into the store, as many as arrive in time.
@@ -108,24 +134,33 @@ final class PeerStore implements AutoCloseable {
 
     private int fetchFromPeers(InFlightFetches.Fetch fetch, BlockChain chain, int at, long timeoutNanos) {
         long start = clock.nanos();
-        BlockGroup group = BlockGroup.of(chain, at);
+        BlockGroup group = directory.group(chain, at);
         int asked = 0;
-        for (Peer<PeerCache> peer : owners(group.key())) {
+        List<Peer<PeerCache>> holders = directory.holders(group);
+        for (Peer<PeerCache> peer : holders) {
             long left = timeoutNanos - (clock.nanos() - start);
             PeerCache cache =
                     left > 0 && fetch.isWanted() ? peer.cacheFor(group.chain().namespace()) : null;
             if (cache != null) {
                 int end = fetchFrom(cache, new FetchRequest(peer, fetch, chain, group, at), left);
                 if (end > at) {
+                    letGo(cache, group);
                     return end;
                 }
                 asked += end == at ? 1 : 0;
             }
         }
-        if (asked == replicas) {
+        if (asked == holders.size()) {
             misses.put(chain.key(at), true);
         }
         return at;
+    }
+
+    /// Tells the peer that a group has moved here.
+    private void letGo(PeerCache from, BlockGroup group) {
+        if (directory.isMove()) {
+            from.forget(group.chain());
+        }
     }
 
     private record FetchRequest(
@@ -191,14 +226,14 @@ final class PeerStore implements AutoCloseable {
     /// @return whether each of them has all of it now
     boolean replicate(BlockChain chain) {
         int last = chain.length() - 1;
-        BlockGroup whole = BlockGroup.of(chain, last);
+        BlockGroup whole = directory.group(chain, last);
         boolean all = true;
         try (BlockTable table = local.acquire(chain, whole.first(), KvCache.NO_WAIT)) {
             int ready = table.readyBlocks();
             List<MemorySegment> blocks = IntStream.range(whole.first(), whole.first() + ready)
                     .mapToObj(table::segment)
                     .toList();
-            for (Peer<PeerCache> peer : owners(whole.key())) {
+            for (Peer<PeerCache> peer : directory.holders(whole)) {
                 PeerCache cache =
                         blocks.isEmpty() ? null : peer.cacheFor(whole.chain().namespace());
                 all &= blocks.isEmpty() || (cache != null && replicate(peer, cache, whole, blocks) == ready);
@@ -236,10 +271,11 @@ final class PeerStore implements AutoCloseable {
     /// @throws UncheckedIOException when one of them did not answer; the others have forgotten it
     void drop(BlockChain chain, int from) {
         List<String> unreached = new ArrayList<>();
-        for (int at = from; at < chain.length(); at = BlockGroup.end(chain, at)) {
-            BlockGroup group = BlockGroup.of(chain, at);
+        int at = directory.mirrors().isEmpty() ? chain.length() : from;
+        for (; at < chain.length(); at = directory.groupEnd(chain, at)) {
+            BlockGroup group = directory.group(chain, at);
             int offset = at - group.first();
-            for (Peer<PeerCache> peer : owners(group.key())) {
+            for (Peer<PeerCache> peer : directory.holders(group)) {
                 drop(peer, group.chain().namespace(), cache -> cache.drop(group.chain(), offset), unreached);
             }
         }
@@ -251,8 +287,8 @@ final class PeerStore implements AutoCloseable {
     /// @throws UncheckedIOException when one of them did not answer; the others have forgotten them
     void drop(Namespace namespace) {
         List<String> unreached = new ArrayList<>();
-        Namespace groups = BlockGroup.namespace(namespace);
-        peers.forEach(peer -> drop(peer, groups, cache -> cache.drop(groups), unreached));
+        Namespace groups = directory.groups(namespace);
+        directory.mirrors().forEach(peer -> drop(peer, groups, cache -> cache.drop(groups), unreached));
         throwIfUnreached(unreached);
     }
 
@@ -279,22 +315,22 @@ final class PeerStore implements AutoCloseable {
     }
 
     List<PeerStats> stats() {
-        return peers.stream().map(Peer::stats).toList();
+        return directory.all().stream().map(Peer::stats).toList();
     }
 
     /// Returns the number of blocks from peers that did not match their checksum.
     long corruptCount() {
-        return peers.stream().mapToLong(peer -> peer.corrupt.sum()).sum();
+        return directory.all().stream().mapToLong(peer -> peer.corrupt.sum()).sum();
     }
 
     @Override
     public void close() {
-        peers.forEach(Peer::close);
+        directory.close();
     }
 
     @Override
     public String toString() {
-        return "peers " + Arrays.toString(peers.stream().map(Peer::name).toArray());
+        return "peers " + directory.all().stream().map(Peer::name).toList();
     }
 
     /// A fetch in flight, for callers that want the same block.

@@ -4,6 +4,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
@@ -11,8 +12,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.client.RemoteKvCache;
-import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.BlockGroups;
+import io.kvcache.transport.cluster.ViewSource;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
@@ -54,9 +55,16 @@ public final class PeeredKvCache extends ForwardingKvCache {
     private final PeerStore peerStore;
     private final PeerThreads threads;
     private final @Nullable Replicator replicator;
+    private final boolean matchesAtPeers;
 
-    private PeeredKvCache(LocalKvCache local, PeerStore tier, PeerThreads threads, @Nullable Replicator replicator) {
+    private PeeredKvCache(
+            LocalKvCache local,
+            PeerStore tier,
+            PeerThreads threads,
+            @Nullable Replicator replicator,
+            boolean matchesAtPeers) {
         super(local);
+        this.matchesAtPeers = matchesAtPeers;
         this.peerStore = tier;
         this.threads = threads;
         this.replicator = replicator;
@@ -100,21 +108,77 @@ public final class PeeredKvCache extends ForwardingKvCache {
                 .map(name -> new Peer<>(name, dependencies.connector, backoffSettings, threads.connectExecutor()))
                 .toList();
         all.forEach(Peer::connect);
-        PeerStore tier = new PeerStore(local, all, options, clock);
+        PeerStore tier = new PeerStore(local, new PeerDirectory.Fixed(all, options.replicas()), options, clock);
         Replicator replicator = options.replicate() ? new Replicator(tier, options.maxQueued(), clock) : null;
         if (replicator != null) {
             replicator.start(threads.replicationExecutor());
         }
-        return new PeeredKvCache(local, tier, threads, replicator);
+        return new PeeredKvCache(local, tier, threads, replicator, false);
     }
+
+    /// Opens the cache of a server in a cluster, which fetches groups from their former owners.
+    ///
+    /// For a time after this server has joined, and while others drain, `acquire` and `match` with a timeout ask
+    /// the server that owned a missing group before. The store keeps what comes, and the former owner evicts it
+    /// next. In a match, blocks that a former owner has count as those of a disk.
+    ///
+    /// @param local the store, this cache's from now on. Only its namespaces of
+    ///     [groups][io.kvcache.transport.cluster.BlockGroup] are asked for elsewhere
+    /// @param handover whose groups, and for how long
+    /// @param connector connects to another server at its address, which must answer from its own store alone: see
+    ///     [io.kvcache.transport.client.RemoteKvCacheBuilder#localOnly]
+    public static PeeredKvCache ofCluster(LocalKvCache local, Handover handover, PeerConnector connector) {
+        return ofCluster(
+                local,
+                handover,
+                new Dependencies(
+                        name -> new PeerCache.Remote(connector.connect(name)), PeerThreads.start(PeerOptions.DEFAULTS)),
+                System::currentTimeMillis);
+    }
+
+    static PeeredKvCache ofCluster(
+            LocalKvCache local, Handover handover, Dependencies dependencies, FormerOwners.WallClock wallClock) {
+        PeerThreads threads = dependencies.threads;
+        PeerClock clock = threads.clock();
+        Peer.BackoffSettings backoffSettings = new Peer.BackoffSettings(
+                clock, PeerOptions.DEFAULTS.maxBackoff().toNanos());
+        PeerDirectory former = new FormerOwners(handover, clock, wallClock, address -> {
+            Peer<PeerCache> peer =
+                    new Peer<>(address, dependencies.connector, backoffSettings, threads.connectExecutor());
+            peer.connect();
+            return peer;
+        });
+        PeerStore tier = new PeerStore(local, former, PeerOptions.DEFAULTS, clock);
+        return new PeeredKvCache(local, tier, threads, null, true);
+    }
+
+    /// A server of a cluster that takes over groups.
+    ///
+    /// @param self the server's name
+    /// @param views its present view
+    /// @param window how long former owners are asked after it has joined, or has met the other side of a partition
+    public record Handover(String self, ViewSource views, Duration window) {}
 
     /// @throws IllegalArgumentException also when the layout's text leaves no room for what marks groups
     @Override
     public void register(Namespace namespace) {
         if (!namespace.parts().isEmpty()) {
-            BlockGroup.namespace(namespace);
+            peerStore.checkName(namespace);
         }
         delegate().register(namespace);
+    }
+
+    @Override
+    public Match match(BlockChain chain, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
+        long until = threads.clock().deadlineAfter(timeoutNanos);
+        Match found = delegate().match(chain, timeout);
+        int end = found.blocks();
+        if (!matchesAtPeers || timeoutNanos == 0 || end == chain.length() || !peerStore.mayHave(chain, end)) {
+            return found;
+        }
+        int more = peerStore.match(chain, end, until - threads.clock().nanos()) - end;
+        return new Match(found.deviceBlocks(), found.hostBlocks(), found.diskBlocks() + more);
     }
 
     @Override
@@ -122,7 +186,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         long timeoutNanos = Timeouts.toNanos(timeout);
         long until = threads.clock().deadlineAfter(timeoutNanos);
         BlockTable base = delegate().acquire(chain, from, timeout);
-        if (timeoutNanos == 0 || base.endBlock() == chain.length()) {
+        if (timeoutNanos == 0 || base.endBlock() == chain.length() || !peerStore.mayHave(chain, base.endBlock())) {
             return base;
         }
         PeerBlockTable table = new PeerBlockTable(base, chain.length(), threads.clock());
@@ -166,7 +230,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
 
         private int next(int at) {
             long left = fetchDeadline.nanos - owner.threads.clock().nanos();
-            BlockChain wanted = chain.prefix(BlockGroup.end(chain, at));
+            BlockChain wanted = chain.prefix(owner.peerStore.groupEnd(chain, at));
             int end = left > 0 ? owner.peerStore.fetch(wanted, at, left) : at;
             return end > at ? table.append(owner.delegate().acquire(chain.prefix(end), at, NO_WAIT)) : at;
         }

@@ -21,7 +21,7 @@ public final class Handshake {
     ///
     /// @param version of the protocol that the client speaks at most
     /// @param session 0 to begin one, else the one to join
-    /// @param capabilities bits of what the client can do: [#SHARED_MEMORY]
+    /// @param capabilities bits of what the client can do or wants: [#SHARED_MEMORY], [#LOCAL_ONLY]
     /// @param nonce 32 random bytes
     /// @param ticket 16 bytes that the session was given; zeros to begin one
     /// @param leaseMillis how long leases last without being renewed, as far as the server allows; 0 leaves
@@ -35,6 +35,10 @@ public final class Handshake {
 
         /// Capability: maps memory that processes on its host share, or has such memory.
         public static final long SHARED_MEMORY = 1;
+
+        /// Capability of a client: wants what the server itself has, and nothing that the server would fetch from
+        /// others.
+        public static final long LOCAL_ONLY = 2;
 
         public static final int NONCE_BYTES = 32;
         public static final int TICKET_BYTES = 16;

@@ -64,7 +64,8 @@ final class DataConnectionPoolTest {
                 SharedMemoryMode.OFF,
                 0,
                 null,
-                Duration.ZERO);
+                Duration.ZERO,
+                false);
     }
 
     private DataConnectionPool lines() throws Exception {

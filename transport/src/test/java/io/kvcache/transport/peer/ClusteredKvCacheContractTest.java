@@ -1,15 +1,9 @@
 package io.kvcache.transport.peer;
 
-import io.kvcache.core.contract.ArgumentContract;
-import io.kvcache.core.contract.BlockContract;
-import io.kvcache.core.contract.BlockWriterContract;
 import io.kvcache.core.contract.CacheSetup;
 import io.kvcache.core.contract.CacheUnderTest;
-import io.kvcache.core.contract.CapacityContract;
 import io.kvcache.core.contract.ConcurrencyContract;
-import io.kvcache.core.contract.HintContract;
 import io.kvcache.core.contract.KvCacheContract;
-import io.kvcache.core.contract.LifecycleContract;
 import io.kvcache.core.contract.ObjectContract;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.RemoteKvCache;
@@ -21,7 +15,8 @@ import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.Nested;
 import org.junit.jupiter.api.Tag;
 
-/// A cache over three servers keeps the contract of every `KvCache`, except for what [ClusteredKvCache] names.
+/// A cache over three servers keeps the contract of every `KvCache` about objects and threads. That of blocks holds
+/// within a group; [ClusteredKvCache] names what differs between groups.
 @Tag(KvCacheContract.CARRIER)
 final class ClusteredKvCacheContractTest {
 
@@ -91,50 +86,8 @@ final class ClusteredKvCacheContractTest {
     }
 
     @Nested
-    final class Blocks extends BlockContract {
-        Blocks() {
-            super(ClusteredKvCacheContractTest::open);
-        }
-    }
-
-    @Nested
-    final class BlockWriters extends BlockWriterContract {
-        BlockWriters() {
-            super(ClusteredKvCacheContractTest::open);
-        }
-    }
-
-    @Nested
     final class Objects extends ObjectContract {
         Objects() {
-            super(ClusteredKvCacheContractTest::open);
-        }
-    }
-
-    @Nested
-    final class Refusals extends ArgumentContract {
-        Refusals() {
-            super(ClusteredKvCacheContractTest::open);
-        }
-    }
-
-    @Nested
-    final class Capacity extends CapacityContract {
-        Capacity() {
-            super(ClusteredKvCacheContractTest::open);
-        }
-    }
-
-    @Nested
-    final class Hints extends HintContract {
-        Hints() {
-            super(ClusteredKvCacheContractTest::open);
-        }
-    }
-
-    @Nested
-    final class Lifecycle extends LifecycleContract {
-        Lifecycle() {
             super(ClusteredKvCacheContractTest::open);
         }
     }

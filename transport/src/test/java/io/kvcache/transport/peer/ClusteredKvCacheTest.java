@@ -15,6 +15,8 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.NodeInfo;
+import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import java.io.IOException;
@@ -189,10 +191,58 @@ final class ClusteredKvCacheTest {
         TestCluster.Server sixth = cluster.add(store());
         cluster.show(cluster.servers());
         await("the client learns", () -> cache.view().nodes().size() == 6);
-        for (int seed = 20; seed < 30; seed++) {
+        for (int seed = 20; seed < 26; seed++) {
             assertThat(putAll(chain(seed)).accepted()).isEqualTo(BLOCKS);
         }
         assertThat(sixth.store.stats().records().live()).isPositive();
+    }
+
+    @Test
+    void givenAServerThatJoins_whenItMissesAGroup_thenItAsksTheFormerOwner() throws IOException {
+        List<BlockChain> chains =
+                IntStream.range(30, 36).mapToObj(ClusteredKvCacheTest::chain).toList();
+        chains.forEach(this::putAll);
+        TestCluster.Server sixth = cluster.add(store());
+        cluster.show(cluster.servers());
+        await("the client learns", () -> cache.view().nodes().size() == 6);
+        for (BlockChain chain : chains) {
+            assertThat(cache.match(chain, WAIT).blocks()).isEqualTo(BLOCKS);
+            try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
+                assertThat(table.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
+                for (int index = 0; index < BLOCKS; index++) {
+                    BlockContent.of(chain.key(index)).requireEqual(table.segment(index));
+                }
+            }
+        }
+        assertThat(sixth.store.stats().records().live()).as("it keeps them").isPositive();
+        assertThat(sixth.served.peerStats().stream().mapToLong(PeerStats::found).sum())
+                .isEqualTo(sixth.store.stats().records().live());
+    }
+
+    @Test
+    void givenAServerThatDrains_whenItsGroupsAreWanted_thenTheNewOwnersFetchThem() {
+        List<BlockChain> chains =
+                IntStream.range(40, 45).mapToObj(ClusteredKvCacheTest::chain).toList();
+        chains.forEach(this::putAll);
+        NodeInfo leaving = cluster.servers().get(3).info;
+        assertThat(cluster.servers().get(3).store.stats().records().live()).isPositive();
+        cluster.tell(cluster.servers().stream()
+                .map(server -> server.info.equals(leaving) ? leaving.withState(NodeState.DRAINING) : server.info)
+                .toList());
+        await("the client learns", () -> cache.view().serving().size() == 4);
+        for (BlockChain chain : chains) {
+            try (BlockTable table = cache.acquire(chain, 0, WAIT)) {
+                assertThat(table.await(BLOCKS, WAIT)).isEqualTo(BLOCKS);
+            }
+        }
+        cluster.tell(cluster.servers().stream()
+                .map(server -> server.info)
+                .filter(info -> !info.equals(leaving))
+                .toList());
+        await("the client learns", () -> cache.view().nodes().size() == 4);
+        for (BlockChain chain : chains) {
+            assertThat(readAll(chain, 0)).as("all of it has moved").isEqualTo(BLOCKS);
+        }
     }
 
     @Test

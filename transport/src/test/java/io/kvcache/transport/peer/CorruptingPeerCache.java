@@ -26,6 +26,16 @@ record CorruptingPeerCache(PeerCache cache, IntPredicate turned) implements Peer
     }
 
     @Override
+    public int match(BlockChain chain, long timeoutNanos) {
+        return cache.match(chain, timeoutNanos);
+    }
+
+    @Override
+    public void forget(BlockChain chain) {
+        cache.forget(chain);
+    }
+
+    @Override
     public PutSummary putAll(BlockChain chain, List<MemorySegment> blocks) {
         return cache.putAll(chain, blocks);
     }

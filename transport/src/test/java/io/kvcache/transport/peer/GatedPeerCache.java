@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
@@ -61,6 +62,16 @@ final class GatedPeerCache implements PeerCache {
     @Override
     public void register(Namespace namespace) {
         store.register(namespace);
+    }
+
+    @Override
+    public int match(BlockChain chain, long timeoutNanos) {
+        return store.match(chain).blocks();
+    }
+
+    @Override
+    public void forget(BlockChain chain) {
+        store.hint(new Hint.Forget(chain, 0));
     }
 
     @Override

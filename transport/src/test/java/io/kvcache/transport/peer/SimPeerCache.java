@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
@@ -96,6 +97,22 @@ final class SimPeerCache implements PeerCache {
         }
         BlockTable table = server.store.acquire(chain, from, KvCache.NO_WAIT);
         return new SimPeerTable(table, play, random.split(), () -> failed++);
+    }
+
+    @Override
+    public int match(BlockChain chain, long timeoutNanos) {
+        require(chain.namespace());
+        return travel(timeoutNanos + REQUEST).answered
+                ? server.store.match(chain).blocks()
+                : 0;
+    }
+
+    @Override
+    public void forget(BlockChain chain) {
+        require(chain.namespace());
+        if (travel(REQUEST).arrived) {
+            server.store.hint(new Hint.Forget(chain, 0));
+        }
     }
 
     @Override

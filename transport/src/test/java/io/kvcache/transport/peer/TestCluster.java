@@ -1,6 +1,7 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
@@ -10,6 +11,7 @@ import io.kvcache.transport.endpoint.TcpEndpoint;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -23,17 +25,22 @@ final class TestCluster implements AutoCloseable {
     static final class Server {
 
         final TieredKvCache store;
+        final PeeredKvCache served;
         final SettableView view = new SettableView();
         final NodeInfo info;
         private TcpEndpoint endpoint;
 
         private Server(String name, TieredKvCache store) throws IOException {
             this.store = store;
+            served = PeeredKvCache.ofCluster(
+                    store,
+                    new PeeredKvCache.Handover(name, view, Duration.ofMinutes(1)),
+                    address -> RemoteKvCache.builder(address).localOnly(true).connect());
             // Not where clients come from: one that connects again could get the very port that it looks for.
             endpoint = open(new InetSocketAddress(InetAddress.getByName("127.0.0.2"), 0));
             info = new NodeInfo(
                     ClusterNode.named(name),
-                    1,
+                    System.currentTimeMillis(),
                     NodeState.SERVING,
                     "127.0.0.2:" + endpoint.address().getPort(),
                     "",
@@ -42,7 +49,7 @@ final class TestCluster implements AutoCloseable {
         }
 
         private TcpEndpoint open(InetSocketAddress at) throws IOException {
-            return TcpEndpoint.open(store, at, EndpointOptions.DEFAULTS.withCluster(view));
+            return TcpEndpoint.open(served, at, EndpointOptions.DEFAULTS.withCluster(view, store));
         }
 
         /// Ends all connections, as a crash does.
@@ -68,9 +75,13 @@ final class TestCluster implements AutoCloseable {
 
     /// Tells all servers that these are there.
     void show(List<Server> present) {
+        tell(present.stream().map(server -> server.info).toList());
+    }
+
+    /// Tells all servers that these are there.
+    void tell(List<NodeInfo> present) {
         epoch++;
-        ClusterView view = new ClusterView(
-                "test", epoch, present.stream().map(server -> server.info).toList());
+        ClusterView view = new ClusterView("test", epoch, present);
         servers.forEach(server -> server.view.set(view));
     }
 
@@ -85,7 +96,7 @@ final class TestCluster implements AutoCloseable {
             server.stop();
         }
         for (Server server : servers) {
-            server.store.close();
+            server.served.close();
         }
     }
 }

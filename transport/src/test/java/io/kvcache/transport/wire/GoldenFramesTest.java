@@ -344,6 +344,7 @@ final class GoldenFramesTest {
                         "PROBE=11",
                         "REGION=12",
                         "DROP_REGION=13",
+                        "VIEW=14",
                         "CHAIN=16",
                         "MATCH=17",
                         "ACQUIRE=18",

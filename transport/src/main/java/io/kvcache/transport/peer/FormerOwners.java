@@ -1,0 +1,204 @@
+package io.kvcache.transport.peer;
+
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.cluster.BlockGroup;
+import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.NodeInfo;
+import io.kvcache.transport.cluster.NodeState;
+import io.kvcache.transport.cluster.Placement;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
+
+/// The servers of a cluster that owned a group before this one did.
+///
+/// No earlier view is kept, as the order of a group tells its history:
+///
+/// - Before this server joined, the group belonged to the next one in the order. That one is asked for a time after
+///   this server has begun to serve, or has met the other side of a partition.
+/// - A server that is about to leave stands before this one in the order, and owned the group until then.
+///
+/// **Threads.** Any.
+final class FormerOwners implements PeerDirectory {
+
+    /// A server that appears and runs for longer than this has not just joined: it was on the other side of a
+    /// partition.
+    private static final long JUST_STARTED_MILLIS = 10_000;
+
+    private final String self;
+    private final long windowNanos;
+    private final PeerClock clock;
+    private final WallClock wallClock;
+    private final Function<String, Peer<PeerCache>> connector;
+    private final Runnable endListening;
+    private final Map<String, Peer<PeerCache>> peers = new HashMap<>();
+    private volatile State state = State.NONE;
+    private volatile boolean closed;
+
+    /// Milliseconds since 1970, as incarnations are.
+    @FunctionalInterface
+    interface WallClock {
+        long millis();
+    }
+
+    /// What follows from a view.
+    ///
+    /// @param placement of the servers that serve or drain, or null where none does
+    /// @param nodes in the order of the placement
+    /// @param peers connections to them; null for this server
+    /// @param self index of this server, or -1 while it owns nothing
+    /// @param draining whether any server is about to leave
+    /// @param askNextUntil moment of the clock until which the next one in the order is asked
+    private record State(
+            @Nullable Placement placement,
+            List<NodeInfo> nodes,
+            List<@Nullable Peer<PeerCache>> peers,
+            int self,
+            boolean draining,
+            long askNextUntil) {
+
+        static final State NONE = new State(null, List.of(), List.of(), -1, false, Long.MIN_VALUE);
+    }
+
+    /// @param connector makes the connection to another server at its address
+    FormerOwners(
+            PeeredKvCache.Handover handover,
+            PeerClock clock,
+            WallClock wallClock,
+            Function<String, Peer<PeerCache>> connector) {
+        self = handover.self();
+        windowNanos = handover.window().toNanos();
+        this.clock = clock;
+        this.wallClock = wallClock;
+        this.connector = connector;
+        endListening = handover.views().listen(this::onView);
+        onView(handover.views().view());
+    }
+
+    private synchronized void onView(ClusterView view) {
+        if (closed) {
+            return;
+        }
+        List<NodeInfo> nodes = view.nodes().stream()
+                .filter(node -> node.state() != NodeState.JOINING)
+                .toList();
+        NodeInfo own = view.node(self);
+        boolean serves = own != null && own.state() == NodeState.SERVING;
+        State before = state;
+        boolean opens = serves && (before.self < 0 || metOthers(before, nodes));
+        state = new State(
+                nodes.isEmpty()
+                        ? null
+                        : new Placement(
+                                view.cluster(),
+                                nodes.stream().map(NodeInfo::node).toList()),
+                nodes,
+                nodes.stream().map(this::peer).toList(),
+                serves ? nodes.indexOf(own) : -1,
+                nodes.stream().anyMatch(node -> node.state() == NodeState.DRAINING),
+                opens ? clock.nanos() + windowNanos : before.askNextUntil);
+        closeOthers(nodes);
+    }
+
+    /// Returns whether a server has appeared that was running before.
+    private boolean metOthers(State before, List<NodeInfo> nodes) {
+        long now = wallClock.millis();
+        return nodes.stream()
+                .filter(node -> before.nodes.stream()
+                        .noneMatch(
+                                known -> known.name().equals(node.name()) && known.incarnation() == node.incarnation()))
+                .anyMatch(node -> now - node.incarnation() > JUST_STARTED_MILLIS);
+    }
+
+    private @Nullable Peer<PeerCache> peer(NodeInfo node) {
+        return node.name().equals(self) ? null : peers.computeIfAbsent(node.address(), connector);
+    }
+
+    private void closeOthers(List<NodeInfo> nodes) {
+        peers.entrySet().removeIf(entry -> {
+            boolean gone = nodes.stream().noneMatch(node -> node.address().equals(entry.getKey()));
+            if (gone) {
+                entry.getValue().close();
+            }
+            return gone;
+        });
+    }
+
+    @Override
+    public BlockGroup group(BlockChain chain, int block) {
+        return new BlockGroup(0, chain, chain.key(0));
+    }
+
+    @Override
+    public int groupEnd(BlockChain chain, int block) {
+        return chain.length();
+    }
+
+    @Override
+    public Namespace groups(Namespace namespace) {
+        return namespace;
+    }
+
+    @Override
+    public List<Peer<PeerCache>> holders(BlockGroup group) {
+        State now = state;
+        Placement placement = now.placement;
+        boolean askNext = now.askNextUntil - clock.nanos() > 0;
+        if (placement == null
+                || now.self < 0
+                || !(askNext || now.draining)
+                || !BlockGroup.isGroups(group.chain().namespace())) {
+            return List.of();
+        }
+        return holders(now, placement.order(group.key()), askNext);
+    }
+
+    private static List<Peer<PeerCache>> holders(State now, int[] order, boolean askNext) {
+        List<Peer<PeerCache>> holders = new ArrayList<>();
+        boolean passed = false;
+        for (int node : order) {
+            boolean draining = now.nodes.get(node).state() == NodeState.DRAINING;
+            Peer<PeerCache> peer = now.peers.get(node);
+            if (node == now.self) {
+                passed = true;
+                if (!askNext) {
+                    return holders;
+                }
+            } else if (peer != null && !passed && draining) {
+                holders.add(peer);
+            } else if (peer != null && passed && !draining) {
+                holders.add(peer);
+                return holders;
+            }
+        }
+        return holders;
+    }
+
+    @Override
+    public List<Peer<PeerCache>> mirrors() {
+        return List.of();
+    }
+
+    @Override
+    public boolean isMove() {
+        return true;
+    }
+
+    @Override
+    public synchronized List<Peer<PeerCache>> all() {
+        return List.copyOf(peers.values());
+    }
+
+    @Override
+    public void close() {
+        endListening.run();
+        synchronized (this) {
+            closed = true;
+            peers.values().forEach(Peer::close);
+        }
+    }
+}
