@@ -1,0 +1,214 @@
+package io.kvcache.cluster;
+
+import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.NodeInfo;
+import io.kvcache.transport.cluster.NodeState;
+import io.kvcache.transport.cluster.ViewSource;
+import java.lang.System.Logger.Level;
+import java.time.Duration;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Consumer;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
+
+/// Keeps the view of the cluster that follows from what a membership tells, and this server's own part of it.
+///
+/// **Ownership.** Closes its membership.
+///
+/// **Threads.** Any. Listeners are called by the membership's threads, one view after another; the last is the newest.
+public final class ViewKeeper implements ViewSource, AutoCloseable {
+
+    private static final System.Logger LOG = System.getLogger(ViewKeeper.class.getName());
+
+    private final Membership membership;
+    private final Flaps flaps;
+    private final List<Listener> listeners = new CopyOnWriteArrayList<>();
+    private final AtomicLong viewChanges = new AtomicLong();
+    private final AtomicLong merges = new AtomicLong();
+
+    /// Held while this server's information changes, so that the membership hears the changes in order. Listeners may
+    /// be called meanwhile.
+    private final Object selfLock = new Object();
+
+    private volatile @Nullable NodeInfo self;
+    private volatile ClusterView view;
+
+    /// @param cluster name of the cluster, at most 255 bytes of UTF-8 without NUL
+    public ViewKeeper(String cluster, Membership membership) {
+        this(cluster, membership, JGroupsMembership.Settings.DEFAULT_FAILURE_AFTER, System::nanoTime);
+    }
+
+    /// @param failureAfter a server that is back after less than this was never gone, see [#flaps]
+    /// @param nanoTime nanoseconds since some fixed moment
+    public ViewKeeper(String cluster, Membership membership, Duration failureAfter, LongSupplier nanoTime) {
+        this.membership = membership;
+        flaps = new Flaps(failureAfter.toNanos(), nanoTime);
+        view = new ClusterView(cluster, 0, List.of());
+    }
+
+    /// Joins the cluster. When it returns, this server is in its own view.
+    ///
+    /// @throws IllegalStateException when another live server has this name
+    public void start(NodeInfo self) {
+        synchronized (selfLock) {
+            if (this.self != null) {
+                throw new IllegalStateException(
+                        "the membership of node '" + self.name() + "' has been started already");
+            }
+            this.self = self;
+        }
+        membership.start(self, new MembershipListener());
+    }
+
+    /// Returns what this server tells about itself.
+    ///
+    /// @throws IllegalStateException before [#start]
+    public NodeInfo self() {
+        NodeInfo own = self;
+        if (own == null) {
+            throw new IllegalStateException("the membership has not been started; call start first");
+        }
+        return own;
+    }
+
+    /// Tells all servers that this one is in another state.
+    public void setState(NodeState state) {
+        synchronized (selfLock) {
+            update(self().withState(state));
+        }
+    }
+
+    /// Tells all servers something else about this one.
+    ///
+    /// @param changed with the same name and incarnation
+    public void update(NodeInfo changed) {
+        synchronized (selfLock) {
+            NodeInfo own = self();
+            if (!own.name().equals(changed.name()) || own.incarnation() != changed.incarnation()) {
+                throw new IllegalArgumentException(
+                        "node '%s' of incarnation %d cannot become '%s' of %d; both stay the same while it runs"
+                                .formatted(own.name(), own.incarnation(), changed.name(), changed.incarnation()));
+            }
+            self = changed;
+            membership.update(changed);
+        }
+    }
+
+    @Override
+    public ClusterView view() {
+        return view;
+    }
+
+    @Override
+    public Runnable listen(Consumer<ClusterView> listener) {
+        Listener added = new Listener(listener);
+        listeners.add(added);
+        return () -> listeners.remove(added);
+    }
+
+    /// Returns how often the view has changed.
+    public long viewChanges() {
+        return viewChanges.get();
+    }
+
+    /// Returns how often two sides of a partition have met again.
+    public long mergeCount() {
+        return merges.get();
+    }
+
+    /// Returns how often servers were gone from the view for less than the failure timeout, without a restart. It
+    /// stays 0 as long as no live server is suspected.
+    public long flaps() {
+        return flaps.count.get();
+    }
+
+    /// Leaves the cluster. The view stays as it is.
+    @Override
+    public void close() {
+        membership.close();
+    }
+
+    private void onMembers(long epoch, List<NodeInfo> members, boolean merged) {
+        ClusterView before = view;
+        ClusterView after = new ClusterView(before.cluster(), epoch, members);
+        ViewChange change = new ViewChange(before, after, merged);
+        view = after;
+        viewChanges.incrementAndGet();
+        if (merged) {
+            merges.incrementAndGet();
+        }
+        LOG.log(Level.INFO, change::toString);
+        flaps.onChange(change);
+        listeners.forEach(listener -> listener.tell(after));
+    }
+
+    /// An instance each time, so that a listener may be added twice.
+    private static final class Listener {
+
+        private final Consumer<ClusterView> consumer;
+
+        Listener(Consumer<ClusterView> consumer) {
+            this.consumer = consumer;
+        }
+
+        void tell(ClusterView view) {
+            try {
+                consumer.accept(view);
+            } catch (RuntimeException bug) {
+                LOG.log(Level.ERROR, "a listener failed with view " + view.epoch(), bug);
+            }
+        }
+    }
+
+    private final class MembershipListener implements Membership.Listener {
+
+        @Override
+        public void onMembers(long epoch, List<NodeInfo> members, boolean merged) {
+            ViewKeeper.this.onMembers(epoch, members, merged);
+        }
+
+        /// Nothing is broadcast yet.
+        @Override
+        public void onMessage(String from, byte[] message) {}
+    }
+
+    /// Counts servers that come back so soon that they cannot have been away.
+    private static final class Flaps {
+
+        private final long failureNanos;
+        private final LongSupplier nanoTime;
+        private final Map<String, Departure> departures = new HashMap<>();
+        private final AtomicLong count = new AtomicLong();
+
+        private record Departure(long incarnation, long nanos) {}
+
+        Flaps(long failureNanos, LongSupplier nanoTime) {
+            this.failureNanos = failureNanos;
+            this.nanoTime = nanoTime;
+        }
+
+        void onChange(ViewChange change) {
+            long now = nanoTime.getAsLong();
+            departures.values().removeIf(departure -> now - departure.nanos > failureNanos);
+            List<String> back = change.came().stream()
+                    .filter(node -> {
+                        Departure departure = departures.remove(node.name());
+                        return departure != null && departure.incarnation == node.incarnation();
+                    })
+                    .map(NodeInfo::name)
+                    .toList();
+            if (!back.isEmpty()) {
+                count.incrementAndGet();
+                LOG.log(
+                        Level.WARNING,
+                        "view " + change.after().epoch() + ": " + String.join(", ", back)
+                                + " came back within the failure timeout without a restart; check load and network");
+            }
+            change.gone().forEach(node -> departures.put(node.name(), new Departure(node.incarnation(), now)));
+        }
+    }
+}
