@@ -75,7 +75,8 @@ final class LeaseTest {
                 TransportConfig.defaults(),
                 RequestLimits.defaults(hostBytes),
                 LogConfig.defaults(),
-                new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)));
+                new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)),
+                null);
     }
 
     private static byte[] content(int seed, int bytes) {

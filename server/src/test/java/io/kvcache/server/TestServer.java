@@ -99,7 +99,8 @@ final class TestServer implements AutoCloseable {
                     transport,
                     RequestLimits.defaults(HOST_BYTES),
                     LogConfig.defaults(),
-                    new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)))));
+                    new ShutdownConfig(Duration.ZERO, Duration.ofSeconds(5)),
+                    null)));
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }

@@ -99,11 +99,12 @@ public final class ConfigReader {
         TransportConfig transport = TransportConfig.read(from, defaultValue.transport());
         RequestLimits values = RequestLimits.read(from, memory.hostBytes());
         ShutdownConfig shutdown = ShutdownConfig.read(from, defaultValue.shutdown());
+        ClusterConfig cluster = ClusterConfig.read(from);
         return from.getValid(
                 defaultValue,
                 () -> new ServerConfig(
                         access, memory, network, limits, promise, disks, events, lease, trace, transport, values, log,
-                        shutdown));
+                        shutdown, cluster));
     }
 
     private static NetLimits readLimits(Settings from, NetLimits usual) {

@@ -16,6 +16,8 @@ import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// All that can be set of a server.
+///
+/// @param cluster that it joins; null for none
 public record ServerConfig(
         AccessConfig access,
         MemoryConfig memory,
@@ -29,7 +31,8 @@ public record ServerConfig(
         TransportConfig transport,
         RequestLimits requestLimits,
         LogConfig log,
-        ShutdownConfig shutdown) {
+        ShutdownConfig shutdown,
+        @Nullable ClusterConfig cluster) {
 
     /// A store has 255 queues; each tenant takes two of them for each of three sizes of slots.
     private static final int MAX_TENANTS_WITH_TWO_QUEUES = 32;
@@ -51,6 +54,9 @@ public record ServerConfig(
         }
         transport.validate(access.tenants(), lease);
         requireDistinctPorts(access, transport, events);
+        if (cluster != null) {
+            cluster.validate(access, transport);
+        }
         access.domains().forEach(each -> each.validate(transport, lease));
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();
         if (!tenants.contains(events.tenant())) {
@@ -111,7 +117,8 @@ public record ServerConfig(
                 settled,
                 requestLimits,
                 log,
-                shutdown);
+                shutdown,
+                cluster);
     }
 
     /// The first place where clients connect.
@@ -135,7 +142,8 @@ public record ServerConfig(
                 RequestLimits.defaults(
                         MemoryConfig.defaults(hostResources.memoryBytes()).hostBytes()),
                 LogConfig.defaults(),
-                ShutdownConfig.defaults());
+                ShutdownConfig.defaults(),
+                null);
     }
 
     /// Leases on values for clients on this host, which read them through a file in memory that both map.

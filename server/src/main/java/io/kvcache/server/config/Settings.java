@@ -186,6 +186,11 @@ final class Settings {
         return given.keySet().stream().anyMatch(each -> each.equals(path) || each.startsWith(path + "."));
     }
 
+    /// Returns whether a setting of this section is set.
+    boolean hasSettings(String section) {
+        return given.keySet().stream().anyMatch(each -> each.startsWith(section + "."));
+    }
+
     /// Adds to what is wrong.
     void addProblem(String text) {
         problems.add(withOrigin(text));
