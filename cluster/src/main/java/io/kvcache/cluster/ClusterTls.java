@@ -18,8 +18,10 @@ import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
 import java.security.spec.InvalidKeySpecException;
 import java.security.spec.PKCS8EncodedKeySpec;
+import java.time.Instant;
 import java.util.Base64;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Stream;
@@ -89,6 +91,14 @@ public final class ClusterTls {
     /// @throws IOException when they cannot be used; what was read before stays
     public void reload() throws IOException {
         loaded = load();
+    }
+
+    /// When it ends; of a chain, when the first of it does.
+    public Instant expiresAt() {
+        return loaded.chain.stream()
+                .map(each -> each.getNotAfter().toInstant())
+                .min(Comparator.naturalOrder())
+                .orElseThrow();
     }
 
     /// The files that it is made of.
