@@ -14,6 +14,10 @@ import io.kvcache.server.block.BlockEndpoint;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.NamespaceEndpoint;
 import io.kvcache.server.block.TenantNamespaceRegistry;
+import io.kvcache.server.cluster.ClusterEndpoint;
+import io.kvcache.server.cluster.ClusterMember;
+import io.kvcache.server.cluster.ClusterPreflight;
+import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.config.ServerConfig;
@@ -94,6 +98,7 @@ public final class CacheServer implements AutoCloseable {
     private final Leases leases;
     private final NettyTransport transport;
     private final @Nullable RemoteEndpoint remote;
+    private final @Nullable ClusterMember cluster;
     private final List<Listener> listeners = new ArrayList<>();
     private final Map<String, Supplier<Instant>> certificateExpiries = new ConcurrentHashMap<>();
     private final @Nullable ZmqPublisher publisher;
@@ -120,6 +125,7 @@ public final class CacheServer implements AutoCloseable {
         cache = uses.cache();
         transport = networkResources.transport();
         remote = networkResources.remote();
+        cluster = networkResources.cluster();
         engineListeners = networkResources.engineListeners();
         labels = KeyOwnershipLoader.open(config.access().tenants());
         tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels.rules());
@@ -184,6 +190,11 @@ public final class CacheServer implements AutoCloseable {
                     FILE_CHECK_MILLIS,
                     new FileReloader("transport.tls files", remote.certificateFiles(), remote::reloadCertificate));
         }
+        if (cluster != null) {
+            maintenanceScheduler.scheduleRepeating(
+                    FILE_CHECK_MILLIS,
+                    new FileReloader("cluster.tls files", cluster.certificateFiles(), cluster::reloadCertificate));
+        }
         publisher = config.events().isEnabled()
                 ? ZmqPublisher.open(
                         config.events(),
@@ -203,12 +214,42 @@ public final class CacheServer implements AutoCloseable {
         maintenanceScheduler.scheduleRepeating(ProblemDigest.INTERVAL_MILLIS, problemDigest);
     }
 
-    /// Takes the memory, binds and begins to serve.
+    /// Takes the memory, binds, begins to serve and joins the cluster.
     ///
     /// @throws IOException when the address cannot be had
-    /// @throws IllegalStateException when the memory, the transport or a GPU cannot be had
+    /// @throws IllegalStateException when the memory, the transport, a GPU or a place in the cluster cannot be had
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
     public static CacheServer start(ServerConfig config) throws IOException {
+        return start(config, cluster -> ClusterMember.open(cluster)); // a method reference would load classes of it
+    }
+
+    /// @param members makes the part in the cluster that the settings name
+    static CacheServer start(ServerConfig config, MemberFactory members) throws IOException {
+        CacheServer server = open(config, members);
+        try {
+            server.joinCluster(config);
+            return server;
+        } catch (RuntimeException refused) {
+            server.close();
+            throw refused;
+        }
+    }
+
+    /// Makes a server's part in its cluster.
+    interface MemberFactory {
+        ClusterMember open(ClusterConfig config) throws IOException;
+    }
+
+    /// The recovery of disks goes on meanwhile: a server that owns nothing until then would miss everything.
+    private void joinCluster(ServerConfig config) {
+        InetSocketAddress transportAddress = remoteAddress();
+        if (cluster != null && transportAddress != null) {
+            cluster.join(config, transportAddress.getPort(), ProtocolFactory.version());
+            cluster.serve();
+        }
+    }
+
+    private static CacheServer open(ServerConfig config, MemberFactory members) throws IOException {
         InternalLoggerFactory.setDefaultFactory(JdkLoggerFactory.INSTANCE); // where System.Logger goes too
         Clock clock = SystemClock.INSTANCE;
         GpuDevices.requireAll(config);
@@ -216,7 +257,7 @@ public final class CacheServer implements AutoCloseable {
         NetworkResources networkResources = null;
         AccessRecording uses = null;
         try {
-            networkResources = NetworkResources.open(config, cache, clock);
+            networkResources = NetworkResources.open(config, cache, clock, members);
             uses = AccessRecording.open(cache, clock, config);
             return new CacheServer(config, clock, uses, networkResources);
         } catch (IOException | RuntimeException failed) {
@@ -258,6 +299,12 @@ public final class CacheServer implements AutoCloseable {
         if (remote != null) {
             remote.domainStores().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
         }
+        if (cluster != null) {
+            more.add(ServerMetrics.ofCluster(cluster.views()));
+            if (cluster.certificateExpiry() != null) {
+                certificateExpiries.put("cluster.tls", () -> Objects.requireNonNull(cluster.certificateExpiry()));
+            }
+        }
         return more;
     }
 
@@ -281,7 +328,11 @@ public final class CacheServer implements AutoCloseable {
             everybodys.add(new LeaseEndpoint(
                     cache, tenantKeyspaces.keyspaces(), leases, config.lease().maxDuration()));
         }
-        return new HttpEndpoints(everybodys, List.of(new EventEndpoint(events), new DiskEndpoint(cache)));
+        ClusterMember member = cluster;
+        return new HttpEndpoints(
+                everybodys,
+                List.of(new EventEndpoint(events), new DiskEndpoint(cache), new ClusterEndpoint(member)),
+                () -> member != null && member.isJoining());
     }
 
     /// Returns the problems of the files that these settings name: passwords, secrets, salts, certificates. Never
@@ -300,7 +351,13 @@ public final class CacheServer implements AutoCloseable {
                         config.access().listeners().stream().map(ListenerConfig::tls))
                 .filter(Objects::nonNull)
                 .forEach(tls -> collectProblem(wrong, () -> ReloadableTls.open(tls)));
+        collectProblem(wrong, () -> ClusterPreflight.checkFiles(config));
         return wrong;
+    }
+
+    /// Returns what may keep a server with these settings from meeting the others of its cluster.
+    public static List<String> findClusterWarnings(ServerConfig config) {
+        return ClusterPreflight.findWarnings(config);
     }
 
     /// Returns the problems of the directories that these settings name, for disks and shared memory. Changes
@@ -434,6 +491,9 @@ public final class CacheServer implements AutoCloseable {
     /// @param delay how long
     public void announceShutdown(Duration delay) {
         connectionRegistry.announceShutdown();
+        if (cluster != null) {
+            cluster.drain();
+        }
         long start = clock.nanos();
         for (long left = delay.toNanos(); left > 0; left = delay.toNanos() - (clock.nanos() - start)) {
             clock.sleep(Math.min(left, PRE_DRAIN_STEP_NANOS));
@@ -445,6 +505,9 @@ public final class CacheServer implements AutoCloseable {
     /// @param timeout how long to wait for that
     /// @return whether all requests were answered; those that were not are cut off
     public boolean drain(Duration timeout) {
+        if (cluster != null) {
+            cluster.drain();
+        }
         listeners.forEach(Listener::close);
         connectionRegistry.drain();
         if (remote != null) {
@@ -514,6 +577,9 @@ public final class CacheServer implements AutoCloseable {
         if (publisher != null) {
             publisher.close();
         }
+        if (cluster != null) {
+            cluster.close(); // the others know at once
+        }
         cache.close();
     }
 
@@ -521,25 +587,32 @@ public final class CacheServer implements AutoCloseable {
     /// other JVMs.
     ///
     /// @param remote for other JVMs, or null
+    /// @param cluster that the server joins later, or null
     /// @param engineListeners for engines on the server's GPUs
     /// @param namespaceQuotas what tenants take of the store for their namespaces
     private record NetworkResources(
             NettyTransport transport,
             @Nullable RemoteEndpoint remote,
+            @Nullable ClusterMember cluster,
             List<EngineListener> engineListeners,
             NamespaceQuotas namespaceQuotas) {
 
-        static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock) throws IOException {
+        static NetworkResources open(ServerConfig config, TieredKvCache cache, Clock clock, MemberFactory members)
+                throws IOException {
             NettyTransport transport = NettyTransport.open(
                     config.network().transport(), config.network().loops());
             NamespaceQuotas numbers =
                     new NamespaceQuotas(config.access().tenants().size());
             TrustDomainStores domains = null;
+            ClusterMember cluster = null;
             List<EngineListener> engines = List.of();
             try {
                 engines = GpuDevices.listen(config, cache);
                 domains = TrustDomainStores.open(
                         config.access().domains(), each -> StoreFactory.open(config, each, clock));
+                if (config.cluster() != null) {
+                    cluster = members.open(config.cluster());
+                }
                 return new NetworkResources(
                         transport,
                         RemoteEndpoint.open(
@@ -547,13 +620,14 @@ public final class CacheServer implements AutoCloseable {
                                 config.access().tenants(),
                                 TenantKeyspaces::namespaceOf,
                                 new RemoteEndpoint.ServedStores(cache, domains, numbers)),
+                        cluster,
                         engines,
                         numbers);
             } catch (IOException | RuntimeException failed) {
                 if (domains != null) {
                     domains.close();
                 }
-                new NetworkResources(transport, null, engines, numbers).close();
+                new NetworkResources(transport, null, cluster, engines, numbers).close();
                 throw failed;
             }
         }
@@ -561,6 +635,9 @@ public final class CacheServer implements AutoCloseable {
         void close() {
             if (remote != null) {
                 remote.close();
+            }
+            if (cluster != null) {
+                cluster.close();
             }
             engineListeners.forEach(EngineListener::close);
             transport.eventLoops().shutdownGracefully(0, 0, TimeUnit.SECONDS);

@@ -48,6 +48,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
@@ -171,7 +172,7 @@ final class ProtocolFactory {
     private Map<String, TextEndpoint> textEndpoints(boolean all) {
         Map<String, TextEndpoint> pages = new HashMap<>();
         pages.put("/health/live", new TextEndpoint(TEXT, true, () -> true, () -> "live\n"));
-        ReadinessCheck readinessCheck = new ReadinessCheck(cache, connectionRegistry);
+        ReadinessCheck readinessCheck = new ReadinessCheck(cache, connectionRegistry, httpEndpoints.joining());
         pages.put("/health/ready", new TextEndpoint(TEXT, true, readinessCheck::isReady, readinessCheck));
         if (all) {
             List<MeterBinder> binders = new ArrayList<>(List.of(
@@ -230,7 +231,8 @@ final class ProtocolFactory {
                 () -> all.stream().mapToLong(dropped).sum());
     }
 
-    private static String version() {
+    /// The server's version, as a jar has it.
+    static String version() {
         String version = CacheServer.class.getPackage().getImplementationVersion();
         return version == null ? "development" : version;
     }
@@ -238,7 +240,8 @@ final class ProtocolFactory {
     /// Answers requests for operators' pages at a listener without `pages`, and names the setting that serves them.
     private record OperatorEndpointsNotice(ListenerConfig listen) implements HttpEndpoint {
 
-        private static final List<String> OPERATOR_PATHS = List.of("/metrics", "/v1/stats", "/v1/events", "/v1/disks");
+        private static final List<String> OPERATOR_PATHS =
+                List.of("/metrics", "/v1/stats", "/v1/events", "/v1/disks", "/v1/cluster");
 
         @Override
         public List<String> paths() {
@@ -267,20 +270,31 @@ final class ProtocolFactory {
 
         private final TieredKvCache cache;
         private final ConnectionRegistry connectionRegistry;
+        private final BooleanSupplier joining;
 
-        ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry) {
+        ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry, BooleanSupplier joining) {
             this.cache = cache;
             this.connectionRegistry = connectionRegistry;
+            this.joining = joining;
         }
 
         boolean isReady() {
-            return !connectionRegistry.isShutdownAnnounced();
+            return !connectionRegistry.isShutdownAnnounced() && !joining.getAsBoolean();
+        }
+
+        private String state() {
+            if (connectionRegistry.isDraining()) {
+                return "draining\n";
+            }
+            if (connectionRegistry.isShutdownAnnounced()) {
+                return "leaving\n";
+            }
+            return joining.getAsBoolean() ? "joining: the cluster does not know this server yet\n" : "ready\n";
         }
 
         @Override
         public String get() {
-            StringBuilder text = new StringBuilder(
-                    isReady() ? "ready\n" : connectionRegistry.isDraining() ? "draining\n" : "leaving\n");
+            StringBuilder text = new StringBuilder(state());
             if (cache.isRecovering()) {
                 text.append("recovering: the contents of the disks are not all known yet, ")
                         .append(cache.offloadStats().restored())
@@ -303,5 +317,7 @@ final class ProtocolFactory {
     ///
     /// @param tenantEndpoints of each tenant its own
     /// @param operatorEndpoints only where pages that tell of all tenants are shown too
-    record HttpEndpoints(List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints) {}
+    /// @param joining whether the server is not yet in the cluster that it belongs to
+    record HttpEndpoints(
+            List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints, BooleanSupplier joining) {}
 }

@@ -135,6 +135,9 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         if (server.aeronAddress() != null) {
             printLine("  other JVMs at " + server.aeronAddress() + asks);
         }
+        if (config.cluster() != null) {
+            printLine("  " + config.cluster().describe());
+        }
         ConfigSummary.describeDomains(config).forEach(line -> printLine("  " + line));
         List<TierTransferStats> disks = server.cache().diskStats();
         List<DiskConfig> configured = config.disks().disks();

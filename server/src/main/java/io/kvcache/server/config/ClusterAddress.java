@@ -5,11 +5,11 @@ import java.net.UnknownHostException;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/// A host and a port, as settings write them: `kv-0:7421`, `10.0.0.5:7421`, `[fd00::5]:7421`.
+/// A host and a port, as the settings of a cluster write them: `kv-0:7421`, `10.0.0.5:7421`, `[fd00::5]:7421`.
 ///
 /// @param host a name, or an IP address without brackets; not looked up
 /// @param port 1 to 65535
-public record HostPort(String host, int port) {
+public record ClusterAddress(String host, int port) {
 
     /// The form that settings with a default port take.
     private static final String WITH_DEFAULT_PORT = "it takes HOST or HOST:PORT, as in kv-0:";
@@ -18,7 +18,7 @@ public record HostPort(String host, int port) {
             Pattern.compile("(?:\\[([0-9A-Fa-f:.]+(?:%\\w+)?)]|([A-Za-z0-9_.-]+))(?::(\\d{1,5}))?");
     private static final int MAX_PORT = 65_535;
 
-    public HostPort {
+    public ClusterAddress {
         if (port < 1 || port > MAX_PORT) {
             throw new IllegalArgumentException("the port is " + port + "; it takes 1 to " + MAX_PORT);
         }
@@ -26,16 +26,16 @@ public record HostPort(String host, int port) {
 
     /// @param defaultPort where the text names none
     /// @throws IllegalArgumentException that says what it takes
-    static HostPort parse(String text, int defaultPort) {
+    static ClusterAddress parse(String text, int defaultPort) {
         return parse(text, Integer.toString(defaultPort), WITH_DEFAULT_PORT + defaultPort);
     }
 
     /// @throws IllegalArgumentException that says what it takes, also for a text without a port
-    static HostPort parse(String text) {
+    static ClusterAddress parse(String text) {
         return parse(text, "0", "it takes HOST:PORT, as in kv-0:7420");
     }
 
-    private static HostPort parse(String text, String defaultPort, String form) {
+    private static ClusterAddress parse(String text, String defaultPort, String form) {
         Matcher parts = FORM.matcher(text.strip());
         if (!parts.matches()) {
             throw new IllegalArgumentException(form);
@@ -46,7 +46,7 @@ public record HostPort(String host, int port) {
         if (number < 1 || number > MAX_PORT) {
             throw new IllegalArgumentException(form + ", the port from 1 to " + MAX_PORT);
         }
-        return new HostPort(host, number);
+        return new ClusterAddress(host, number);
     }
 
     /// Looks the host up.

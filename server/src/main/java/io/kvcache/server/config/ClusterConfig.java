@@ -8,6 +8,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// The cluster that a server joins. A server without these settings is in none.
@@ -27,15 +28,15 @@ import org.jspecify.annotations.Nullable;
 public record ClusterConfig(
         String name,
         String node,
-        HostPort listen,
-        List<HostPort> seeds,
-        @Nullable HostPort dns,
-        @Nullable ClusterTls tls,
+        ClusterAddress listen,
+        List<ClusterAddress> seeds,
+        @Nullable ClusterAddress dns,
+        @Nullable ClusterTlsConfig tls,
         Duration failureAfter,
         String weight,
         String zone,
         Duration handover,
-        @Nullable HostPort advertise) {
+        @Nullable ClusterAddress advertise) {
 
     static final int DEFAULT_PORT = 7421;
 
@@ -84,7 +85,7 @@ public record ClusterConfig(
         }
     }
 
-    private static void addListenProblem(HostPort listen, @Nullable ClusterTls tls, List<String> problems) {
+    private static void addListenProblem(ClusterAddress listen, @Nullable ClusterTlsConfig tls, List<String> problems) {
         try {
             InetAddress address = listen.resolve();
             if (address.isAnyLocalAddress()) {
@@ -107,10 +108,11 @@ public record ClusterConfig(
     static @Nullable ClusterConfig read(Settings from) {
         String name = from.text("cluster.name", "");
         String node = from.text("cluster.node", "");
-        Optional<HostPort> noPlace = Optional.empty();
-        Optional<HostPort> listen = from.get("cluster.listen", noPlace, ClusterConfig::parsePlace);
-        List<HostPort> seeds = from.list("cluster.seeds", List.of(), text -> HostPort.parse(text, DEFAULT_PORT));
-        Optional<HostPort> dns = from.get("cluster.dns", noPlace, ClusterConfig::parsePlace);
+        Optional<ClusterAddress> noPlace = Optional.empty();
+        Optional<ClusterAddress> listen = from.get("cluster.listen", noPlace, ClusterConfig::parsePlace);
+        List<ClusterAddress> seeds =
+                from.list("cluster.seeds", List.of(), text -> ClusterAddress.parse(text, DEFAULT_PORT));
+        Optional<ClusterAddress> dns = from.get("cluster.dns", noPlace, ClusterConfig::parsePlace);
         String certificate = from.textOrNull("cluster.tls.certificate");
         String key = from.textOrNull("cluster.tls.key");
         String authority = from.textOrNull("cluster.tls.authority");
@@ -118,8 +120,8 @@ public record ClusterConfig(
         String weight = from.get("cluster.weight", AUTO, ClusterConfig::parseWeight);
         String zone = from.text("cluster.zone", "");
         Duration handover = from.duration("cluster.handover", DEFAULT_HANDOVER);
-        Optional<HostPort> advertise =
-                from.get("cluster.advertise", noPlace, text -> Optional.of(HostPort.parse(text)));
+        Optional<ClusterAddress> advertise =
+                from.get("cluster.advertise", noPlace, text -> Optional.of(ClusterAddress.parse(text)));
         if (!from.hasSettings(SECTION) || (from.isSet("cluster.listen") && listen.isEmpty())) {
             return null; // nothing is asked for, or the parser reported it
         }
@@ -132,7 +134,7 @@ public record ClusterConfig(
                             listen.orElseThrow(),
                             seeds,
                             dns.orElse(null),
-                            from.hasSettings("cluster.tls") ? ClusterTls.of(certificate, key, authority) : null,
+                            from.hasSettings("cluster.tls") ? ClusterTlsConfig.of(certificate, key, authority) : null,
                             failureAfter,
                             weight,
                             zone,
@@ -142,8 +144,8 @@ public record ClusterConfig(
                 .orElse(null);
     }
 
-    private static Optional<HostPort> parsePlace(String text) {
-        return Optional.of(HostPort.parse(text, DEFAULT_PORT));
+    private static Optional<ClusterAddress> parsePlace(String text) {
+        return Optional.of(ClusterAddress.parse(text, DEFAULT_PORT));
     }
 
     private static String parseWeight(String text) {
@@ -162,7 +164,7 @@ public record ClusterConfig(
         throw new IllegalArgumentException(WEIGHT_FORM);
     }
 
-    private static void requireNamed(String name, Optional<HostPort> listen) {
+    private static void requireNamed(String name, Optional<ClusterAddress> listen) {
         List<String> problems = new ArrayList<>();
         if (name.isEmpty()) {
             problems.add("cluster.name is not set; it takes the same name at each server, as in prod-kv");
@@ -215,6 +217,21 @@ public record ClusterConfig(
         }
     }
 
+    /// Describes which cluster it is, as which node, and by whom it is found, for people.
+    public String describe() {
+        return "cluster " + name + " as node " + node + " at " + listen + (tls == null ? ", no TLS, " : ", TLS, ")
+                + describeDiscovery();
+    }
+
+    private String describeDiscovery() {
+        if (dns != null) {
+            return "servers of DNS name " + dns;
+        }
+        return seeds.isEmpty()
+                ? "no seeds: alone until another server names it as a seed"
+                : "seeds " + seeds.stream().map(ClusterAddress::toString).collect(Collectors.joining(", "));
+    }
+
     /// Share of the blocks relative to the other servers.
     ///
     /// @param hostBytes host memory of this server
@@ -228,10 +245,11 @@ public record ClusterConfig(
     /// @param transport where the server listens
     /// @param port that it has, where the setting leaves the choice to the system
     public String transportAddress(TransportConfig transport, int port) {
-        HostPort place = advertise;
+        ClusterAddress place = advertise;
         if (place == null) {
             InetAddress address = transport.socketAddress().getAddress();
-            place = new HostPort(address.isAnyLocalAddress() ? HostName.detect() : address.getHostAddress(), port);
+            place = new ClusterAddress(
+                    address.isAnyLocalAddress() ? HostName.detect() : address.getHostAddress(), port);
         }
         return (transport.tls() == null ? "" : "tls:") + place;
     }
@@ -241,18 +259,14 @@ public record ClusterConfig(
     /// @param certificate with its chain, the server's own first
     /// @param key of the certificate, in PKCS#8
     /// @param authority the certificates that sign those of all servers, and of nothing else
-    public record ClusterTls(String certificate, String key, String authority) {
+    public record ClusterTlsConfig(String certificate, String key, String authority) {
 
-        private static ClusterTls of(@Nullable String certificate, @Nullable String key, @Nullable String authority) {
+        private static ClusterTlsConfig of(
+                @Nullable String certificate, @Nullable String key, @Nullable String authority) {
             if (certificate == null || key == null || authority == null) {
                 throw new IllegalArgumentException("cluster.tls takes certificate, key and authority, a PEM file each");
             }
-            return new ClusterTls(certificate, key, authority);
-        }
-
-        /// Certificate and key as other settings have them.
-        public TlsConfig toTlsConfig() {
-            return new TlsConfig("cluster.tls", certificate, key, null, null);
+            return new ClusterTlsConfig(certificate, key, authority);
         }
     }
 }

@@ -207,7 +207,7 @@ final class HttpRouter {
 
         private static final Set<String> METHODS = Set.of("GET", "HEAD", "PUT", "POST", "DELETE");
         private static final Set<String> RESOURCES =
-                Set.of("objects", "blocks", "namespaces", "events", "stats", "disks", "kv", "leases");
+                Set.of("objects", "blocks", "namespaces", "events", "stats", "disks", "kv", "leases", "cluster");
         private static final String ROOT = "/v1/";
         private static final String MATCH = "/v1/blocks/match";
         private static final String OTHER = "other";

@@ -1,5 +1,6 @@
 package io.kvcache.server.metrics;
 
+import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockQuotaTracker;
 import io.kvcache.server.block.BlockQuotaTrackers;
@@ -208,6 +209,27 @@ public record ServerMetrics(
     public static MeterBinder ofEngines(DoubleSupplier count) {
         return registry -> Meters.of(registry)
                 .gauge("kv.engines", "Engines of this host that are connected to the socket of a GPU.", count);
+    }
+
+    /// The cluster that the server is in.
+    public static MeterBinder ofCluster(ViewKeeper views) {
+        return registry -> {
+            Meters meters = Meters.of(registry);
+            meters.gauge(
+                    "kv.cluster.members",
+                    "Servers of the cluster, as this one sees it.",
+                    () -> views.view().nodes().size());
+            meters.gauge(
+                    "kv.cluster.epoch",
+                    "Number of this server's view of the cluster.",
+                    () -> views.view().epoch());
+            meters.count("kv.cluster.view.changes", "Changes of the view of the cluster.", views::viewChanges);
+            meters.count("kv.cluster.merges", "Times that two sides of a partition have met again.", views::mergeCount);
+            meters.count(
+                    "kv.cluster.flaps",
+                    "Times that servers were back in the view within the failure timeout without a restart.",
+                    views::flaps);
+        };
     }
 
     /// When certificates expire.

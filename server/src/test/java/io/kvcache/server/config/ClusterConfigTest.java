@@ -3,7 +3,7 @@ package io.kvcache.server.config;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
-import io.kvcache.server.config.ClusterConfig.ClusterTls;
+import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -46,7 +46,7 @@ final class ClusterConfigTest {
                 .isEqualTo(new ClusterConfig(
                         "prod-kv",
                         HostName.detect(),
-                        new HostPort("127.0.0.1", 7421),
+                        new ClusterAddress("127.0.0.1", 7421),
                         List.of(),
                         null,
                         null,
@@ -78,22 +78,25 @@ final class ClusterConfigTest {
                 .isEqualTo(new ClusterConfig(
                         "prod-kv",
                         "kv-0",
-                        new HostPort("10.0.0.5", 17421),
-                        List.of(new HostPort("kv-0", 7421), new HostPort("kv-1", 7422), new HostPort("fd00::5", 7423)),
+                        new ClusterAddress("10.0.0.5", 17421),
+                        List.of(
+                                new ClusterAddress("kv-0", 7421),
+                                new ClusterAddress("kv-1", 7422),
+                                new ClusterAddress("fd00::5", 7423)),
                         null,
-                        new ClusterTls("c.pem", "k.pem", "a.pem"),
+                        new ClusterTlsConfig("c.pem", "k.pem", "a.pem"),
                         Duration.ofSeconds(5),
                         "2.5",
                         "rack-4",
                         Duration.ofMinutes(1),
-                        new HostPort("kv-0.example", 7420)));
+                        new ClusterAddress("kv-0.example", 7420)));
         assertThat(Objects.requireNonNull(all.cluster()).seeds().getLast()).hasToString("[fd00::5]:7423");
     }
 
     @Test
     void givenADnsName_whenRead_thenItsPortIsTheUsualOne() throws ConfigException {
         assertThat(read(SMALLEST.replace("name:", "dns: kv.example, name:")).dns())
-                .isEqualTo(new HostPort("kv.example", 7421));
+                .isEqualTo(new ClusterAddress("kv.example", 7421));
     }
 
     @ParameterizedTest

@@ -3,6 +3,7 @@ package io.kvcache.server.deploy;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.kvcache.cluster.Membership;
 import io.kvcache.core.KvCache;
 import io.kvcache.server.CacheServer;
 import io.kvcache.tiers.TieredKvCache;
@@ -51,7 +52,9 @@ final class ServerClassPathTest {
             "jackson-core",
             "jackson-databind",
             "jeromq",
+            "jgroups",
             "jspecify",
+            "kvcache-cluster",
             "kvcache-core",
             "kvcache-tiers",
             "kvcache-transport",
@@ -93,7 +96,8 @@ final class ServerClassPathTest {
     /// The roots of the server's modules, then its libraries' jars, as this JVM loads them.
     private static List<Path> shippedRoots() throws URISyntaxException {
         List<Path> roots = new ArrayList<>();
-        for (Class<?> each : List.of(CacheServer.class, TieredKvCache.class, RemoteKvCache.class, KvCache.class)) {
+        for (Class<?> each :
+                List.of(CacheServer.class, TieredKvCache.class, RemoteKvCache.class, Membership.class, KvCache.class)) {
             roots.add(Path.of(
                     each.getProtectionDomain().getCodeSource().getLocation().toURI()));
         }

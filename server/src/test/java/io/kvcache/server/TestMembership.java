@@ -1,0 +1,59 @@
+package io.kvcache.server;
+
+import io.kvcache.cluster.Membership;
+import io.kvcache.transport.cluster.NodeInfo;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Objects;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// A membership in which the test says who is there.
+///
+/// **Threads.** One at a time.
+final class TestMembership implements Membership {
+
+    private final List<NodeInfo> others;
+    private final Runnable joining;
+    private final List<String> told = new ArrayList<>();
+    private @Nullable Listener listener;
+    private long epoch;
+
+    /// @param joining runs while the server joins
+    /// @param others servers that are there already
+    TestMembership(Runnable joining, NodeInfo... others) {
+        this.joining = joining;
+        this.others = List.of(others);
+    }
+
+    /// What this server told, in order.
+    List<String> told() {
+        return List.copyOf(told);
+    }
+
+    @Override
+    public void start(NodeInfo self, Listener listener) {
+        joining.run();
+        this.listener = listener;
+        update(self);
+    }
+
+    @Override
+    public void update(NodeInfo self) {
+        told.add(self.state().toString());
+        epoch++;
+        Objects.requireNonNull(listener)
+                .onMembers(
+                        epoch, Stream.concat(Stream.of(self), others.stream()).toList(), epoch == 2);
+    }
+
+    @Override
+    public void broadcast(byte[] message) {
+        throw new UnsupportedOperationException("a server broadcasts nothing");
+    }
+
+    @Override
+    public void close() {
+        told.add("left");
+    }
+}
