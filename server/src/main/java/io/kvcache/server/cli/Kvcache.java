@@ -36,6 +36,7 @@ public final class Kvcache implements Runnable {
         return commands.add(CommandGroup.USE, new TopCommand())
                 .add(CommandGroup.USE, new EventsCommand())
                 .add(CommandGroup.USE, new DiskCommand())
+                .add(CommandGroup.USE, new ClusterCommand())
                 .add(CommandGroup.USE, new VersionCommand())
                 .add(CommandGroup.USE, new HelpCommand())
                 .add(CommandGroup.DEVELOP, new RehearseCommand());

@@ -27,12 +27,19 @@ final class ServeCommandProcess implements AutoCloseable {
 
     /// @param errors a file for what it writes to standard error
     ServeCommandProcess(Path errors, String... more) throws IOException {
-        List<String> command = Stream.concat(
-                        Stream.of(
+        this(errors, List.of(), List.of(more));
+    }
+
+    /// @param flags more of the JVM
+    ServeCommandProcess(Path errors, List<String> flags, List<String> more) throws IOException {
+        List<String> command = Stream.of(
+                        List.of(
                                 Path.of(System.getProperty("java.home"), "bin", "java")
                                         .toString(),
                                 "--enable-native-access=ALL-UNNAMED",
-                                "--sun-misc-unsafe-memory-access=allow",
+                                "--sun-misc-unsafe-memory-access=allow"),
+                        flags,
+                        List.of(
                                 "-cp",
                                 System.getProperty("java.class.path"),
                                 Kvcache.class.getName(),
@@ -41,7 +48,8 @@ final class ServeCommandProcess implements AutoCloseable {
                                 "0",
                                 "--host-bytes",
                                 HOST_BYTES + ""),
-                        Stream.of(more))
+                        more)
+                .flatMap(List::stream)
                 .toList();
         ProcessBuilder builder = new ProcessBuilder(command).redirectError(errors.toFile());
         builder.environment().put("KVCACHE__SHUTDOWN__DRAIN", "4m"); // a tenth of it is for closing all

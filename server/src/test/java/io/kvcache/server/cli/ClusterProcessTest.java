@@ -1,0 +1,149 @@
+package io.kvcache.server.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.contract.Pause;
+import io.kvcache.server.cli.CliRunner.CliResult;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.stream.IntStream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+
+/// Servers in processes of their own that form a cluster, and one that is in none.
+@Tag("slow")
+@Timeout(300)
+final class ClusterProcessTest {
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    /// Ports that were free a moment ago.
+    private static List<Integer> freePorts(int count) throws IOException {
+        List<ServerSocket> sockets = new ArrayList<>();
+        try {
+            for (int i = 0; i < count; i++) {
+                sockets.add(new ServerSocket(0, 1, InetAddress.getLoopbackAddress()));
+            }
+            return sockets.stream().map(ServerSocket::getLocalPort).toList();
+        } finally {
+            for (ServerSocket socket : sockets) {
+                socket.close();
+            }
+        }
+    }
+
+    private CompletableFuture<ServeCommandProcess> start(int number, List<Integer> ports) {
+        List<String> seeds = ports.stream().map(port -> "127.0.0.1:" + port).toList();
+        List<String> settings = List.of(
+                "--transport",
+                "127.0.0.1:0",
+                "--set",
+                "cluster.name=test",
+                "--set",
+                "cluster.node=kv-" + number,
+                "--set",
+                "cluster.listen=127.0.0.1:" + ports.get(number),
+                "--set",
+                "cluster.seeds=" + String.join(",", seeds));
+        return CompletableFuture.supplyAsync(() -> {
+            try {
+                return new ServeCommandProcess(folder.resolve("errors-" + number), List.of(), settings);
+            } catch (IOException failed) {
+                throw new UncheckedIOException(failed);
+            }
+        });
+    }
+
+    private static CliResult status(ServeCommandProcess server, String... more) {
+        List<String> arguments = new ArrayList<>(List.of("cluster", "status", "--port=" + server.port()));
+        arguments.addAll(List.of(more));
+        return CliRunner.run(arguments.toArray(String[]::new));
+    }
+
+    /// Waits until all of these see the same, and all of them as serving.
+    private static void awaitOneView(List<ServeCommandProcess> servers) {
+        Set<String> views = new HashSet<>();
+        do {
+            Pause.briefly();
+            views.clear();
+            servers.forEach(server -> views.add(summary(server)));
+        } while (views.size() > 1 || !views.iterator().next().startsWith(servers.size() + " serving "));
+    }
+
+    private static String summary(ServeCommandProcess server) {
+        JsonNode page = JsonMapper.shared().readTree(status(server, "--json").out());
+        long serving = IntStream.range(0, page.get("nodes").size())
+                .filter(node ->
+                        page.get("nodes").get(node).get("state").stringValue().equals("serving"))
+                .count();
+        return serving + " serving of " + page.get("nodes").size() + " "
+                + page.get("digest").stringValue();
+    }
+
+    @Test
+    void givenThreeServers_whenStartedAndOneStopped_thenStatusShowsOneView() throws Exception {
+        List<Integer> ports = freePorts(3);
+        List<CompletableFuture<ServeCommandProcess>> starting =
+                IntStream.range(0, 3).mapToObj(number -> start(number, ports)).toList();
+        List<ServeCommandProcess> servers = new ArrayList<>();
+        try {
+            for (CompletableFuture<ServeCommandProcess> each : starting) {
+                servers.add(each.join());
+            }
+            awaitOneView(servers);
+
+            CliResult shown = status(servers.getFirst());
+            assertThat(shown.exitCode()).isZero();
+            assertThat(shown.out())
+                    .startsWith("cluster test: 3 servers in view ")
+                    .contains(" of kv-0, digest ")
+                    .containsPattern("kv-0 +serving +33\\.3 % +0\\.0625 .* 127\\.0\\.0\\.1:\\d+ +- +\\S+ +\\S+\n")
+                    .containsPattern("kv-1 +serving +33\\.3 %")
+                    .containsPattern("kv-2 +serving +33\\.3 %");
+
+            try (ServeCommandProcess last = servers.removeLast()) {
+                last.terminate();
+                last.awaitExit();
+            }
+            awaitOneView(servers);
+            assertThat(status(servers.getFirst()).out())
+                    .startsWith("cluster test: 2 servers in view ")
+                    .doesNotContain("kv-2");
+            assertThat(folder.resolve("errors-0")).content().doesNotContain("Exception", "SEVERE", "level=error");
+        } finally {
+            for (ServeCommandProcess each : servers) {
+                each.close();
+            }
+        }
+    }
+
+    @Test
+    void givenAServerInNoCluster_whenRun_thenNoClassOfClustersIsLoaded() throws Exception {
+        Path loaded = folder.resolve("loaded");
+        try (ServeCommandProcess server = new ServeCommandProcess(
+                folder.resolve("errors"), List.of("-Xlog:class+load:file=" + loaded), List.of())) {
+            CliResult refused = status(server);
+            assertThat(refused.exitCode()).isEqualTo(1);
+            assertThat(refused.err()).contains("the server says 404: this server is in no cluster; cluster.name");
+            server.terminate();
+            server.awaitExit();
+        }
+        assertThat(Files.readString(loaded))
+                .contains("io.kvcache.server.CacheServer ")
+                .doesNotContain("org.jgroups.", "io.kvcache.cluster.");
+    }
+}
