@@ -1,6 +1,7 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
@@ -37,6 +38,7 @@ final class ConfigSummary {
             AeronAddress aeron = transport.aeron().addressFor(transport.port());
             lines.add("transport: " + aeron.text() + (aeron.folder() == null ? "" : " in " + aeron.folder()) + asks);
         }
+        lines.addAll(describeCluster(config));
         config.access().tenants().forEach(each -> lines.add(describe(each)));
         lines.addAll(describeDomains(config));
         for (DiskConfig disk : config.disks().disks()) {
@@ -45,6 +47,21 @@ final class ConfigSummary {
         lines.addAll(describeGpus(config));
         lines.add(describeHints(config));
         return lines;
+    }
+
+    /// The cluster that the server joins, in a line; none for a server that is in none.
+    static List<String> describeCluster(ServerConfig config) {
+        ClusterConfig cluster = config.cluster();
+        return cluster == null
+                ? List.of()
+                : List.of(String.format(
+                        Locale.ROOT,
+                        "%s, weight %.3g, failures seen after %s s, clients at %s",
+                        cluster.describe(),
+                        cluster.weightFor(config.memory().hostBytes()),
+                        cluster.failureAfter().toMillis() / 1000.0,
+                        cluster.transportAddress(
+                                config.transport(), config.transport().port())));
     }
 
     /// The GPUs, a line each.

@@ -1,5 +1,6 @@
 package io.kvcache.server.doctor;
 
+import io.kvcache.server.cluster.ClusterPreflight.HostNameCheck;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.server.config.ServerConfig;
@@ -38,7 +39,8 @@ public final class SystemCheck {
                         "JDK", System.getProperty("java.home") + " (" + System.getProperty("java.version") + ")"),
                 CheckResult.of("cores", Integer.toString(Runtime.getRuntime().availableProcessors())),
                 checkMemory(),
-                checkSharedMemory(values)));
+                checkSharedMemory(values),
+                checkHostName(HostNameCheck.run())));
         facts.addAll(new KernelCheck(Path.of("/"), values).run(System.getProperty("os.version")));
         facts.add(IoUringProbe.check());
         facts.add(CheckResult.of(
@@ -58,6 +60,15 @@ public final class SystemCheck {
             facts.addAll(DiskCheck.run(disk));
         }
         return facts;
+    }
+
+    static CheckResult checkHostName(HostNameCheck check) {
+        return CheckResult.of(
+                "host name",
+                check.name() + (check.address().isEmpty() ? "" : " (" + check.address() + ")"),
+                !check.problem().isEmpty(),
+                "in a cluster, set cluster.advertise to an address that clients reach, or transport.listen to one of"
+                        + " this machine: the host name " + check.problem());
     }
 
     private static CheckResult checkMemory() {
