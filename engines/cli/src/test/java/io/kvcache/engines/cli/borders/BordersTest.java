@@ -50,11 +50,36 @@ final class BordersTest {
     @ArchTest
     static final ArchRule ONLY_SERVER_AND_BENCH_STAND_ABOVE = noClasses()
             .that()
-            .resideInAnyPackage("io.kvcache.tiers..", "io.kvcache.gpu..", "io.kvcache.transport..")
+            .resideInAnyPackage(
+                    "io.kvcache.tiers..", "io.kvcache.gpu..", "io.kvcache.transport..", "io.kvcache.cluster..")
             .should()
             .dependOnClassesThat()
             .resideInAnyPackage("io.kvcache.server..", "io.kvcache.bench..")
             .allowEmptyShould(true);
+
+    @ArchTest
+    static final ArchRule CLUSTER_STANDS_ON_CORE_AND_TRANSPORT = noClasses()
+            .that()
+            .resideInAPackage("io.kvcache.cluster..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAnyPackage("io.kvcache.tiers..", "io.kvcache.gpu..", "io.kvcache.engines..");
+
+    @ArchTest
+    static final ArchRule ONLY_THE_SERVER_IMPORTS_CLUSTER = noClasses()
+            .that()
+            .resideOutsideOfPackages("io.kvcache.cluster..", "io.kvcache.server..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("io.kvcache.cluster..");
+
+    @ArchTest
+    static final ArchRule JGROUPS_STAYS_IN_CLUSTER = noClasses()
+            .that()
+            .resideOutsideOfPackage("io.kvcache.cluster..")
+            .should()
+            .dependOnClassesThat()
+            .resideInAPackage("org.jgroups..");
 
     @ArchTest
     static final ArchRule THE_SERVER_SHIPS_WITHOUT_GPU_AND_ENGINES = noClasses()
