@@ -59,9 +59,10 @@ final class ClusterCommand implements Runnable {
                 .toArray();
         StringBuilder table = new StringBuilder(String.format(
                 Locale.ROOT,
-                "cluster %s: %d servers in view %d of %s, digest %s%n",
+                "cluster %s: %d %s in view %d of %s, digest %s%n",
                 text(cluster, "cluster"),
                 rows.size() - 1,
+                rows.size() == 2 ? "server" : "servers",
                 cluster.get("epoch").longValue(),
                 text(cluster, "node"),
                 text(cluster, "digest")));

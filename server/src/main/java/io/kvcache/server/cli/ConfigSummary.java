@@ -56,10 +56,10 @@ final class ConfigSummary {
                 ? List.of()
                 : List.of(String.format(
                         Locale.ROOT,
-                        "%s, weight %.3g, failures seen after %s s, clients at %s",
+                        "%s, weight %.3g, failure timeout %d ms, clients at %s",
                         cluster.describe(),
                         cluster.weightFor(config.memory().hostBytes()),
-                        cluster.failureAfter().toMillis() / 1000.0,
+                        cluster.failureAfter().toMillis(),
                         cluster.transportAddress(
                                 config.transport(), config.transport().port())));
     }

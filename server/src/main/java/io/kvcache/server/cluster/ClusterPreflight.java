@@ -42,7 +42,7 @@ public final class ClusterPreflight {
         if (dns != null && !isKnown(dns)) {
             warnings.add("cluster.dns is " + dns + ", which is not known here; the server is alone until it is");
         }
-        if (cluster.advertise() == null && listensEverywhere(server)) {
+        if (cluster.advertise() == null && !cluster.listen().isLoopback() && listensEverywhere(server)) {
             warnings.addAll(findHostNameWarnings(server));
         }
         return warnings;

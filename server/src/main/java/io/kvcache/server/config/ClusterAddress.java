@@ -57,7 +57,7 @@ public record ClusterAddress(String host, int port) {
     }
 
     /// Returns whether the host is known and is this machine alone.
-    boolean isLoopback() {
+    public boolean isLoopback() {
         try {
             return resolve().isLoopbackAddress();
         } catch (UnknownHostException unknown) {

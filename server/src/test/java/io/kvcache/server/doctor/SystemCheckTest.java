@@ -2,6 +2,7 @@ package io.kvcache.server.doctor;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.cluster.ClusterPreflight.HostNameCheck;
 import io.kvcache.server.doctor.SystemCheck.CheckResult;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -45,5 +46,14 @@ final class SystemCheckTest {
                 .isEqualTo(CheckResult.of("GPU", "GPU 0: one"));
         assertThat(SystemCheck.checkCommand("GPU", Duration.ofSeconds(60), "read dmesg", "/nowhere/nvidia-smi"))
                 .isEqualTo(CheckResult.of("GPU", "none"));
+    }
+
+    @Test
+    void givenHostNames_whenChecked_thenOnesThatOthersCannotReachGetAdvice() {
+        assertThat(SystemCheck.checkHostName(new HostNameCheck("kv-0", "10.0.0.5", "")))
+                .isEqualTo(CheckResult.of("host name", "kv-0 (10.0.0.5)"));
+        assertThat(SystemCheck.checkHostName(new HostNameCheck("kv-0", "", "is not known here")))
+                .satisfies(check -> assertThat(check.value()).isEqualTo("kv-0"))
+                .satisfies(check -> assertThat(check.advice()).contains("cluster.advertise", "is not known here"));
     }
 }

@@ -1,0 +1,55 @@
+package io.kvcache.server.cli;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.server.cli.CliRunner.CliResult;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+/// What `config check` says of a cluster.
+final class ClusterCheckTest {
+
+    @TempDir
+    private Path folder = Path.of("");
+
+    private CliResult check(String cluster) throws IOException {
+        Path file = Files.writeString(folder.resolve("kvcache.yaml"), """
+                memory: { host_bytes: 64MiB }
+                transport: { listen: "127.0.0.1:7420", shared_memory: off }
+                cluster: { name: prod-kv, node: kv-0, %s }
+                """.formatted(cluster));
+        return CliRunner.run("config", "check", "--config", file.toString());
+    }
+
+    @Test
+    void givenACluster_whenChecked_thenItIsSummarised() throws IOException {
+        CliResult result = check("listen: 127.0.0.1, seeds: [localhost], failure_after: 1.5s");
+
+        assertThat(result.err()).isEmpty();
+        assertThat(result.exitCode()).isZero();
+        assertThat(result.out())
+                .contains(
+                        "\ncluster prod-kv as node kv-0 at 127.0.0.1:7421, no TLS, seeds localhost:7421, weight 0.0625,"
+                                + " failure timeout 1500 ms, clients at 127.0.0.1:7420\n");
+    }
+
+    @Test
+    void givenNamesThatAreNotKnown_whenChecked_thenTheyAreWarnedOf() throws IOException {
+        assertThat(check("listen: 127.0.0.1, seeds: [nowhere.invalid]").err())
+                .startsWith("warning: ")
+                .contains("kvcache.yaml:3: cluster.seeds names nowhere.invalid:7421, whose host is not known here");
+        assertThat(check("listen: 127.0.0.1, dns: nowhere.invalid").err())
+                .contains("kvcache.yaml:3: cluster.dns is nowhere.invalid:7421, which is not known here");
+    }
+
+    @Test
+    void givenCertificatesThatCannotBeRead_whenChecked_thenTheSettingIsNamed() throws IOException {
+        CliResult result = check("listen: 127.0.0.1, tls: { certificate: /none, key: /none, authority: /none }");
+
+        assertThat(result.exitCode()).isEqualTo(1);
+        assertThat(result.err()).contains("kvcache.yaml:3: cluster.tls cannot be used: /none does not exist");
+    }
+}
