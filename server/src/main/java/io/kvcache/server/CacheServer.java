@@ -619,7 +619,8 @@ public final class CacheServer implements AutoCloseable {
                                 config.transport(),
                                 config.access().tenants(),
                                 TenantKeyspaces::namespaceOf,
-                                new RemoteEndpoint.ServedStores(cache, domains, numbers)),
+                                new RemoteEndpoint.ServedStores(
+                                        cache, domains, numbers, cluster == null ? null : cluster.views())),
                         cluster,
                         engines,
                         numbers);

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
@@ -12,6 +13,7 @@ import io.kvcache.server.config.ServerConfig;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
+import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
@@ -21,6 +23,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
 
@@ -74,6 +77,23 @@ final class ClusteredServerTest {
             assertThat(other.get("sharePercent").doubleValue()).isEqualTo(75);
             assertThat(other.get("host").stringValue()).isEqualTo("host-1");
             assertThat(client.post("/v1/cluster", "").statusCode()).isEqualTo(405);
+        }
+    }
+
+    @Test
+    void givenAServerInACluster_whenAClientOfItConnects_thenItLearnsTheView() throws Exception {
+        try (CacheServer server = start(clustered(0), new TestMembership(() -> {}))) {
+            int port = Objects.requireNonNull(server.remoteAddress()).getPort();
+            try (ClusteredKvCache cache = ClusteredKvCache.connect(
+                    List.of("127.0.0.1:" + port),
+                    address -> RemoteTestBlocks.clientBuilder(address).connect())) {
+                cache.register(RemoteTestBlocks.SPACE);
+                BlockChain chain = RemoteTestBlocks.chain(RemoteTestBlocks.SPACE, 3);
+                RemoteTestBlocks.put(cache, chain);
+
+                assertThat(RemoteTestBlocks.verifiedBlocks(cache, chain)).isEqualTo(3);
+                assertThat(cache.view().nodes()).extracting(NodeInfo::name).containsExactly("kv-0");
+            }
         }
     }
 

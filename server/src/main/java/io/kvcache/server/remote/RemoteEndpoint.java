@@ -10,6 +10,7 @@ import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.Listener;
 import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import io.kvcache.transport.aeron.AeronEndpoint;
+import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
 import io.kvcache.transport.endpoint.EndpointStats;
@@ -73,7 +74,12 @@ public final class RemoteEndpoint implements AutoCloseable {
     /// closed with this.
     ///
     /// @param namespaceQuotas what tenants take of the shared store for their namespaces
-    public record ServedStores(LocalKvCache defaultStore, TrustDomainStores domains, NamespaceQuotas namespaceQuotas) {}
+    /// @param cluster tells clients the view; null for a server in no cluster
+    public record ServedStores(
+            LocalKvCache defaultStore,
+            TrustDomainStores domains,
+            NamespaceQuotas namespaceQuotas,
+            @Nullable ViewSource cluster) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -95,6 +101,9 @@ public final class RemoteEndpoint implements AutoCloseable {
                 .withMaxLease(config.lease())
                 .withNamespaces(namespaceFilter(tenants, own, stores));
         options = stores.domains.assignTenants(options);
+        if (stores.cluster != null) {
+            options = options.withCluster(stores.cluster);
+        }
         LocalKvCache cache = stores.defaultStore;
         ReloadableTls reloadableTls = config.tls() == null ? null : ReloadableTls.open(config.tls());
         AeronEndpoint aeron = config.aeron().isEnabled() ? aeron(config, cache, options) : null;
