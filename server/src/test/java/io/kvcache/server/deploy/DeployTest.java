@@ -257,12 +257,30 @@ final class DeployTest {
     }
 
     @Test
+    void givenTheClustersSettings_whenRead_thenNothingIsWrongAndOnlyAnAddressIsMissing() throws Exception {
+        String text = Files.readString(DEPLOY.resolve("cluster.yaml"));
+        ServerConfig config = new ConfigReader(
+                        new HostResources(8L << 30, 4),
+                        Map.of("KVCACHE__CLUSTER__LISTEN", "10.0.0.5:7421", "KVCACHE__CLUSTER__DNS", "nodes:7421"))
+                .read(new Source("cluster.yaml", text), Map.of());
+
+        assertThat(config.cluster())
+                .isNotNull()
+                .satisfies(cluster -> assertThat(cluster.tls()).isNotNull());
+        assertThat(config.transport().requiresSecret(config.access().tenants())).isTrue();
+        for (String file : List.of("cluster-compose.yaml", "cluster-statefulset.yaml")) {
+            assertThat(Files.readString(DEPLOY.resolve(file)))
+                    .contains("KVCACHE__CLUSTER__LISTEN", "[serve, --config, /etc/kvcache/cluster.yaml");
+        }
+    }
+
+    @Test
     void givenYamlFiles_whenRead_thenTheyAreWellFormed() throws IOException {
         try (var files = Files.walk(DEPLOY)) {
             List<Path> yaml = files.filter(file ->
                             file.toString().endsWith(".yaml") || file.toString().endsWith(".yml"))
                     .toList();
-            assertThat(yaml).hasSizeGreaterThanOrEqualTo(6);
+            assertThat(yaml).hasSizeGreaterThanOrEqualTo(9);
             for (Path file : yaml) {
                 assertThat(new Load(LoadSettings.builder()
                                         .setLabel(file.toString())
