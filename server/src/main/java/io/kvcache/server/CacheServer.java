@@ -620,7 +620,13 @@ public final class CacheServer implements AutoCloseable {
                                 config.access().tenants(),
                                 TenantKeyspaces::namespaceOf,
                                 new RemoteEndpoint.ServedStores(
-                                        cache, domains, numbers, cluster == null ? null : cluster.views())),
+                                        cache,
+                                        domains,
+                                        numbers,
+                                        cluster == null
+                                                ? null
+                                                : new RemoteEndpoint.ClusterStore(
+                                                        cluster.views(), cluster.openStore(cache, config)))),
                         cluster,
                         engines,
                         numbers);

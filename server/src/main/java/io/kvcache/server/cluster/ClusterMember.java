@@ -5,6 +5,8 @@ import io.kvcache.cluster.JGroupsMembership;
 import io.kvcache.cluster.JGroupsMembership.Settings;
 import io.kvcache.cluster.Membership;
 import io.kvcache.cluster.ViewKeeper;
+import io.kvcache.core.ForwardingKvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.server.config.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
@@ -13,6 +15,8 @@ import io.kvcache.server.config.ServerConfig;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
+import io.kvcache.transport.peer.PeerConnector;
+import io.kvcache.transport.peer.PeeredKvCache;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -34,6 +38,7 @@ public final class ClusterMember implements AutoCloseable {
     private final @Nullable ClusterTls tls;
     private final ViewKeeper keeper;
     private volatile NodeState state = NodeState.JOINING;
+    private @Nullable PeeredKvCache handover;
 
     /// Without certificates.
     public ClusterMember(ClusterConfig config, Membership membership) {
@@ -72,6 +77,33 @@ public final class ClusterMember implements AutoCloseable {
             return ClusterTls.open(Path.of(files.certificate()), Path.of(files.key()), Path.of(files.authority()));
         } catch (IOException unusable) {
             throw new IOException("cluster.tls cannot be used: " + unusable.getMessage(), unusable);
+        }
+    }
+
+    /// Opens a cache over the server's store that fetches groups from their former owners. It is closed with this, and
+    /// the store stays its caller's.
+    ///
+    /// @throws IOException when the secret of the transport cannot be read
+    public LocalKvCache openStore(LocalKvCache store, ServerConfig server) throws IOException {
+        PeerConnector connector = ServerConnector.open(config, server.transport());
+        PeeredKvCache opened = PeeredKvCache.ofCluster(
+                new BorrowedStore(store),
+                new PeeredKvCache.Handover(config.node(), keeper, config.handover()),
+                connector);
+        handover = opened;
+        return opened;
+    }
+
+    /// A store that somebody else closes.
+    private static final class BorrowedStore extends ForwardingKvCache {
+
+        BorrowedStore(LocalKvCache store) {
+            super(store);
+        }
+
+        @Override
+        public void close() {
+            // Its owner closes it.
         }
     }
 
@@ -147,5 +179,9 @@ public final class ClusterMember implements AutoCloseable {
     @Override
     public void close() {
         keeper.close();
+        PeeredKvCache opened = handover;
+        if (opened != null) {
+            opened.close();
+        }
     }
 }

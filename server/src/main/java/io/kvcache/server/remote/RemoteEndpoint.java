@@ -74,12 +74,18 @@ public final class RemoteEndpoint implements AutoCloseable {
     /// closed with this.
     ///
     /// @param namespaceQuotas what tenants take of the shared store for their namespaces
-    /// @param cluster tells clients the view; null for a server in no cluster
+    /// @param cluster null for a server in no cluster
     public record ServedStores(
             LocalKvCache defaultStore,
             TrustDomainStores domains,
             NamespaceQuotas namespaceQuotas,
-            @Nullable ViewSource cluster) {}
+            @Nullable ClusterStore cluster) {}
+
+    /// The shared store of a server in a cluster.
+    ///
+    /// @param views tells clients the view
+    /// @param store answers clients; over the shared store, and closed by its owner
+    public record ClusterStore(ViewSource views, LocalKvCache store) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -101,10 +107,12 @@ public final class RemoteEndpoint implements AutoCloseable {
                 .withMaxLease(config.lease())
                 .withNamespaces(namespaceFilter(tenants, own, stores));
         options = stores.domains.assignTenants(options);
-        if (stores.cluster != null) {
-            options = options.withCluster(stores.cluster);
-        }
         LocalKvCache cache = stores.defaultStore;
+        ClusterStore cluster = stores.cluster;
+        if (cluster != null) {
+            options = options.withCluster(cluster.views, cache);
+            cache = cluster.store;
+        }
         ReloadableTls reloadableTls = config.tls() == null ? null : ReloadableTls.open(config.tls());
         AeronEndpoint aeron = config.aeron().isEnabled() ? aeron(config, cache, options) : null;
         UcxMemory ucx = null;
