@@ -32,6 +32,11 @@ public final class ClusterView {
     /// @param nodes in any order, with different names
     /// @throws IllegalArgumentException for two servers of one name
     public ClusterView(String cluster, long epoch, List<NodeInfo> nodes) {
+        this(cluster, epoch, nodes, 0);
+    }
+
+    /// @param digest as another server has told it, or 0 to compute it
+    public ClusterView(String cluster, long epoch, List<NodeInfo> nodes, long digest) {
         ClusterNode.checkText("cluster", cluster, 0);
         this.cluster = cluster;
         this.epoch = epoch;
@@ -43,7 +48,7 @@ public final class ClusterView {
         placement = serving.isEmpty()
                 ? null
                 : new Placement(cluster, serving.stream().map(NodeInfo::node).toList());
-        digest = digestOf();
+        this.digest = digest == 0 ? digestOf() : digest;
     }
 
     private void checkNamesDiffer() {
@@ -72,7 +77,7 @@ public final class ClusterView {
                     .putLong(each.features())
                     .flip());
         }
-        return ByteBuffer.wrap(sha.digest()).getLong();
+        return ByteBuffer.wrap(sha.digest()).getLong() | 1; // not 0, which stands for none
     }
 
     private static void update(MessageDigest sha, String text) {
@@ -105,7 +110,7 @@ public final class ClusterView {
         return placement;
     }
 
-    /// The same for views with the same servers in the same states.
+    /// The same for views with the same servers in the same states, as far as servers of one version compute it.
     public long digest() {
         return digest;
     }

@@ -10,7 +10,8 @@ import java.util.List;
 
 /// Servers of a cluster and views of it as bytes.
 ///
-/// A view: `text cluster, u64 epoch, u32 nodes`, and each node. A node: `u16 bytes` that follow, `u64 incarnation, u8
+/// A view: `text cluster, u64 epoch, u64 digest, u32 nodes`, and each node. A node: `u16 bytes` that follow, `u64
+/// incarnation, u8
 /// state, f64 weight, u64 features, text name, zone, host, address, value address, version`. A later version may add
 /// fields at the end of a node.
 public final class ViewCodec {
@@ -21,7 +22,10 @@ public final class ViewCodec {
 
     /// Writes a view.
     public static void write(ClusterView view, BodyWriter body) {
-        body.text(view.cluster()).i64(view.epoch()).i32(view.nodes().size());
+        body.text(view.cluster())
+                .i64(view.epoch())
+                .i64(view.digest())
+                .i32(view.nodes().size());
         view.nodes().forEach(node -> write(node, body));
     }
 
@@ -31,6 +35,7 @@ public final class ViewCodec {
     public static ClusterView read(BodyReader body) throws ProtocolException {
         String cluster = body.text("cluster");
         long epoch = body.i64("epoch");
+        long digest = body.i64("digest");
         int count = body.count("nodes");
         if (count > Placement.MAX_NODES) {
             throw new ProtocolException("nodes = %d; allowed: 0 to %d".formatted(count, Placement.MAX_NODES));
@@ -40,7 +45,7 @@ public final class ViewCodec {
             nodes.add(readNode(body));
         }
         try {
-            return new ClusterView(cluster, epoch, nodes);
+            return new ClusterView(cluster, epoch, nodes, digest);
         } catch (IllegalArgumentException impossible) {
             throw new ProtocolException(String.valueOf(impossible.getMessage()));
         }
