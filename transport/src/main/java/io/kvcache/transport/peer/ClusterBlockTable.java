@@ -18,6 +18,7 @@ final class ClusterBlockTable implements BlockTable {
 
     private final int firstBlock;
     private final List<GroupTable> groups;
+    private final PeerClock clock;
     private volatile boolean closed;
 
     /// The table of a group.
@@ -42,8 +43,9 @@ final class ClusterBlockTable implements BlockTable {
 
     /// @param groups at least one, adjacent; this table's from now on. Those behind the first one that lacks a block
     ///     are closed here
-    ClusterBlockTable(int firstBlock, List<GroupTable> groups) {
+    ClusterBlockTable(int firstBlock, List<GroupTable> groups, PeerClock clock) {
         this.firstBlock = firstBlock;
+        this.clock = clock;
         List<GroupTable> kept = new ArrayList<>();
         boolean whole = true;
         for (GroupTable group : groups) {
@@ -89,10 +91,10 @@ final class ClusterBlockTable implements BlockTable {
 
     @Override
     public int await(int end, Duration timeout) {
-        long until = System.nanoTime() + Math.min(Timeouts.toNanos(timeout), Long.MAX_VALUE / 4);
+        long until = clock.deadlineAfter(Timeouts.toNanos(timeout));
         for (GroupTable group : groups) {
             int wanted = Math.min(end, group.end) - group.first;
-            long left = Math.max(0, until - System.nanoTime());
+            long left = Math.max(0, until - clock.nanos());
             if (wanted <= 0 || group.table.await(wanted, Duration.ofNanos(left)) < wanted) {
                 break;
             }

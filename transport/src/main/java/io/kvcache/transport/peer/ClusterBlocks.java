@@ -15,13 +15,9 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.CompletionException;
 import java.util.concurrent.Executor;
-import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
 import java.util.function.Function;
-import org.jspecify.annotations.Nullable;
 
 /// The blocks of a clustered cache: cuts chains into groups, and asks the owners of all groups at the same time.
 ///
@@ -125,7 +121,7 @@ final class ClusterBlocks {
             Part part = parts.get(i);
             tables.add(new ClusterBlockTable.GroupTable(part.group.first(), part.to, found.get(i)));
         }
-        return new ClusterBlockTable(from, tables);
+        return new ClusterBlockTable(from, tables, clock);
     }
 
     int getAll(BlockChain chain, Namespace in, int from, List<MemorySegment> into) {
@@ -257,36 +253,16 @@ final class ClusterBlocks {
 
     /// @param close closes a result when another call has thrown
     private <T> List<T> eachOrClose(List<Part> parts, boolean parallel, Function<Part, T> call, Consumer<T> close) {
-        List<@Nullable CompletableFuture<T>> others = new ArrayList<>();
+        ParallelCalls<T> calls = new ParallelCalls<>(executor, clock);
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
-            others.add(!parallel || i == 0 || part.server.connection().isMemoryMapped() ? null : start(part, call));
-        }
-        List<T> results = new ArrayList<>();
-        @Nullable RuntimeException failed = null;
-        for (int i = 0; i < parts.size(); i++) {
-            try {
-                CompletableFuture<T> other = others.get(i);
-                results.add(other == null ? call(parts.get(i), call) : other.join());
-            } catch (CompletionException thrown) {
-                failed = thrown.getCause() instanceof RuntimeException cause ? cause : thrown;
-            } catch (RuntimeException thrown) {
-                failed = thrown;
+            if (!parallel || i == 0 || part.server.connection().isMemoryMapped()) {
+                calls.addOwn(() -> call(part, call));
+            } else {
+                calls.start(() -> call(part, call));
             }
         }
-        if (failed != null) {
-            results.forEach(close);
-            throw failed;
-        }
-        return results;
-    }
-
-    private <T> @Nullable CompletableFuture<T> start(Part part, Function<Part, T> call) {
-        try {
-            return CompletableFuture.supplyAsync(() -> call(part, call), executor);
-        } catch (RejectedExecutionException closing) {
-            return null;
-        }
+        return calls.results(close);
     }
 
     /// Calls a server, and notes whether it failed.

@@ -10,7 +10,6 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
-import java.util.concurrent.locks.LockSupport;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
@@ -22,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// A view that lacks a server which still answers may be that of a server that was cut off from the others. Then that
 /// other server is asked too, and the view with more servers counts.
 ///
-/// **Threads.** Any; one of its own follows.
+/// **Threads.** Any; one of the executor follows.
 final class ClusterMembers implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(ClusterMembers.class.getName());
@@ -39,7 +38,6 @@ final class ClusterMembers implements AutoCloseable {
     /// By address.
     private final Map<String, Peer<ClusterConnection>> peers = new HashMap<>();
     private final List<Peer<ClusterConnection>> retired = new ArrayList<>();
-    private final Thread follower;
     private volatile ClusterRoute route;
     private volatile boolean closed;
 
@@ -57,14 +55,13 @@ final class ClusterMembers implements AutoCloseable {
         this.connecting = connecting;
         this.backoff = backoff;
         route = routeOf(askSeeds());
-        follower = Thread.ofPlatform().daemon().name("kvcache-cluster-view").unstarted(this::follow);
     }
 
     /// Waits until each server is connected or has failed, but not longer than a time. Then begins to follow the view.
     void start(long connectNanos) {
         long until = backoff.clock().deadlineAfter(connectNanos);
         route.all().forEach(peer -> peer.awaitConnect(until));
-        follower.start();
+        connecting.execute(this::follow);
     }
 
     /// The present route.
@@ -131,12 +128,22 @@ final class ClusterMembers implements AutoCloseable {
                 if (next != null) {
                     use(larger(next));
                 } else {
-                    LockSupport.parkNanos(RETRY_NANOS); // a server that goes down answers at once
+                    pause(); // a server that goes down answers at once
                 }
             } catch (UncheckedIOException | IllegalStateException unanswered) {
                 LOG.log(System.Logger.Level.DEBUG, "no view", unanswered);
-                LockSupport.parkNanos(RETRY_NANOS);
+                pause();
             }
+        }
+    }
+
+    private synchronized void pause() {
+        try {
+            if (!closed) {
+                backoff.clock().await(this, backoff.clock().deadlineAfter(RETRY_NANOS));
+            }
+        } catch (InterruptedException ended) {
+            closed = true;
         }
     }
 
@@ -182,15 +189,16 @@ final class ClusterMembers implements AutoCloseable {
             route = routeOf(view);
         } else {
             // The server that is asked has another view than the one that counts.
-            LockSupport.parkNanos(RETRY_NANOS);
+            pause();
         }
     }
 
     @Override
     public void close() {
-        closed = true;
         List<Peer<ClusterConnection>> all;
         synchronized (this) {
+            closed = true;
+            backoff.clock().wake(this);
             all = new ArrayList<>(peers.values());
             all.addAll(retired);
         }

@@ -23,11 +23,9 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
@@ -35,6 +33,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// One cache over all servers of a cluster. A client needs the address of one of them.
@@ -79,7 +78,7 @@ public final class ClusteredKvCache implements KvCache {
     ///
     /// @param connector connects to an address
     /// @param calls runs requests beside the caller
-    /// @param connecting never lets one server wait for another
+    /// @param connecting never lets one server wait for another, and follows the view
     record Dependencies(
             Function<String, ClusterConnection> connector,
             ExecutorService calls,
@@ -253,22 +252,16 @@ public final class ClusteredKvCache implements KvCache {
     ///
     /// @throws UncheckedIOException that names the servers that did not answer
     private long atAll(Namespace namespace, Function<KvCache, Long> what) {
-        Map<String, CompletableFuture<Long>> answers = new LinkedHashMap<>();
+        List<Peer<ClusterConnection>> all = members.route().all();
         long until = dependencies.clock.deadlineAfter(CONNECT_NANOS);
-        for (Peer<ClusterConnection> peer : members.route().all()) {
-            answers.put(
-                    peer.name(),
-                    CompletableFuture.supplyAsync(() -> at(peer, namespace, until, what), dependencies.calls));
-        }
-        long sum = 0;
-        List<String> unreached = new ArrayList<>();
-        for (Map.Entry<String, CompletableFuture<Long>> answer : answers.entrySet()) {
-            long one = answer.getValue().join();
-            sum += Math.max(0, one);
-            if (one < 0) {
-                unreached.add(answer.getKey());
-            }
-        }
+        ParallelCalls<Long> calls = new ParallelCalls<>(dependencies.calls, dependencies.clock);
+        all.forEach(peer -> calls.start(() -> at(peer, namespace, until, what)));
+        List<Long> answers = calls.results(answer -> {});
+        List<String> unreached = IntStream.range(0, all.size())
+                .filter(i -> answers.get(i) < 0)
+                .mapToObj(i -> all.get(i).name())
+                .toList();
+        long sum = answers.stream().mapToLong(answer -> Math.max(0, answer)).sum();
         if (!unreached.isEmpty()) {
             throw new UncheckedIOException(new IOException(
                     "not reached, and may keep what was dropped elsewhere: " + String.join(", ", unreached)));
@@ -358,10 +351,9 @@ public final class ClusteredKvCache implements KvCache {
         if (closed.get()) {
             throw new IllegalStateException("the cache is closed");
         }
-        List<CompletableFuture<Boolean>> answers = members.route().all().stream()
-                .map(peer -> CompletableFuture.supplyAsync(() -> flush(peer, timeout), dependencies.calls))
-                .toList();
-        return answers.stream().map(CompletableFuture::join).reduce(true, Boolean::logicalAnd);
+        ParallelCalls<Boolean> calls = new ParallelCalls<>(dependencies.calls, dependencies.clock);
+        members.route().all().forEach(peer -> calls.start(() -> flush(peer, timeout)));
+        return calls.results(answer -> {}).stream().allMatch(durable -> durable);
     }
 
     private static boolean flush(Peer<ClusterConnection> peer, Duration timeout) {
