@@ -3,8 +3,6 @@ package io.kvcache.cluster;
 import java.net.InetSocketAddress;
 import java.util.List;
 import java.util.concurrent.ThreadLocalRandom;
-import javax.net.ssl.SSLServerSocket;
-import javax.net.ssl.SSLSocket;
 import org.jgroups.Address;
 import org.jgroups.protocols.FD_ALL3;
 import org.jgroups.protocols.FRAG2;
@@ -18,8 +16,6 @@ import org.jgroups.protocols.pbcast.GMS;
 import org.jgroups.protocols.pbcast.NAKACK2;
 import org.jgroups.protocols.pbcast.STABLE;
 import org.jgroups.stack.Protocol;
-import org.jgroups.util.DefaultSocketFactory;
-import org.jgroups.util.SocketFactory;
 import org.jgroups.util.UUID;
 
 /// The protocols of JGroups that a membership consists of. All times follow from the failure timeout.
@@ -87,7 +83,7 @@ final class JGroupsStack {
         tcp.setLogDiscardMessages(false);
         tcp.disableDiagnostics();
         if (settings.tls() != null) {
-            tcp.setSocketFactory(sockets(settings.tls()));
+            tcp.setSocketFactory(new TlsSockets(settings.tls().context(), (int) failure));
         }
         return tcp;
     }
@@ -105,16 +101,5 @@ final class JGroupsStack {
         long high = (long) (seed < 0 ? MAX_RANK : Math.min(seed, MAX_RANK)) << RANDOM_BITS
                 | random.nextLong() >>> (Long.SIZE - RANDOM_BITS);
         return new UUID(high, random.nextLong());
-    }
-
-    private static SocketFactory sockets(ClusterTls tls) {
-        DefaultSocketFactory sockets = new DefaultSocketFactory(tls.context());
-        sockets.setServerSocketConfigurator(socket -> {
-            SSLServerSocket server = (SSLServerSocket) socket;
-            server.setEnabledProtocols(new String[] {"TLSv1.3"});
-            server.setNeedClientAuth(true);
-        });
-        sockets.setSocketConfigurator(socket -> ((SSLSocket) socket).setEnabledProtocols(new String[] {"TLSv1.3"}));
-        return sockets;
     }
 }

@@ -27,7 +27,7 @@ record TestMember(ViewKeeper keeper, NodeInfo info) implements AutoCloseable {
     static final String CLUSTER = "test-kv";
     static final Duration FAILURE_AFTER = Duration.ofSeconds(1);
 
-    private static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(60);
+    private static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(40);
 
     static NodeInfo info(String name) {
         return info(name, 1);
@@ -86,7 +86,9 @@ record TestMember(ViewKeeper keeper, NodeInfo info) implements AutoCloseable {
     }
 
     static void awaitOneView(List<TestMember> members) {
-        awaitNames(members, members.stream().map(member -> member.info.name()).toList());
+        awaitNames(
+                members,
+                members.stream().map(member -> member.info.name()).sorted().toList());
     }
 
     static void awaitNames(List<TestMember> members, List<String> names) {
