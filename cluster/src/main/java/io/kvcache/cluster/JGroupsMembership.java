@@ -5,6 +5,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.System.Logger.Level;
+import java.net.BindException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
@@ -175,6 +176,12 @@ public final class JGroupsMembership implements Membership {
         } catch (IllegalStateException refused) {
             close();
             throw refused;
+        } catch (BindException taken) {
+            close();
+            throw new IllegalStateException(
+                    "cannot listen at %s: the port is taken, or the address is not of this machine"
+                            .formatted(settings.listen()),
+                    taken);
         } catch (Exception failed) {
             close();
             throw new IllegalStateException(

@@ -5,9 +5,11 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
+import java.util.Set;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -99,5 +101,79 @@ final class JGroupsMembershipTest {
 
         assertThat(other.names()).containsExactly("other");
         assertThat(one.names()).containsExactly("one");
+    }
+
+    @Test
+    void givenAMemberThatHasLeft_whenAnotherTakesItsPort_thenPortAndThreadsAreFree() throws InterruptedException {
+        List<Integer> ports = TestMember.freePorts(1);
+        member("one", ports.getFirst(), ports).start().close(); // what JGroups starts once a JVM stays
+        Set<Thread> before = Thread.getAllStackTraces().keySet();
+
+        member("other", ports.getFirst(), ports).start().close();
+
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            if (!before.contains(thread)) {
+                thread.join(Duration.ofSeconds(10));
+                assertThat(thread.isAlive()).as(thread.getName()).isFalse();
+            }
+        }
+    }
+
+    @Test
+    void givenATakenPort_whenAMemberStarts_thenTheErrorNamesIt() {
+        List<Integer> ports = TestMember.freePorts(1);
+        member("one", ports.getFirst(), ports).start();
+        TestMember other = member("other", ports.getFirst(), ports);
+
+        assertThatThrownBy(other::start)
+                .isInstanceOf(IllegalStateException.class)
+                .hasMessageStartingWith("cannot listen at 127.0.0.1:" + ports.getFirst() + ": the port is taken");
+    }
+
+    @Test
+    void givenAnAddressOfOtherMachines_whenThereIsNoTls_thenItIsRefused() {
+        assertThatThrownBy(() -> new JGroupsMembership(settings("192.0.2.1:7421", List.of(), "", 3_000)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("listen = 192.0.2.1:7421 is reachable from other machines");
+        assertThatThrownBy(() -> new JGroupsMembership(settings("0.0.0.0:7421", List.of(), "", 3_000)))
+                .isInstanceOf(IllegalArgumentException.class)
+                .hasMessageStartingWith("listen = 0.0.0.0:7421 stands for all addresses");
+    }
+
+    @Test
+    void givenSettingsOutOfRange_whenTheyAreMade_thenTheErrorSaysWhatIsAllowed() {
+        assertThatThrownBy(() -> settings("127.0.0.1:7421", List.of(), "", 999))
+                .hasMessage("failure_after = 999 ms is out of range; allowed: 1s to 60s");
+        assertThatThrownBy(() -> settings("127.0.0.1", List.of(), "", 3_000))
+                .hasMessageStartingWith("listen = '127.0.0.1'");
+        assertThatThrownBy(() -> settings("127.0.0.1:1", List.of("::1"), "", 3_000))
+                .hasMessageStartingWith("seed = '::1'");
+        assertThatThrownBy(() -> settings("127.0.0.1:1", List.of("a:1"), "b:1", 3_000))
+                .hasMessage("both seeds and dns are given; allowed: one of them");
+        assertThat(settings("[::1]:7421", List.of("[fd00::5]:7421"), "", 60_000).listen())
+                .isEqualTo("[::1]:7421");
+    }
+
+    private static JGroupsMembership.Settings settings(String listen, List<String> seeds, String dns, long millis) {
+        return new JGroupsMembership.Settings("test-kv", listen, seeds, dns, null, Duration.ofMillis(millis));
+    }
+
+    @Test
+    void givenANameOfTheAddresses_whenTwoStart_thenTheyFormOneView() {
+        int port = TestMember.freePorts(1).getFirst();
+        for (String address : List.of("127.0.0.1", "127.0.0.2")) {
+            add(TestMember.of(
+                            TestMember.info(address),
+                            new JGroupsMembership.Settings(
+                                    "test-kv",
+                                    address + ":" + port,
+                                    List.of(),
+                                    "localhost:" + port,
+                                    null,
+                                    TestMember.FAILURE_AFTER)))
+                    .start();
+        }
+
+        TestMember.awaitOneView(members);
     }
 }
