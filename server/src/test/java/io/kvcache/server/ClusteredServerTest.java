@@ -171,7 +171,8 @@ final class ClusteredServerTest {
             throw new IllegalStateException("another live server has this name");
         });
 
-        assertThatThrownBy(() -> start(clustered(0), membership)).hasMessage("another live server has this name");
+        assertThatThrownBy(() -> start(clustered(0), membership))
+                .hasMessage("another live server has this name (cluster.node is kv-0, cluster.listen is 127.0.0.1:1)");
 
         assertThat(membership.told()).containsExactly("left");
     }

@@ -119,7 +119,14 @@ public final class ClusterMember implements AutoCloseable {
         ClusterNode node = new ClusterNode(
                 config.node(), config.weightFor(server.memory().hostBytes()), config.zone(), HostName.detect());
         String address = config.transportAddress(server.transport(), port);
-        keeper.start(new NodeInfo(node, System.currentTimeMillis(), NodeState.JOINING, address, "", version, 0));
+        try {
+            keeper.start(new NodeInfo(node, System.currentTimeMillis(), NodeState.JOINING, address, "", version, 0));
+        } catch (IllegalStateException refused) {
+            throw new IllegalStateException(
+                    refused.getMessage() + " (cluster.node is " + config.node() + ", cluster.listen is "
+                            + config.listen() + ")",
+                    refused);
+        }
     }
 
     /// Tells all that this server owns its share from now on.
