@@ -500,6 +500,19 @@ public final class CacheServer implements AutoCloseable {
         }
     }
 
+    /// Leaves the cluster to the other servers: they own everything from now on, and are given what this one has in
+    /// memory. Serves meanwhile. Does nothing in no cluster.
+    ///
+    /// @param limit how long the giving may take
+    public void handOver(Duration limit) {
+        ClusterMember member = cluster;
+        if (member != null) {
+            connectionRegistry.announceShutdown();
+            member.drain();
+            member.handOver(limit);
+        }
+    }
+
     /// Accepts no more and closes every connection as soon as its request is answered.
     ///
     /// @param timeout how long to wait for that

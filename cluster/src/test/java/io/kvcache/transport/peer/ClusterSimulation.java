@@ -27,6 +27,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.Set;
 import java.util.SplittableRandom;
+import java.util.TreeSet;
 import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
@@ -53,6 +54,7 @@ public final class ClusterSimulation {
     private static final int CHAINS = 4;
     private static final int BLOCKS = 150;
     private static final long STEP = TimeUnit.MILLISECONDS.toNanos(10);
+    private static final long QUIET_STEP = TimeUnit.MILLISECONDS.toNanos(250);
     private static final long QUIET = TimeUnit.SECONDS.toNanos(60);
     private static final int TRIES = 20;
 
@@ -141,7 +143,7 @@ public final class ClusterSimulation {
     private void runNetwork() {
         network.loseMessages(0.1);
         while (!over) {
-            turnScheduler.sleep(STEP);
+            turnScheduler.sleep(fair ? QUIET_STEP : STEP);
             network.advance(turnScheduler.now() - network.nanos());
         }
     }
@@ -313,7 +315,7 @@ public final class ClusterSimulation {
             }
         }
         CLIENTS.stream().filter(_ -> random.nextBoolean()).forEach(otherSide::add);
-        turnScheduler.note("cut off: " + new java.util.TreeSet<>(otherSide));
+        turnScheduler.note("cut off: " + new TreeSet<>(otherSide));
         partitioned = true;
         network.partition(side);
         turnScheduler.sleep(random.nextLong(10_000_000_000L));

@@ -30,6 +30,7 @@ final class SimConnection implements ClusterConnection, PeerCache {
     private static final long REQUEST = TimeUnit.MILLISECONDS.toNanos(300);
 
     private static final long LOOK = TimeUnit.MILLISECONDS.toNanos(50);
+    private static final long QUIET_LOOK = TimeUnit.MILLISECONDS.toNanos(500);
 
     private final ClusterSimulation play;
     private final String from;
@@ -108,7 +109,7 @@ final class SimConnection implements ClusterConnection, PeerCache {
                 && play.scheduler().now() < until
                 && node.process() == process
                 && !closed) {
-            play.scheduler().sleep(LOOK);
+            play.scheduler().sleep(play.isFaultFree() ? QUIET_LOOK : LOOK);
         }
         ClusterView view = requireAnswer(REQUEST).keeper.view();
         return view.digest() == knownDigest ? null : view;

@@ -188,6 +188,13 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                                 + " s more (shutdown.delay)");
                 server.announceShutdown(delay);
             }
+            if (config.cluster() != null) {
+                logDuringShutdown(
+                        Level.INFO,
+                        "KVCache stops: hands its blocks over to the other servers of the cluster, for "
+                                + drain.toSeconds() + " s at most");
+                server.handOver(drain);
+            }
             logDuringShutdown(
                     Level.INFO,
                     "KVCache stops: finishes requests that have begun, for " + drain.toSeconds() + " s at most");

@@ -21,6 +21,7 @@ import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.time.Instant;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -140,6 +141,22 @@ public final class ClusterMember implements AutoCloseable {
         if (state == NodeState.SERVING) {
             become(NodeState.DRAINING);
             LOG.log(Level.INFO, "Drains from cluster " + config.name() + ": clients turn to the other servers");
+        }
+    }
+
+    /// Gives what this server has in memory to those that own it now. Call it after [#drain].
+    ///
+    /// @param limit how long it may take
+    public void handOver(Duration limit) {
+        PeeredKvCache opened = handover;
+        if (opened != null && state == NodeState.DRAINING) {
+            PeeredKvCache.HandedOver given = opened.handOver(limit);
+            LOG.log(
+                    Level.INFO,
+                    given.left() == 0
+                            ? "Handed over %d chains of groups".formatted(given.chains())
+                            : "Handed over %d chains of groups; there was no time for %d more"
+                                    .formatted(given.chains(), given.left()));
         }
     }
 

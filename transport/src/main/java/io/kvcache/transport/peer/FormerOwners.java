@@ -14,7 +14,8 @@ import java.util.Map;
 import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
-/// The servers of a cluster that owned a group before this one did.
+/// The servers of a cluster that owned a group before this one did, and, while this one drains, those that own its
+/// groups after it.
 ///
 /// No earlier view is kept, as the order of a group tells its history:
 ///
@@ -176,6 +177,23 @@ final class FormerOwners implements PeerDirectory {
             }
         }
         return holders;
+    }
+
+    /// Returns the owner of a group while this server drains.
+    @Override
+    public List<Peer<PeerCache>> heirs(BlockGroup group) {
+        State now = state;
+        Placement placement = now.placement;
+        if (placement == null || now.self >= 0) {
+            return List.of();
+        }
+        for (int node : placement.order(group.key())) {
+            Peer<PeerCache> peer = now.peers.get(node);
+            if (peer != null && now.nodes.get(node).state() == NodeState.SERVING) {
+                return List.of(peer);
+            }
+        }
+        return List.of();
     }
 
     @Override

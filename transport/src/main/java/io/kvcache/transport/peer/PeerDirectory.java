@@ -26,6 +26,9 @@ interface PeerDirectory extends AutoCloseable {
     /// Returns the peers to ask for a group, the first choice first; empty to ask none.
     List<Peer<PeerCache>> holders(BlockGroup group);
 
+    /// Returns the peers that a group of this store is given to.
+    List<Peer<PeerCache>> heirs(BlockGroup group);
+
     /// Returns the peers that must hear of drops.
     List<Peer<PeerCache>> mirrors();
 
@@ -74,6 +77,11 @@ interface PeerDirectory extends AutoCloseable {
             return IntStream.of(placement.owners(key, replicas))
                     .mapToObj(peers::get)
                     .toList();
+        }
+
+        @Override
+        public List<Peer<PeerCache>> heirs(BlockGroup group) {
+            return holders(group);
         }
 
         @Override

@@ -233,7 +233,7 @@ final class PeerStore implements AutoCloseable {
             List<MemorySegment> blocks = IntStream.range(whole.first(), whole.first() + ready)
                     .mapToObj(table::segment)
                     .toList();
-            for (Peer<PeerCache> peer : directory.holders(whole)) {
+            for (Peer<PeerCache> peer : directory.heirs(whole)) {
                 PeerCache cache =
                         blocks.isEmpty() ? null : peer.cacheFor(whole.chain().namespace());
                 all &= blocks.isEmpty() || (cache != null && replicate(peer, cache, whole, blocks) == ready);

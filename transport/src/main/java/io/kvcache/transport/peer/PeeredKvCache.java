@@ -152,6 +152,40 @@ public final class PeeredKvCache extends ForwardingKvCache {
         return new PeeredKvCache(local, tier, threads, null, true);
     }
 
+    /// Gives the groups in memory to the servers that own them now, for a server that drains. What is on disks alone
+    /// stays there.
+    ///
+    /// @param limit how long it may take; then the rest stays
+    /// @return how much was given
+    public HandedOver handOver(Duration limit) {
+        long until = threads.clock().deadlineAfter(Timeouts.toNanos(limit));
+        GroupHandover groups = GroupHandover.of(delegate().events().snapshot());
+        ParallelCalls<Integer> calls = new ParallelCalls<>(threads.fetchExecutor(), threads.clock());
+        for (int i = 0; i < PeerOptions.DEFAULTS.fetches(); i++) {
+            calls.start(() -> giveSome(groups, until));
+        }
+        int given = calls.results(count -> {}).stream().mapToInt(count -> count).sum();
+        return new HandedOver(given, groups.left());
+    }
+
+    private int giveSome(GroupHandover groups, long untilNanos) {
+        int given = 0;
+        while (untilNanos - threads.clock().nanos() > 0) {
+            BlockChain chain = groups.next();
+            if (chain == null) {
+                return given;
+            }
+            given += peerStore.replicate(chain) ? 1 : 0;
+        }
+        return given;
+    }
+
+    /// What a server that drains has given away.
+    ///
+    /// @param chains of groups that a new owner has now
+    /// @param left chains for which there was no time
+    public record HandedOver(int chains, int left) {}
+
     /// A server of a cluster that takes over groups.
     ///
     /// @param self the server's name

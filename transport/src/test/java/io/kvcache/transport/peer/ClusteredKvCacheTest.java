@@ -246,6 +246,28 @@ final class ClusteredKvCacheTest {
     }
 
     @Test
+    void givenAServerThatDrains_whenItHandsOver_thenNothingIsMissingAfterItHasLeft() throws IOException {
+        List<BlockChain> chains =
+                IntStream.range(50, 54).mapToObj(ClusteredKvCacheTest::chain).toList();
+        chains.forEach(this::putAll);
+        TestCluster.Server server = cluster.servers().get(3);
+        long had = server.store.stats().records().live();
+        assertThat(had).isPositive();
+        cluster.tell(cluster.servers().stream()
+                .map(each -> each == server ? each.info.withState(NodeState.DRAINING) : each.info)
+                .toList());
+        PeeredKvCache.HandedOver handedOver = server.served.handOver(WAIT);
+        assertThat(handedOver.chains()).isPositive();
+        assertThat(handedOver.left()).isZero();
+        server.stop();
+        cluster.show(cluster.servers().stream().filter(each -> each != server).toList());
+        await("the client learns", () -> cache.view().nodes().size() == 4);
+        for (BlockChain chain : chains) {
+            await("all of it is there", () -> readAll(chain, 0) == BLOCKS);
+        }
+    }
+
+    @Test
     void givenAServerThatWasCutOff_whenItTellsAViewOfItselfAlone_thenTheLargerViewCounts() {
         TestCluster.Server first = cluster.servers().getFirst();
         first.view.set(new ClusterView("test", 99, List.of(first.info)));
