@@ -67,6 +67,7 @@ public final class JGroupsMembership implements Membership {
     private final Object lock = new Object();
 
     private @Nullable Group group;
+    private boolean started;
     private boolean closed;
 
     /// How a server finds its cluster, and what protects it.
@@ -157,7 +158,8 @@ public final class JGroupsMembership implements Membership {
 
     /// Joins. Alone, that takes the time of a join, 1 to 3 seconds; an existing cluster answers at once.
     ///
-    /// A server that takes the place of one which has just died waits until that one is out.
+    /// A server that takes the place of one which has just died waits until that one is out. If one of its name is
+    /// alive, it is refused after the failure timeout and two seconds.
     ///
     /// @throws IllegalStateException when another live server has this name, the certificate is for another one, or
     ///     the port cannot be opened; the membership is closed then
@@ -202,16 +204,20 @@ public final class JGroupsMembership implements Membership {
 
     private Group open(NodeInfo self, Listener listener) {
         synchronized (lock) {
-            if (group != null || closed) {
+            if (started || closed) {
                 throw new IllegalStateException(
                         "the membership of node '" + self.name() + "' was started before; make another one");
             }
-            try {
-                group = new Group(self, listener);
-                return group;
-            } catch (Exception broken) {
-                throw new IllegalStateException("cannot build the membership at " + settings.listen(), broken);
+            started = true;
+        }
+        try {
+            Group opened = new Group(self, listener);
+            synchronized (lock) {
+                group = opened;
             }
+            return opened;
+        } catch (Exception broken) {
+            throw new IllegalStateException("cannot build the membership at " + settings.listen(), broken);
         }
     }
 
@@ -253,6 +259,7 @@ public final class JGroupsMembership implements Membership {
             left = group;
             lock.notifyAll();
         }
+        firstList.countDown();
         if (left != null) {
             left.close();
         }

@@ -12,9 +12,11 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 
 /// Members in one JVM, over loopback.
+@Tag("slow")
 final class JGroupsMembershipTest {
 
     private final List<TestMember> members = new ArrayList<>();
