@@ -205,7 +205,7 @@ final class ViewKeeperTest {
 
     @Test
     void givenRandomEvents_whenAllIsQuiet_thenAllViewsAreEqual() {
-        for (int round = 0; round < Repetitions.of("kvcache.cluster.seeds", 100, 5_000); round++) {
+        for (int round = 0; round < Repetitions.of("kvcache.cluster.seeds", 20, 5_000); round++) {
             long seed = ThreadLocalRandom.current().nextLong();
             assertThat(run(seed)).as("seed %d", seed).isEqualTo(run(seed));
         }
