@@ -37,7 +37,8 @@ final class ClusterMembers implements AutoCloseable {
     private final Peer.BackoffSettings backoff;
     /// By address.
     private final Map<String, Peer<ClusterConnection>> peers = new HashMap<>();
-    private final List<Peer<ClusterConnection>> retired = new ArrayList<>();
+    private final RetiredPeers<ClusterConnection> retired =
+            new RetiredPeers<>(connection -> connection.openHandles() > 0);
     private volatile ClusterRoute route;
     private volatile boolean closed;
 
@@ -87,37 +88,35 @@ final class ClusterMembers implements AutoCloseable {
     }
 
     /// Makes the route of a view, with connections to new servers. Those to servers that are gone are retired.
-    private synchronized ClusterRoute routeOf(ClusterView view) {
+    private ClusterRoute routeOf(ClusterView view) {
+        long now = backoff.clock().nanos();
+        List<Peer<ClusterConnection>> added = new ArrayList<>();
+        ClusterRoute next;
+        synchronized (this) {
+            next = routeOf(view, now, added);
+        }
+        added.forEach(Peer::connect); // not under the lock, as that may wait for a thread
+        return next;
+    }
+
+    /// @param added takes the connections that are new
+    private ClusterRoute routeOf(ClusterView view, long now, List<Peer<ClusterConnection>> added) {
         Map<String, Peer<ClusterConnection>> before = new HashMap<>(peers);
         peers.clear();
         for (NodeInfo node : view.nodes()) {
             Peer<ClusterConnection> peer = before.remove(node.address());
-            peers.put(node.address(), peer == null ? connect(node.address()) : peer);
+            if (peer == null) {
+                peer = new Peer<>(node.address(), connector, backoff, connecting);
+                added.add(peer);
+            }
+            peers.put(node.address(), peer);
         }
-        retired.addAll(before.values());
-        closeRetired();
+        before.values().forEach(peer -> retired.add(peer, now));
+        retired.closeUnused(now);
         return new ClusterRoute(
                 view,
                 view.serving().stream().map(node -> peers.get(node.address())).toList(),
                 List.copyOf(peers.values()));
-    }
-
-    private Peer<ClusterConnection> connect(String address) {
-        Peer<ClusterConnection> peer = new Peer<>(address, connector, backoff, connecting);
-        peer.connect();
-        return peer;
-    }
-
-    /// Closes connections to servers that are gone, once nothing uses them.
-    private void closeRetired() {
-        retired.removeIf(peer -> {
-            ClusterConnection connection = peer.connection();
-            boolean unused = connection == null || !connection.isConnected() || connection.openHandles() == 0;
-            if (unused) {
-                peer.close();
-            }
-            return unused;
-        });
     }
 
     private void follow() {
@@ -137,10 +136,13 @@ final class ClusterMembers implements AutoCloseable {
         }
     }
 
-    private synchronized void pause() {
+    private void pause() {
+        long until = backoff.clock().deadlineAfter(RETRY_NANOS);
         try {
-            if (!closed) {
-                backoff.clock().await(this, backoff.clock().deadlineAfter(RETRY_NANOS));
+            synchronized (this) {
+                if (!closed) {
+                    backoff.clock().await(this, until);
+                }
             }
         } catch (InterruptedException ended) {
             closed = true;
@@ -200,7 +202,7 @@ final class ClusterMembers implements AutoCloseable {
             closed = true;
             backoff.clock().wake(this);
             all = new ArrayList<>(peers.values());
-            all.addAll(retired);
+            retired.closeAll();
         }
         all.forEach(Peer::close);
     }

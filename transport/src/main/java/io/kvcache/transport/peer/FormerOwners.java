@@ -37,6 +37,7 @@ final class FormerOwners implements PeerDirectory {
     private final Function<String, Peer<PeerCache>> connector;
     private final Runnable endListening;
     private final Map<String, Peer<PeerCache>> peers = new HashMap<>();
+    private final RetiredPeers<PeerCache> retired = new RetiredPeers<>(_ -> false);
     private volatile State state = State.NONE;
     private volatile boolean closed;
 
@@ -65,7 +66,7 @@ final class FormerOwners implements PeerDirectory {
         static final State NONE = new State(null, List.of(), List.of(), -1, false, Long.MIN_VALUE);
     }
 
-    /// @param connector makes the connection to another server at its address
+    /// @param connector makes a connection to another server at its address, which is not connected yet
     FormerOwners(
             PeeredKvCache.Handover handover,
             PeerClock clock,
@@ -80,10 +81,19 @@ final class FormerOwners implements PeerDirectory {
         onView(handover.views().view());
     }
 
-    private synchronized void onView(ClusterView view) {
-        if (closed) {
-            return;
+    private void onView(ClusterView view) {
+        long now = clock.nanos();
+        List<Peer<PeerCache>> added = new ArrayList<>();
+        synchronized (this) {
+            if (!closed) {
+                use(view, now, added);
+            }
         }
+        added.forEach(Peer::connect); // not under the lock, as that may wait for a thread
+    }
+
+    /// @param added takes the connections that are new
+    private void use(ClusterView view, long now, List<Peer<PeerCache>> added) {
         List<NodeInfo> nodes = view.nodes().stream()
                 .filter(node -> node.state() != NodeState.JOINING)
                 .toList();
@@ -98,11 +108,11 @@ final class FormerOwners implements PeerDirectory {
                                 view.cluster(),
                                 nodes.stream().map(NodeInfo::node).toList()),
                 nodes,
-                nodes.stream().map(this::peer).toList(),
+                nodes.stream().map(node -> peer(node, added)).toList(),
                 serves ? nodes.indexOf(own) : -1,
                 nodes.stream().anyMatch(node -> node.state() == NodeState.DRAINING),
-                opens ? clock.nanos() + windowNanos : before.askNextUntil);
-        closeOthers(nodes);
+                opens ? now + windowNanos : before.askNextUntil);
+        retireOthers(nodes, now);
     }
 
     /// Returns whether a server has appeared that was running before.
@@ -115,18 +125,26 @@ final class FormerOwners implements PeerDirectory {
                 .anyMatch(node -> now - node.incarnation() > JUST_STARTED_MILLIS);
     }
 
-    private @Nullable Peer<PeerCache> peer(NodeInfo node) {
-        return node.name().equals(self) ? null : peers.computeIfAbsent(node.address(), connector);
+    private @Nullable Peer<PeerCache> peer(NodeInfo node, List<Peer<PeerCache>> added) {
+        if (node.name().equals(self)) {
+            return null;
+        }
+        return peers.computeIfAbsent(node.address(), address -> {
+            Peer<PeerCache> peer = connector.apply(address);
+            added.add(peer);
+            return peer;
+        });
     }
 
-    private void closeOthers(List<NodeInfo> nodes) {
+    private void retireOthers(List<NodeInfo> nodes, long now) {
         peers.entrySet().removeIf(entry -> {
             boolean gone = nodes.stream().noneMatch(node -> node.address().equals(entry.getKey()));
             if (gone) {
-                entry.getValue().close();
+                retired.add(entry.getValue(), now);
             }
             return gone;
         });
+        retired.closeUnused(now);
     }
 
     @Override
@@ -217,6 +235,7 @@ final class FormerOwners implements PeerDirectory {
         synchronized (this) {
             closed = true;
             peers.values().forEach(Peer::close);
+            retired.closeAll();
         }
     }
 }

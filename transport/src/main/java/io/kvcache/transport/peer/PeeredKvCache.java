@@ -142,12 +142,11 @@ public final class PeeredKvCache extends ForwardingKvCache {
         PeerClock clock = threads.clock();
         Peer.BackoffSettings backoffSettings = new Peer.BackoffSettings(
                 clock, PeerOptions.DEFAULTS.maxBackoff().toNanos());
-        PeerDirectory former = new FormerOwners(handover, clock, wallClock, address -> {
-            Peer<PeerCache> peer =
-                    new Peer<>(address, dependencies.connector, backoffSettings, threads.connectExecutor());
-            peer.connect();
-            return peer;
-        });
+        PeerDirectory former = new FormerOwners(
+                handover,
+                clock,
+                wallClock,
+                address -> new Peer<>(address, dependencies.connector, backoffSettings, threads.connectExecutor()));
         PeerStore tier = new PeerStore(local, former, PeerOptions.DEFAULTS, clock);
         return new PeeredKvCache(local, tier, threads, null, true);
     }

@@ -105,8 +105,12 @@ final class TurnScheduler implements PeerClock {
         }
     }
 
-    /// Who goes on; when nobody can any more, the play is over.
+    /// Who goes on; when nobody can any more, or somebody has failed, the play is over.
     private Actor next() {
+        if (failure != null) {
+            over.release();
+            return new Actor("nobody");
+        }
         List<Actor> ready = ready();
         if (ready.isEmpty()) {
             long soonest = actors.stream().mapToLong(each -> each.wakeAt).min().orElse(NEVER);
