@@ -22,6 +22,7 @@ import picocli.CommandLine.Parameters;
         subcommands = {
             ServerBenchCommand.class,
             TransportBenchCommand.class,
+            ClusterBenchCommand.class,
             GpuBenchCommand.class,
             BuildComparisonCommand.class
         },
@@ -31,6 +32,7 @@ final class BenchCommand implements Callable<Integer> {
     private static final String OTHER_SUITES = """
             server: the cache server beside redis-server; see bench server --help
             transport: the remote cache beside a bare responder; see bench transport --help
+            cluster: a trace through a cluster whose servers die, stop, leave and join; see bench cluster --help
             pairs: this build beside another one, in turns; see bench pairs --help
             gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help
             """;
@@ -62,7 +64,7 @@ final class BenchCommand implements Callable<Integer> {
                 SuiteCatalogue.named(suite)
                         .orElseThrow(() -> options.io()
                                 .usageError("SUITE is '" + suite + "', must be: " + SuiteCatalogue.names()
-                                        + ", server, transport, gpu, list")),
+                                        + ", server, transport, cluster, gpu, list")),
                 filter);
         if (folder != null && !chosen.needsFiles()) {
             throw options.io().usageError("only disk takes a DIR");

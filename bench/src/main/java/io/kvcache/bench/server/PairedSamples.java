@@ -9,20 +9,23 @@ import java.util.ArrayList;
 import java.util.List;
 
 /// Numbers of ours, each with the number that it is held against in the same round.
-final class PairedSamples {
+public final class PairedSamples {
 
     private final List<Double> values = new ArrayList<>();
     private final List<Double> references = new ArrayList<>();
     private final List<Double> ratios = new ArrayList<>();
 
-    void add(double value, double reference) {
+    /// Adds a number, and what it is held against.
+    public void add(double value, double reference) {
         values.add(value);
         references.add(reference);
         ratios.add(reference == 0 ? 0 : value / reference);
     }
 
+    /// Returns the medians.
+    ///
     /// @param against what the reference is of
-    BenchResult toResult(MetricSpec metricSpec, String against, Threshold threshold) {
+    public BenchResult toResult(MetricSpec metricSpec, String against, Threshold threshold) {
         double value = Median.of(values);
         double reference = Median.of(references);
         BenchmarkSpec benchmarkSpec = new BenchmarkSpec(
@@ -45,5 +48,5 @@ final class PairedSamples {
     /// @param name short, for a table and for records
     /// @param text in words
     /// @param unit of the number and of what it is held against
-    record MetricSpec(String name, String text, String unit) {}
+    public record MetricSpec(String name, String text, String unit) {}
 }

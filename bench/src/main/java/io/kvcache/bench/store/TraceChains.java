@@ -59,7 +59,7 @@ public final class TraceChains {
     }
 
     /// Puts a block's bytes where they belong.
-    static void fill(BlockChain chain, int index, MemorySegment slot) {
+    public static void fill(BlockChain chain, int index, MemorySegment slot) {
         BlockContent.of(chain.keyHi(index), chain.keyLo(index)).fill(slot);
     }
 
