@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import com.sun.management.OperatingSystemMXBean;
 import io.kvcache.bench.cli.DemoReport.DemoJson;
 import io.kvcache.bench.cli.DemoReport.DemoResult;
+import io.kvcache.bench.cluster.ClusterDemo;
 import io.kvcache.bench.gpu.GpuDemo;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -75,10 +76,19 @@ final class DemoCommand implements Callable<Integer> {
     @Option(names = "--gpu", description = "Show a store with the first GPU below it instead, if there is one.")
     private boolean gpu;
 
+    @Option(
+            names = "--cluster",
+            description = "Show a cluster of three servers of which one is killed and started again instead; takes"
+                    + " --trace alone.")
+    private boolean cluster;
+
     @Override
     public Integer call() throws IOException, InterruptedException {
         if (gpu) {
             return demoGpu();
+        }
+        if (cluster) {
+            return demoCluster();
         }
         ReplayDemo.Settings settings = settings();
         PrintWriter out = io.out();
@@ -86,10 +96,7 @@ final class DemoCommand implements Callable<Integer> {
             out.println(DemoReport.heading(Version.text(), hostBytes()));
             out.flush();
         }
-        TraceReader reader = new TraceReader(
-                MalformedLine.Handling.SKIP,
-                line -> io.err().println("kvcache: skipped line " + line.number() + ": " + line.reason()));
-        Trace read = TraceSource.parse(source()).load(reader);
+        Trace read = readTrace();
         read.partialBlockRemark().ifPresent(remark -> io.err().println("kvcache: " + remark));
         DemoResult result;
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
@@ -99,6 +106,27 @@ final class DemoCommand implements Callable<Integer> {
             io.printJson(DemoJson.of(result));
         } else {
             new DemoReport(out, result).print();
+        }
+        return result.passed() ? 0 : 1;
+    }
+
+    private Trace readTrace() throws IOException {
+        TraceReader reader = new TraceReader(
+                MalformedLine.Handling.SKIP,
+                line -> io.err().println("kvcache: skipped line " + line.number() + ": " + line.reason()));
+        return TraceSource.parse(source()).load(reader);
+    }
+
+    private int demoCluster() throws IOException, InterruptedException {
+        io.check(() -> TraceSource.parse(source()));
+        if (!json) {
+            io.println(DemoReport.heading(Version.text(), hostBytes()));
+        }
+        Trace read = readTrace().firstRequests(ClusterDemoReport.REQUESTS);
+        ClusterDemoReport report = new ClusterDemoReport(json ? _ -> {} : io::println, title());
+        ClusterDemo.Result result = report.run(read);
+        if (json) {
+            io.printJson(result);
         }
         return result.passed() ? 0 : 1;
     }

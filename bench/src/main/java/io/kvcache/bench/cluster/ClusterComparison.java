@@ -48,8 +48,10 @@ public record ClusterComparison(ClusterTrial trial, int rounds, Consumer<String>
     private void describe(Run run) {
         progress.accept(String.format(
                 Locale.ROOT,
-                "  hit ratio %.4f, errors %d, wrong %d%s",
+                "  hit ratio %.4f of %.4f possible, %,d blocks not stored, errors %d, wrong %d%s",
                 run.progress().hitRatio(),
+                (double) run.progress().possible() / run.progress().asked(),
+                run.progress().unstored(),
                 run.progress().errors(),
                 run.progress().wrong(),
                 run.firstError() == null ? "" : ", first error: " + run.firstError()));

@@ -4,6 +4,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.peer.ClusteredKvCache;
@@ -13,6 +14,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
@@ -42,6 +44,9 @@ public final class ClusterReplay {
     private final AtomicInteger next = new AtomicInteger();
     private final AtomicLong asked = new AtomicLong();
     private final AtomicLong found = new AtomicLong();
+    private final int[] possibleHits;
+    private final AtomicLong possible = new AtomicLong();
+    private final AtomicLong unstored = new AtomicLong();
     private final AtomicLong wrong = new AtomicLong();
     private final AtomicLong errors = new AtomicLong();
     private final AtomicReference<@Nullable String> firstError = new AtomicReference<>();
@@ -91,9 +96,12 @@ public final class ClusterReplay {
     /// @param requests that were begun
     /// @param asked blocks that could have been there
     /// @param found blocks that were there
-    /// @param wrong of these, with other bytes than were put
+    /// @param possible blocks that an unlimited cache would have had, one request after another
+    /// @param unstored blocks that were put and that no server took
+    /// @param wrong of the blocks found, with other bytes than were put
     /// @param errors requests that ended with an exception
-    public record Progress(int requests, long asked, long found, long wrong, long errors) {
+    public record Progress(
+            int requests, long asked, long found, long possible, long unstored, long wrong, long errors) {
 
         /// What came after earlier sums.
         public Progress since(Progress before) {
@@ -101,6 +109,8 @@ public final class ClusterReplay {
                     requests - before.requests,
                     asked - before.asked,
                     found - before.found,
+                    possible - before.possible,
+                    unstored - before.unstored,
                     wrong - before.wrong,
                     errors - before.errors);
         }
@@ -115,8 +125,24 @@ public final class ClusterReplay {
         this.forest = forest;
         this.settings = settings;
         chains = new TraceChains(forest, settings.blockBytes);
+        possibleHits = possibleHits(forest);
         int requests = forest.requestCount();
         served = new Served(new int[requests], new long[requests], new long[requests]);
+    }
+
+    /// Blocks of each request that requests before it have put.
+    private static int[] possibleHits(PrefixForest forest) {
+        BitSet seen = new BitSet();
+        int[] hits = new int[forest.requestCount()];
+        for (int request = 0; request < hits.length; request++) {
+            while (hits[request] < forest.lookupBlocks(request) && seen.get(forest.node(request, hits[request]))) {
+                hits[request]++;
+            }
+            for (int block = 0; block < forest.storedBlocks(request); block++) {
+                seen.set(forest.node(request, block));
+            }
+        }
+        return hits;
     }
 
     /// Runs the whole trace.
@@ -208,6 +234,7 @@ public final class ClusterReplay {
         }
         asked.addAndGet(forest.lookupBlocks(request));
         found.addAndGet(served.found[request]);
+        possible.addAndGet(possibleHits[request]);
     }
 
     private static String describe(RuntimeException failed) {
@@ -237,14 +264,16 @@ public final class ClusterReplay {
                 TraceChains.fill(chain, from + i, blocks.get(i));
             }
             long start = System.nanoTime();
-            cache.putAll(chain, from, blocks, TIMEOUT);
+            PutSummary summary = cache.putAll(chain, from, blocks, TIMEOUT);
+            unstored.addAndGet(blocks.size() - summary.accepted());
             served.waitNanos[request] += System.nanoTime() - start;
         }
     }
 
     /// Returns the sums so far.
     public Progress progress() {
-        return new Progress(begun(), asked.get(), found.get(), wrong.get(), errors.get());
+        return new Progress(
+                begun(), asked.get(), found.get(), possible.get(), unstored.get(), wrong.get(), errors.get());
     }
 
     /// Returns how many requests were begun.

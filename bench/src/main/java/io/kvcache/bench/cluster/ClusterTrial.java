@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 public record ClusterTrial(
         PrefixForest forest, ClusterReplay.Settings replay, int servers, long hostBytes, boolean sharedMemory) {
 
-    private static final Duration START = Duration.ofSeconds(60);
+    private static final Duration START = Duration.ofSeconds(150);
     private static final long DISK_BYTES = 1L << 30;
 
     /// What a run showed.
