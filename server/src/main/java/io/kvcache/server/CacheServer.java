@@ -300,7 +300,7 @@ public final class CacheServer implements AutoCloseable {
             remote.domainStores().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
         }
         if (cluster != null) {
-            more.add(ServerMetrics.ofCluster(cluster.views()));
+            more.add(ServerMetrics.ofCluster(cluster.views(), cluster::handoverBlocks));
             if (cluster.certificateExpiry() != null) {
                 certificateExpiries.put("cluster.tls", () -> Objects.requireNonNull(cluster.certificateExpiry()));
             }

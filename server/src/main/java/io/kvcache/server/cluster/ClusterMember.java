@@ -39,7 +39,7 @@ public final class ClusterMember implements AutoCloseable {
     private final @Nullable ClusterTls tls;
     private final ViewKeeper keeper;
     private volatile NodeState state = NodeState.JOINING;
-    private @Nullable PeeredKvCache handover;
+    private volatile @Nullable PeeredKvCache handover;
 
     /// Without certificates.
     public ClusterMember(ClusterConfig config, Membership membership) {
@@ -192,6 +192,12 @@ public final class ClusterMember implements AutoCloseable {
     /// This server's name.
     public String node() {
         return config.node();
+    }
+
+    /// Returns how many blocks it has fetched from their former owners.
+    public long handoverBlocks() {
+        PeeredKvCache opened = handover;
+        return opened == null ? 0 : opened.fetchedCount();
     }
 
     /// The views.

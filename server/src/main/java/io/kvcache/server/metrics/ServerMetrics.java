@@ -212,7 +212,7 @@ public record ServerMetrics(
     }
 
     /// The cluster that the server is in.
-    public static MeterBinder ofCluster(ViewKeeper views) {
+    public static MeterBinder ofCluster(ViewKeeper views, LongSupplier handoverBlocks) {
         return registry -> {
             Meters meters = Meters.of(registry);
             meters.gauge(
@@ -229,6 +229,10 @@ public record ServerMetrics(
                     "kv.cluster.flaps",
                     "Times that servers were back in the view within the failure timeout without a restart.",
                     views::flaps);
+            meters.count(
+                    "kv.cluster.handover.blocks",
+                    "Blocks fetched from their former owners.",
+                    handoverBlocks::getAsLong);
         };
     }
 

@@ -20,6 +20,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
@@ -41,6 +42,7 @@ final class PeerStore implements AutoCloseable {
     private final Cache<BlockKey, Boolean> misses;
     private final Map<BlockKey, SingleFlight> flights = new ConcurrentHashMap<>();
     private final InFlightFetches fetches;
+    private final LongAdder fetched = new LongAdder();
 
     PeerStore(KvCache local, PeerDirectory directory, PeerOptions options, PeerClock clock) {
         this.local = local;
@@ -194,6 +196,7 @@ final class PeerStore implements AutoCloseable {
         }
         peer.onSuccess();
         peer.found.add((long) at - fetchRequest.at);
+        fetched.add((long) at - fetchRequest.at);
         if (!had) {
             peer.missed.increment();
         }
@@ -316,6 +319,11 @@ final class PeerStore implements AutoCloseable {
 
     List<PeerStats> stats() {
         return directory.all().stream().map(Peer::stats).toList();
+    }
+
+    /// Returns the number of blocks that peers have brought, those that are no peers any more among them.
+    long fetchedCount() {
+        return fetched.sum();
     }
 
     /// Returns the number of blocks from peers that did not match their checksum.

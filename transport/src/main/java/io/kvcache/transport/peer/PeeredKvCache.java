@@ -356,6 +356,11 @@ public final class PeeredKvCache extends ForwardingKvCache {
         return peerStore.stats();
     }
 
+    /// Returns the number of blocks that peers, or former owners, have brought.
+    public long fetchedCount() {
+        return peerStore.fetchedCount();
+    }
+
     /// Returns the number of blocks from peers that did not match their checksum, and were discarded.
     public long corruptCount() {
         return peerStore.corruptCount();
