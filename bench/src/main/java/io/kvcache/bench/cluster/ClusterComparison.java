@@ -1,9 +1,9 @@
 package io.kvcache.bench.cluster;
 
+import io.kvcache.bench.cluster.ClusterReplay.Progress;
 import io.kvcache.bench.cluster.ClusterTrial.Run;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
 import java.io.IOException;
-import java.util.ArrayList;
 import java.util.EnumMap;
 import java.util.HashMap;
 import java.util.List;
@@ -18,45 +18,61 @@ import java.util.function.Consumer;
 /// @param progress is told of each run
 public record ClusterComparison(ClusterTrial trial, int rounds, Consumer<String> progress) {
 
-    /// Runs them.
+    /// Runs them. A scenario that fails is told, and has no results of that round.
+    ///
+    /// @throws IOException when none has results
     public List<BenchResult> run(List<TrialScenario> scenarios) throws IOException, InterruptedException {
         Map<TrialScenario, TrialResults> results = new EnumMap<>(TrialScenario.class);
-        scenarios.forEach(scenario -> results.put(scenario, new TrialResults(scenario)));
+        IOException first = null;
         for (int round = 0; round < rounds; round++) {
             Map<Boolean, Run> undisturbed = new HashMap<>();
             for (TrialScenario scenario : scenarios) {
-                boolean disks = scenario.withDisks();
-                Run without = undisturbed.get(disks);
-                if (without == null) {
-                    progress.accept(
-                            "round " + (round + 1) + " of " + rounds + ", undisturbed" + (disks ? ", with disks" : ""));
-                    without = trial.run(null, round, disks);
-                    undisturbed.put(disks, without);
-                    describe(without);
+                try {
+                    run(scenario, round, undisturbed, results);
+                } catch (IOException failed) {
+                    progress.accept(scenario.commandName() + " failed: " + failed.getMessage());
+                    first = first == null ? failed : first;
                 }
-                progress.accept("round " + (round + 1) + " of " + rounds + ", " + scenario.title());
-                Run with = trial.run(scenario, round, disks);
-                describe(with);
-                results.get(scenario).add(with, without);
             }
         }
-        List<BenchResult> all = new ArrayList<>();
-        results.values().forEach(each -> all.addAll(each.toResults()));
-        return all;
+        if (results.isEmpty() && first != null) {
+            throw first;
+        }
+        return results.values().stream()
+                .flatMap(each -> each.toResults().stream())
+                .toList();
+    }
+
+    private void run(
+            TrialScenario scenario, int round, Map<Boolean, Run> undisturbed, Map<TrialScenario, TrialResults> results)
+            throws IOException, InterruptedException {
+        String which = "round " + (round + 1) + " of " + rounds + ", ";
+        boolean disks = scenario.withDisks();
+        Run without = undisturbed.get(disks);
+        if (without == null) {
+            progress.accept(which + "undisturbed" + (disks ? ", with disks" : ""));
+            without = trial.run(null, round, disks);
+            undisturbed.put(disks, without);
+            describe(without);
+        }
+        progress.accept(which + scenario.title());
+        Run with = trial.run(scenario, round, disks);
+        describe(with);
+        results.computeIfAbsent(scenario, TrialResults::new).add(with, without);
     }
 
     private void describe(Run run) {
+        Progress sums = run.progress();
         progress.accept(String.format(
                 Locale.ROOT,
                 "  hit ratio %.4f of %.4f possible, %,d blocks not stored, errors %d, wrong %d%s",
-                run.progress().hitRatio(),
-                (double) run.progress().possible() / run.progress().asked(),
-                run.progress().unstored(),
-                run.progress().errors(),
-                run.progress().wrong(),
+                sums.hitRatio(),
+                (double) sums.possible() / sums.asked(),
+                sums.unstored(),
+                sums.errors(),
+                sums.wrong(),
                 run.firstError() == null ? "" : ", first error: " + run.firstError()));
-        int last = run.lastDuring();
-        if (run.begin() > 0 && last == run.served().found().length - 1) {
+        if (run.begin() > 0 && run.hasEndedBeforeScenario()) {
             progress.accept("  the trace ended before the scenario did: give it more --requests, or a lower --rate");
         }
     }

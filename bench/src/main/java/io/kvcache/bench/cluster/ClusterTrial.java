@@ -45,13 +45,10 @@ public record ClusterTrial(
             double flaps,
             double handoverBlocks) {
 
-        /// The last request that began before the scenario was over.
-        int lastDuring() {
-            int last = begin;
-            while (last + 1 < served.startNanos().length && served.startNanos()[last + 1] < endNanos) {
-                last++;
-            }
-            return last;
+        /// Returns whether the last request began before the scenario was over.
+        boolean hasEndedBeforeScenario() {
+            long[] starts = served.startNanos();
+            return starts[starts.length - 1] - endNanos < 0;
         }
     }
 

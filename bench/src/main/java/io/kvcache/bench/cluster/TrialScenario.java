@@ -94,7 +94,7 @@ public enum TrialScenario {
     /// @param viewSeconds how long the servers took to agree, after each of its steps
     record Stage(LocalCluster cluster, ServerNode victim, List<Double> viewSeconds) {
 
-        private static final Duration LIMIT = Duration.ofSeconds(60);
+        private static final Duration LIMIT = Duration.ofSeconds(180);
 
         /// Waits until all servers that run agree.
         void awaitView() throws IOException, InterruptedException {

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.bench.cluster;
+
+import org.jspecify.annotations.NullMarked;
