@@ -15,7 +15,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Follows the view of a cluster, and keeps a connection to each of its servers.
 ///
-/// One server at a time is asked for changes; when it fails, another one. If none answers, the addresses that the
+/// One server at a time is asked for changes; when it fails, or does not answer, another one. If none answers, the
+/// addresses that the
 /// client was given are tried again.
 ///
 /// A view that lacks a server which still answers may be that of a server that was cut off from the others. Then that
@@ -153,7 +154,12 @@ final class ClusterMembers implements AutoCloseable {
         for (Peer<ClusterConnection> peer : route.all()) {
             ClusterConnection connection = peer.connectionIfUsable();
             if (connection != null) {
-                return connection.view(known, WATCH);
+                try {
+                    return connection.view(known, WATCH);
+                } catch (UncheckedIOException unanswered) {
+                    peer.onFailure(); // a server that stands still keeps its connection
+                    throw unanswered;
+                }
             }
         }
         return askSeeds();
@@ -165,7 +171,7 @@ final class ClusterMembers implements AutoCloseable {
         for (NodeInfo node : route.view().nodes()) {
             Peer<ClusterConnection> peer = view.node(node.name()) == null ? peer(node.address()) : null;
             ClusterConnection connection = peer == null ? null : peer.connectionIfUsable();
-            ClusterView other = connection == null ? null : viewOf(connection);
+            ClusterView other = peer == null || connection == null ? null : viewOf(peer, connection);
             if (other != null && other.serving().size() > largest.serving().size()) {
                 largest = other;
             }
@@ -173,10 +179,13 @@ final class ClusterMembers implements AutoCloseable {
         return largest;
     }
 
-    private static @Nullable ClusterView viewOf(ClusterConnection connection) {
+    private static @Nullable ClusterView viewOf(Peer<ClusterConnection> peer, ClusterConnection connection) {
         try {
             return connection.view(0, Duration.ZERO);
-        } catch (UncheckedIOException | IllegalStateException unanswered) {
+        } catch (UncheckedIOException unanswered) {
+            peer.onFailure();
+            return null;
+        } catch (IllegalStateException inNoCluster) {
             return null;
         }
     }

@@ -27,10 +27,13 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.List;
+import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -273,6 +276,75 @@ final class ClusteredKvCacheTest {
         first.view.set(new ClusterView("test", 99, List.of(first.info)));
         LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(500));
         assertThat(cache.view().nodes()).hasSize(5);
+    }
+
+    @Test
+    void givenAServerThatKeepsItsConnectionsAndAnswersNothing_whenItIsAskedForChanges_thenAnotherOneTellsThem()
+            throws IOException {
+        AtomicReference<@Nullable String> mute = new AtomicReference<>();
+        ClusteredKvCache.Dependencies dependencies = new ClusteredKvCache.Dependencies(
+                address ->
+                        new MuteConnection(new ClusterConnection.Remote(RemoteKvCache.connect(address)), address, mute),
+                Executors.newVirtualThreadPerTaskExecutor(),
+                Executors.newVirtualThreadPerTaskExecutor(),
+                PeerClock.MACHINE);
+        try (ClusteredKvCache other = ClusteredKvCache.connect(cluster.addresses(), dependencies)) {
+            await("one server is asked", () -> mute.get() != null);
+            cluster.add(store());
+            cluster.show(cluster.servers());
+            await("another one tells the view", () -> other.view().nodes().size() == 6);
+        }
+    }
+
+    /// A connection to a server that stands still from the moment when it is the first to be asked for changes.
+    private record MuteConnection(ClusterConnection server, String address, AtomicReference<@Nullable String> mute)
+            implements ClusterConnection {
+
+        @Override
+        public @Nullable ClusterView view(long knownDigest, Duration timeout) {
+            if (timeout.isPositive()) {
+                mute.compareAndSet(null, address);
+            }
+            if (address.equals(mute.get())) {
+                throw new UncheckedIOException(new IOException(address + " does not answer"));
+            }
+            return server.view(knownDigest, timeout);
+        }
+
+        @Override
+        public void register(Namespace namespace) {
+            server.register(namespace);
+        }
+
+        @Override
+        public KvCache cache() {
+            return server.cache();
+        }
+
+        @Override
+        public boolean isMemoryMapped() {
+            return server.isMemoryMapped();
+        }
+
+        @Override
+        public int openHandles() {
+            return server.openHandles();
+        }
+
+        @Override
+        public boolean isConnected() {
+            return server.isConnected();
+        }
+
+        @Override
+        public long failureCount() {
+            return server.failureCount();
+        }
+
+        @Override
+        public void close() {
+            server.close();
+        }
     }
 
     @Test
