@@ -15,6 +15,7 @@ import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
+import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -107,6 +108,15 @@ final class ClusterBenchCommand implements Callable<Integer> {
     private int rounds;
 
     @Option(
+            names = "--delay",
+            paramLabel = "TIME",
+            converter = DurationConverter.class,
+            defaultValue = "2s",
+            description = "How long a server that is told to end answers the others, their shutdown.delay. Default:"
+                    + " ${DEFAULT-VALUE}.")
+    private Duration delay = Duration.ZERO;
+
+    @Option(
             names = "--shared-memory",
             description = "Let clients read the servers' memory in place, as they do on one host.")
     private boolean sharedMemory;
@@ -120,7 +130,7 @@ final class ClusterBenchCommand implements Callable<Integer> {
         List<TrialScenario> scenarios = io.check(this::scenarios);
         ClusterReplay.Settings replay = io.check(this::replay);
         long memory = io.check(() -> ByteSizeText.parse(hostBytes).bytes());
-        ClusterTrial trial = new ClusterTrial(forest(), replay, servers, memory, sharedMemory);
+        ClusterTrial trial = new ClusterTrial(forest(), replay, servers, memory, delay, sharedMemory);
         io.printError("load " + MachineInfo.current().load());
         int times = or("--rounds", rounds, 1);
         List<BenchResult> answers = new ClusterComparison(trial, times, io::printError).run(scenarios);

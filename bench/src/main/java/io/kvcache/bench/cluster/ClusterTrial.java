@@ -19,9 +19,15 @@ import org.jspecify.annotations.Nullable;
 /// @param replay how it is replayed
 /// @param servers of the cluster
 /// @param hostBytes memory of each
+/// @param drainDelay how long a server that is told to end answers the others
 /// @param sharedMemory whether clients may read the servers' memory in place
 public record ClusterTrial(
-        PrefixForest forest, ClusterReplay.Settings replay, int servers, long hostBytes, boolean sharedMemory) {
+        PrefixForest forest,
+        ClusterReplay.Settings replay,
+        int servers,
+        long hostBytes,
+        Duration drainDelay,
+        boolean sharedMemory) {
 
     private static final Duration START = Duration.ofSeconds(150);
     private static final long DISK_BYTES = 1L << 30;
@@ -64,6 +70,7 @@ public record ClusterTrial(
                 scenario == TrialScenario.JOIN ? 1 : 0,
                 hostBytes,
                 disks ? DISK_BYTES : 0,
+                drainDelay,
                 sharedMemory);
         ClusterReplay replayed = new ClusterReplay(forest, replay);
         try (LocalCluster cluster = LocalCluster.start(settings, START);
@@ -94,6 +101,10 @@ public record ClusterTrial(
             scenario.run(new TrialScenario.Stage(cluster, victim, viewSeconds));
         }
         long endNanos = System.nanoTime();
+        if (scenario == TrialScenario.JOIN) { // nothing has happened before it serves
+            begin = replayed.begun();
+            beginNanos = endNanos;
+        }
         try {
             all.get();
         } catch (ExecutionException failed) {

@@ -41,8 +41,16 @@ public final class LocalCluster implements AutoCloseable {
     /// @param spare servers that may join later
     /// @param hostBytes memory of each
     /// @param diskBytes disk of each; 0 for none
+    /// @param drainDelay how long one that is told to end answers the others
     /// @param sharedMemory whether clients may read the servers' memory in place, as on one host
-    public record Settings(String name, int servers, int spare, long hostBytes, long diskBytes, boolean sharedMemory) {}
+    public record Settings(
+            String name,
+            int servers,
+            int spare,
+            long hostBytes,
+            long diskBytes,
+            Duration drainDelay,
+            boolean sharedMemory) {}
 
     private record Ports(int http, int transport, int cluster) {}
 
@@ -117,7 +125,7 @@ public final class LocalCluster implements AutoCloseable {
         set(command, "cluster.listen", LOOPBACK + ports.cluster);
         set(command, "cluster.seeds", seeds);
         set(command, "cluster.failure_after", "3s");
-        set(command, "shutdown.delay", "2s");
+        set(command, "shutdown.delay", settings.drainDelay.toMillis() + "ms");
         set(command, "transport.shared_memory", settings.sharedMemory ? "auto" : "off");
         if (settings.diskBytes > 0) {
             command.addAll(List.of("--disk", folder.resolve(name) + ":" + settings.diskBytes));

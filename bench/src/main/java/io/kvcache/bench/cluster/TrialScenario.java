@@ -67,7 +67,7 @@ public enum TrialScenario {
         }
     };
 
-    private static final Duration END = Duration.ofSeconds(40);
+    private static final Duration END = Duration.ofSeconds(120);
     private static final Duration STANDSTILL = Duration.ofSeconds(30);
 
     private final String title;

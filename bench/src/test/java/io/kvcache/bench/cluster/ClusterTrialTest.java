@@ -9,6 +9,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
+import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -22,7 +23,8 @@ final class ClusterTrialTest {
     void givenClientsOfACluster_whenAServerIsKilledAndStartedAgain_thenTheyLoseNothingButHits() throws Exception {
         Trace trace = new TraceGenerator(Workload.mixed(), 1).generate("generated:1", 1_000);
         PrefixForest forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
-        ClusterTrial trial = new ClusterTrial(forest, new ClusterReplay.Settings(3, 70, 4 << 10), 3, 128L << 20, false);
+        ClusterTrial trial = new ClusterTrial(
+                forest, new ClusterReplay.Settings(3, 70, 4 << 10), 3, 128L << 20, Duration.ZERO, false);
 
         Run run = trial.run(TrialScenario.RESTART, 0, true);
 
