@@ -1,5 +1,6 @@
 package io.kvcache.server;
 
+import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.core.DeviceSupport.EngineListener;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.time.Clock;
@@ -31,6 +32,7 @@ import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
+import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.metrics.RequestLatencies;
@@ -128,7 +130,8 @@ public final class CacheServer implements AutoCloseable {
         cluster = networkResources.cluster();
         engineListeners = networkResources.engineListeners();
         labels = KeyOwnershipLoader.open(config.access().tenants());
-        tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels.rules());
+        SlotOwnership slotOwnership = slotOwnership();
+        tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels.rules(), slotOwnership);
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         RequestLatencies latencies = new RequestLatencies();
@@ -166,7 +169,8 @@ public final class CacheServer implements AutoCloseable {
                         additionalMeters(config)),
                 clock,
                 httpEndpoints(config, events, networkResources.namespaceQuotas()),
-                config);
+                config,
+                slotOwnership);
         for (ListenerConfig listen : config.access().listeners()) {
             ListenerAuth listenerAuth =
                     new ListenerAuth(listen.auth(), config.access().tenants(), passwordAuthenticator);
@@ -244,9 +248,15 @@ public final class CacheServer implements AutoCloseable {
     private void joinCluster(ServerConfig config) {
         InetSocketAddress transportAddress = remoteAddress();
         if (cluster != null && transportAddress != null) {
-            cluster.join(config, transportAddress.getPort(), ProtocolFactory.version());
+            cluster.join(config, transportAddress.getPort(), valuePort(config), ProtocolFactory.version());
             cluster.serve();
         }
+    }
+
+    /// Returns the port of the listener for clients of Redis Cluster; 0 without one.
+    private int valuePort(ServerConfig config) {
+        int index = config.access().listeners().indexOf(config.access().redisClusterListener());
+        return index < 0 ? 0 : addresses().get(index).getPort();
     }
 
     private static CacheServer open(ServerConfig config, MemberFactory members) throws IOException {
@@ -270,6 +280,14 @@ public final class CacheServer implements AutoCloseable {
             cache.close();
             throw failed;
         }
+    }
+
+    private @Nullable SlotOwnership slotOwnership() {
+        if (cluster == null) {
+            return null;
+        }
+        ViewKeeper views = cluster.views();
+        return new SlotOwnership(cluster.node(), views, () -> views.mergeCount(), clock, InstantSource.system());
     }
 
     private static NetLimits connectionLimits(ServerConfig config) throws IOException {

@@ -16,6 +16,7 @@ import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.lm.LmProtocol;
 import io.kvcache.server.lm.LmVersion;
 import io.kvcache.server.metrics.ProcessMetrics;
@@ -66,6 +67,7 @@ final class ProtocolFactory {
     private final HttpEndpoints httpEndpoints;
     private final ServerInfo facts;
     private final ByteBudget arguments;
+    private final @Nullable SlotOwnership slotOwnership;
     private final List<RespProtocol> respProtocols = new CopyOnWriteArrayList<>();
     private final List<LmProtocol> lmProtocols = new CopyOnWriteArrayList<>();
     private final List<HttpProtocol> httpProtocols = new CopyOnWriteArrayList<>();
@@ -83,13 +85,16 @@ final class ProtocolFactory {
             AccessRecording uses,
             List<MeterBinder> additional) {}
 
+    /// @param slotOwnership null for a server in no cluster
     ProtocolFactory(
             TieredKvCache cache,
             TenantKeyspaces tenantKeyspaces,
             MetricSources metricSources,
             Clock clock,
             HttpEndpoints httpEndpoints,
-            ServerConfig config) {
+            ServerConfig config,
+            @Nullable SlotOwnership slotOwnership) {
+        this.slotOwnership = slotOwnership;
         this.metricSources = metricSources;
         connectionRegistry = metricSources.connectionRegistry;
         this.httpEndpoints = httpEndpoints;
@@ -111,8 +116,10 @@ final class ProtocolFactory {
     List<Protocol> protocolsFor(ListenerConfig listen, ListenerAuth listenerAuth) {
         List<Protocol> spoken = new ArrayList<>();
         Set<ListenProtocol> asked = listen.protocols();
-        if (asked.contains(ListenProtocol.RESP)) {
-            RespProtocol resp = new RespProtocol(listenerAuth, respContexts(), arguments);
+        boolean redisCluster = asked.contains(ListenProtocol.RESP_CLUSTER);
+        if (redisCluster || asked.contains(ListenProtocol.RESP)) {
+            RespProtocol resp =
+                    new RespProtocol(listenerAuth, respContexts(redisCluster ? slotOwnership : null), arguments);
             respProtocols.add(resp);
             spoken.add(resp);
         }
@@ -151,20 +158,29 @@ final class ProtocolFactory {
                     case LM_V0 -> LmVersion.V0;
                     case LM_V1A -> LmVersion.V1A;
                     case LM_V1B -> LmVersion.V1B;
-                    case AUTO, RESP, LM, HTTP, PAGES -> null;
+                    case AUTO, RESP, RESP_CLUSTER, LM, HTTP, PAGES -> null;
                 });
         lmProtocols.add(lm);
         return lm;
     }
 
-    private Map<String, RespContext> respContexts() {
+    /// @param ownership null for a listener that is not for clients of Redis Cluster
+    private Map<String, RespContext> respContexts(@Nullable SlotOwnership ownership) {
         Map<String, RespContext> contexts = new HashMap<>();
         Map<String, KeyspaceRouter> reaches = tenantKeyspaces.routers();
         boolean sole = reaches.size() == 1;
         reaches.forEach((tenant, keyspaceRouter) -> contexts.put(
                 tenant,
                 new RespContext(
-                        cache, cache::unsavedBytes, tenant, sole, keyspaceRouter, connectionRegistry, clock, facts)));
+                        cache,
+                        cache::unsavedBytes,
+                        tenant,
+                        sole,
+                        keyspaceRouter,
+                        connectionRegistry,
+                        clock,
+                        facts,
+                        ownership)));
         return contexts;
     }
 

@@ -14,6 +14,7 @@ import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
@@ -41,8 +42,13 @@ final class TenantKeyspaces {
     }
 
     /// @param labels how keys of the default tenant's clients name other tenants
+    /// @param slotOwnership null for a server in no cluster
     static TenantKeyspaces open(
-            TieredKvCache cache, Clock clock, ServerConfig config, Supplier<KeyOwnershipRules> labels) {
+            TieredKvCache cache,
+            Clock clock,
+            ServerConfig config,
+            Supplier<KeyOwnershipRules> labels,
+            @Nullable SlotOwnership slotOwnership) {
         long existsPinBytes =
                 config.memory().hostBytes() / 100 * config.existsPin().percent();
         int count = config.access().tenants().size();
@@ -67,7 +73,8 @@ final class TenantKeyspaces {
                                     keyspaceLimits(config.requestLimits(), (double) tenant.weight() / weights),
                                     config.disks().prefetch()
                                             && !config.disks().disks().isEmpty(),
-                                    recomputeEstimator(config.disks(), cache))));
+                                    recomputeEstimator(config.disks(), cache),
+                                    slotOwnership)));
             if (count > 1) {
                 cache.setWeight(namespace, tenant.weight());
             }

@@ -113,15 +113,17 @@ public final class ClusterMember implements AutoCloseable {
     ///
     /// @param server whose cluster this is
     /// @param port of the transport
+    /// @param valuePort of the listener for clients of Redis Cluster, if there is one
     /// @param version of the software
     /// @throws IllegalStateException when the cluster's port cannot be had, or another live server has this name
-    public void join(ServerConfig server, int port, String version) {
+    public void join(ServerConfig server, int port, int valuePort, String version) {
         LOG.log(Level.INFO, "Joins " + config.describe());
         ClusterNode node = new ClusterNode(
                 config.node(), config.weightFor(server.memory().hostBytes()), config.zone(), HostName.detect());
         String address = config.transportAddress(server.transport(), port);
+        String values = config.valueAddress(server.access().redisClusterListener(), valuePort);
         try {
-            keeper.start(new NodeInfo(node, System.currentTimeMillis(), NodeState.JOINING, address, "", version, 0));
+            keeper.start(new NodeInfo(node, System.currentTimeMillis(), NodeState.JOINING, address, values, version, 0));
         } catch (IllegalStateException refused) {
             throw new IllegalStateException(
                     refused.getMessage() + " (cluster.node is " + config.node() + ", cluster.listen is "

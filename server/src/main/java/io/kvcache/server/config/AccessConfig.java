@@ -61,7 +61,26 @@ public record AccessConfig(
             addAuthProblems(listener, tenants, problems);
         }
         addPortConflicts(listeners, problems);
+        addRedisClusterProblems(listeners, problems);
         return problems;
+    }
+
+    /// Servers redirect clients to one address of each.
+    private static void addRedisClusterProblems(List<ListenerConfig> listeners, List<String> problems) {
+        List<ListenerConfig> found =
+                listeners.stream().filter(ListenerConfig::isForRedisCluster).toList();
+        if (found.size() > 1) {
+            problems.add(found.get(1).path() + ".protocols has resp-cluster, and so has "
+                    + found.getFirst().path() + ".protocols; it takes one listener");
+        }
+    }
+
+    /// Returns the listener for clients of Redis Cluster, or null.
+    public @Nullable ListenerConfig redisClusterListener() {
+        return listeners.stream()
+                .filter(ListenerConfig::isForRedisCluster)
+                .findFirst()
+                .orElse(null);
     }
 
     private static void addPortConflicts(List<ListenerConfig> listeners, List<String> problems) {

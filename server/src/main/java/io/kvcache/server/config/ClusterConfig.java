@@ -254,6 +254,24 @@ public record ClusterConfig(
         return (transport.tls() == null ? "" : "tls:") + place;
     }
 
+    /// Where clients of Redis Cluster reach the values: at the host of `advertise` where that is set, unless the
+    /// listener is for this machine alone.
+    ///
+    /// @param listener for these clients; null for none
+    /// @param port that it has, where the setting leaves the choice to the system
+    /// @return `host:port`; empty without a listener
+    public String valueAddress(@Nullable ListenerConfig listener, int port) {
+        if (listener == null) {
+            return "";
+        }
+        InetAddress address = listener.socketAddress().getAddress();
+        if (advertise != null && !address.isLoopbackAddress()) {
+            return new ClusterAddress(advertise.host(), port).toString();
+        }
+        return new ClusterAddress(address.isAnyLocalAddress() ? HostName.detect() : address.getHostAddress(), port)
+                .toString();
+    }
+
     /// Certificates between servers, in PEM files.
     ///
     /// @param certificate with its chain, the server's own first

@@ -43,6 +43,10 @@ public record ListenerConfig(
             throw new IllegalArgumentException(path + ".protocols has several layouts of lm; it takes one of them,"
                     + " or lm, which tells them apart");
         }
+        if (protocols.contains(ListenProtocol.RESP) && protocols.contains(ListenProtocol.RESP_CLUSTER)) {
+            throw new IllegalArgumentException(path + ".protocols has resp and resp-cluster, which differ in what they"
+                    + " answer; it takes one of them, and the other at a listener of its own");
+        }
         if (speaksLm(protocols) && auth.auth()) {
             throw new IllegalArgumentException(path + ".auth is true and protocols has lm, which has no"
                     + " authentication; lm takes a listener of its own");
@@ -175,6 +179,11 @@ public record ListenerConfig(
         return protocols.stream().filter(ListenProtocol::isLm).findFirst().orElse(null);
     }
 
+    /// Returns whether clients of Redis Cluster connect here.
+    public boolean isForRedisCluster() {
+        return protocols.contains(ListenProtocol.RESP_CLUSTER);
+    }
+
     /// The address, looked up.
     public InetSocketAddress socketAddress() {
         return new InetSocketAddress(resolve(path, address), port);
@@ -232,6 +241,8 @@ public record ListenerConfig(
         AUTO,
         /// Redis' protocol.
         RESP,
+        /// Redis' protocol as a server of Redis Cluster speaks it, for clients that find the owner of a key themselves.
+        RESP_CLUSTER,
         /// LMCache's `lm://`, its layout told by the first bytes.
         LM,
         /// `lm://` as of 2024.
@@ -249,7 +260,7 @@ public record ListenerConfig(
         public boolean isLm() {
             return switch (this) {
                 case LM, LM_V0, LM_V1A, LM_V1B -> true;
-                case AUTO, RESP, HTTP, PAGES -> false;
+                case AUTO, RESP, RESP_CLUSTER, HTTP, PAGES -> false;
             };
         }
     }

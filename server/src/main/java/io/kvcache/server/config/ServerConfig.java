@@ -54,8 +54,13 @@ public record ServerConfig(
         }
         transport.validate(access.tenants(), lease);
         requireDistinctPorts(access, transport, events);
+        ListenerConfig redisCluster = access.redisClusterListener();
         if (cluster != null) {
             cluster.validate(access, transport);
+        } else if (redisCluster != null) {
+            throw new IllegalArgumentException(
+                    redisCluster.path() + ".protocols has resp-cluster, and this server is in"
+                            + " no cluster; it takes cluster.name and cluster.listen beside it, or resp");
         }
         access.domains().forEach(each -> each.validate(transport, lease));
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();

@@ -16,6 +16,7 @@ import org.jspecify.annotations.Nullable;
 /// @param keyspaceLimits how large keys and values may be, and how much may be on its way
 /// @param prefetch whether chunks that a reader is likely to take next are brought from disk
 /// @param recompute null for clients that are told of all that is here
+/// @param slotOwnership says which values count as absent, as another server may have later ones; null for none
 public record KeyspaceOptions(
         Duration existsPin,
         long existsPinBytes,
@@ -23,7 +24,8 @@ public record KeyspaceOptions(
         long quotaBytes,
         KeyspaceLimits keyspaceLimits,
         boolean prefetch,
-        @Nullable RecomputeEstimator recompute) {
+        @Nullable RecomputeEstimator recompute,
+        @Nullable SlotOwnership slotOwnership) {
 
     /// Part of host memory, and of a quota, that pins may hold.
     private static final int PIN_FRACTION = 2;
@@ -50,7 +52,13 @@ public record KeyspaceOptions(
             Duration fetchTimeout,
             long quotaBytes,
             KeyspaceLimits keyspaceLimits) {
-        this(existsPin, existsPinBytes, fetchTimeout, quotaBytes, keyspaceLimits, false, null);
+        this(existsPin, existsPinBytes, fetchTimeout, quotaBytes, keyspaceLimits, false, null, null);
+    }
+
+    /// The same with a fence.
+    KeyspaceOptions withSlotOwnership(SlotOwnership ownership) {
+        return new KeyspaceOptions(
+                existsPin, existsPinBytes, fetchTimeout, quotaBytes, keyspaceLimits, prefetch, recompute, ownership);
     }
 
     /// Bytes that pins may hold, which leave room within the quota, if there is one.

@@ -4,6 +4,7 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
 import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.server.resp.Transaction.TransactionCommands;
@@ -37,14 +38,18 @@ final class CommandTable {
     private final String tenant;
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
+    private final @Nullable SlotRedirector slotRedirector;
 
     /// @param commands by name in capitals
+    /// @param slotRedirector null for clients that know one server only
     CommandTable(
             @Nullable KeyspaceRouter keyspaceRouter,
+            @Nullable SlotRedirector slotRedirector,
             String tenant,
             RespStats stats,
             Map<String, CommandSpec> commands) {
         this.keyspaceRouter = keyspaceRouter;
+        this.slotRedirector = slotRedirector;
         this.tenant = tenant;
         this.stats = stats;
         this.commands = commands;
@@ -54,15 +59,17 @@ final class CommandTable {
     static CommandTable preAuth(List<CommandSpec> specs, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         specs.forEach(spec -> commands.put(spec.name(), spec));
-        return new CommandTable(null, "", stats, Map.copyOf(commands));
+        return new CommandTable(null, null, "", stats, Map.copyOf(commands));
     }
 
     static CommandTable of(RespContext context, RespAuthenticator respAuthenticator, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         KeyspaceRouter keyspaceRouter = context.keyspaceRouter();
+        SlotOwnership ownership = context.slotOwnership();
         ReadCommands reads = new ReadCommands(keyspaceRouter);
         Stream.of(
-                        new ConnectionCommands(context.serverInfo().version(), respAuthenticator).commands(),
+                        new ConnectionCommands(context.serverInfo().version(), context.mode(), respAuthenticator)
+                                .commands(),
                         List.of(CommandSpec.of(
                                 "CLIENT",
                                 -2,
@@ -81,10 +88,12 @@ final class CommandTable {
                         new PrefixCommand(keyspaceRouter).commands(),
                         new SaveCommand(context, stats).commands(),
                         new InfoCommands(context, stats).commands(),
-                        new CommandCommand(commands.values()).commands())
+                        new CommandCommand(commands.values()).commands(),
+                        ownership == null ? List.<CommandSpec>of() : new ClusterCommands(ownership).commands())
                 .flatMap(List::stream)
                 .forEach(spec -> commands.put(spec.name(), spec));
-        return new CommandTable(keyspaceRouter, context.tenant(), stats, Map.copyOf(commands));
+        SlotRedirector redirector = ownership == null ? null : new SlotRedirector(ownership);
+        return new CommandTable(keyspaceRouter, redirector, context.tenant(), stats, Map.copyOf(commands));
     }
 
     /// Whether the next argument is a value, and where its bytes go.
@@ -101,6 +110,10 @@ final class CommandTable {
             return ValueUpload.rejected(wrongCount(spec));
         }
         byte[] key = soFar.argument(spec.keyOf(soFar.count()));
+        String redirection = slotRedirector == null ? null : slotRedirector.redirectionOf(key);
+        if (redirection != null) {
+            return ValueUpload.rejected(redirection);
+        }
         Keyspace keyspace = keyspaceRouter.of(key);
         String rejection = keyRejection(keyspace, key);
         if (rejection != null) {
@@ -136,6 +149,9 @@ final class CommandTable {
     String validationError(RespRequest request) {
         try {
             CommandSpec spec = validate(request);
+            if (slotRedirector != null) {
+                slotRedirector.requireOwn(List.of(request), this);
+            }
             return TransactionCommands.isQueueable(spec.name())
                     ? null
                     : "ERR " + spec.name() + " is not allowed between MULTI and EXEC";
@@ -161,10 +177,27 @@ final class CommandTable {
         return spec;
     }
 
+    /// Returns whether clients find the owners of keys themselves, as those of Redis Cluster do.
+    boolean isForRedisCluster() {
+        return slotRedirector != null;
+    }
+
+    /// Looks at the commands of a transaction before the first of them runs.
+    ///
+    /// @throws CommandException when their keys are not all of one slot of this server
+    void requireOwn(Collection<RespRequest> transaction) throws CommandException {
+        if (slotRedirector != null) {
+            slotRedirector.requireOwn(transaction, this);
+        }
+    }
+
     void run(RespSession session, RespRequest request, RespEncoder respEncoder) {
         try {
             CommandSpec spec = validate(request);
-            if (keyspaceRouter != null && isUnindexed(keyspaceRouter, spec, request)) {
+            int slot = slotRedirector == null ? SlotRedirector.NO_KEY : slotRedirector.slotOf(spec, request);
+            if (slotRedirector != null && slotRedirector.redirectionOf(slot) != null) {
+                slotRedirector.redirect(session, slot, error -> reject(error, respEncoder));
+            } else if (keyspaceRouter != null && isUnindexed(keyspaceRouter, spec, request)) {
                 byte[] key = request.argument(spec.requiredKey());
                 session.awaitValue(
                         keyspaceRouter.of(key), key, come -> runAfterFetch(come, spec, session, request, respEncoder));
@@ -172,9 +205,13 @@ final class CommandTable {
                 spec.command().run(session, request, respEncoder);
             }
         } catch (CommandException refused) {
-            stats.errors.increment();
-            respEncoder.writeError(refused.reply());
+            reject(refused.reply(), respEncoder);
         }
+    }
+
+    private void reject(String error, RespEncoder respEncoder) {
+        stats.errors.increment();
+        respEncoder.writeError(error);
     }
 
     private static boolean isUnindexed(KeyspaceRouter keyspaceRouter, CommandSpec spec, RespRequest request) {

@@ -11,10 +11,13 @@ final class ConnectionCommands {
     static final String REDIS_VERSION = "7.2.0";
 
     private final String version;
+    private final String mode;
     private final RespAuthenticator respAuthenticator;
 
-    ConnectionCommands(String version, RespAuthenticator respAuthenticator) {
+    /// @param mode `standalone` or `cluster`
+    ConnectionCommands(String version, String mode, RespAuthenticator respAuthenticator) {
         this.version = version;
+        this.mode = mode;
         this.respAuthenticator = respAuthenticator;
     }
 
@@ -101,7 +104,7 @@ final class ConnectionCommands {
         out.writeBulk("id");
         out.writeInteger(session.connection().id());
         out.writeBulk("mode");
-        out.writeBulk("standalone");
+        out.writeBulk(mode);
         out.writeBulk("role");
         out.writeBulk("master");
         out.writeBulk("modules");

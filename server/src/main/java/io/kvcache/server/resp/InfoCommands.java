@@ -16,7 +16,7 @@ import java.util.StringJoiner;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 
-/// INFO, CONFIG GET, TIME, ROLE, ACL WHOAMI, and CLUSTER, which there is none.
+/// INFO, CONFIG GET, TIME, ROLE, ACL WHOAMI, and CLUSTER where clients know one server only.
 final class InfoCommands {
 
     private static final Set<String> EVERYTHING = Set.of("ALL", "DEFAULT", "EVERYTHING");
@@ -149,7 +149,11 @@ final class InfoCommands {
             sections.put(
                     "Replication",
                     new Lines().add("role", "master").add("connected_slaves", 0).text());
-            sections.put("Cluster", new Lines().add("cluster_enabled", 0).text());
+            sections.put(
+                    "Cluster",
+                    new Lines()
+                            .add("cluster_enabled", context.slotOwnership() == null ? 0 : 1)
+                            .text());
             sections.put("Keyspace", keyspace(keys));
             sections.put("KVCache", kvcacheSection(cache, keys));
             return sections;
@@ -160,7 +164,7 @@ final class InfoCommands {
                     context.clock().nanos() - context.serverInfo().startedNanos());
             return new Lines()
                     .add("redis_version", ConnectionCommands.REDIS_VERSION)
-                    .add("redis_mode", "standalone")
+                    .add("redis_mode", context.mode())
                     .add("kvcache_version", context.serverInfo().version())
                     .add("os", System.getProperty("os.name") + " " + System.getProperty("os.arch"))
                     .add("arch_bits", 64)

@@ -28,7 +28,8 @@ final class RespAuthenticator {
                 .map(each -> each.serverInfo().version())
                 .findAny()
                 .orElse("");
-        preAuth = CommandTable.preAuth(new ConnectionCommands(version, this).preAuthCommands(), stats);
+        String mode = tenants.values().stream().map(RespContext::mode).findAny().orElse("standalone");
+        preAuth = CommandTable.preAuth(new ConnectionCommands(version, mode, this).preAuthCommands(), stats);
         tenants.forEach((name, context) -> tables.put(name, CommandTable.of(context, this, stats)));
     }
 

@@ -5,9 +5,11 @@ import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.net.ConnectionRegistry;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /// The objects that commands work on.
 ///
@@ -16,6 +18,7 @@ import java.util.function.LongSupplier;
 /// @param soleTenant whether there is no other
 /// @param keyspaceRouter the values that the commands are for
 /// @param serverInfo what the server says of itself
+/// @param slotOwnership for clients of Redis Cluster, which are sent to the owners of keys; null for others
 public record RespContext(
         KvCache cache,
         LongSupplier unsavedBytes,
@@ -24,7 +27,26 @@ public record RespContext(
         KeyspaceRouter keyspaceRouter,
         ConnectionRegistry connectionRegistry,
         Clock clock,
-        ServerInfo serverInfo) {
+        ServerInfo serverInfo,
+        @Nullable SlotOwnership slotOwnership) {
+
+    /// For clients that know one server only.
+    public RespContext(
+            KvCache cache,
+            LongSupplier unsavedBytes,
+            String tenant,
+            boolean soleTenant,
+            KeyspaceRouter keyspaceRouter,
+            ConnectionRegistry connectionRegistry,
+            Clock clock,
+            ServerInfo serverInfo) {
+        this(cache, unsavedBytes, tenant, soleTenant, keyspaceRouter, connectionRegistry, clock, serverInfo, null);
+    }
+
+    /// The word of Redis for what a listener is part of.
+    String mode() {
+        return slotOwnership == null ? "standalone" : "cluster";
+    }
 
     /// The facts about the server that INFO reports.
     ///

@@ -18,6 +18,7 @@ import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import java.nio.ByteBuffer;
 import java.util.Set;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -257,7 +258,7 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
     /// Returns whether this may be LMCache's native client. It reads replies of a fixed length, so an error where
     /// it expects `+OK` would be taken for the next replies, and values for other keys' values.
     boolean isMaybeNativeClient() {
-        return nativeCommandsOnly;
+        return nativeCommandsOnly && !commands.isForRedisCluster();
     }
 
     /// The order in which this client asks for the keys of a keyspace.
@@ -297,6 +298,16 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
     /// Goes on with a command when the other connections of the loop have had their turn.
     void yieldLoop(Runnable next) {
         handler.yieldLoop(next, () -> {});
+    }
+
+    /// Goes on after a time.
+    void awaitTime(long nanos, Runnable next) {
+        handler.<Boolean>await(
+                then -> {
+                    var _ = channel.eventLoop().schedule(() -> then.accept(true), nanos, TimeUnit.NANOSECONDS);
+                },
+                _ -> next.run(),
+                _ -> {});
     }
 
     /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile, the

@@ -117,12 +117,18 @@ final class Transaction {
     }
 
     /// EXEC.
-    void run(RespEncoder out) throws CommandException {
+    void run(CommandTable commands, RespEncoder out) throws CommandException {
         boolean refused = failed;
         requireOpen("EXEC");
         if (refused) {
             end();
             throw new CommandException("EXECABORT Transaction discarded because of previous errors.");
+        }
+        try {
+            commands.requireOwn(queue);
+        } catch (CommandException elsewhere) {
+            end();
+            throw elsewhere;
         }
         out.beginArray(queue.size());
         state = State.RUNNING;
@@ -199,7 +205,7 @@ final class Transaction {
             return List.of(
                     CommandSpec.of("MULTI", 1, "noscript fast", none, TransactionCommands::multi),
                     CommandSpec.of("EXEC", 1, "noscript", none, (session, request, out) -> {
-                        session.transaction().run(out);
+                        session.transaction().run(session.commands(), out);
                     }),
                     CommandSpec.of("DISCARD", 1, "noscript fast", none, (session, request, out) -> {
                         session.transaction().discard();

@@ -20,8 +20,10 @@ public final class HashSlots {
     /// Number of slots.
     public static final int COUNT = 16_384;
 
-    private static final int RUNS = 1024;
-    private static final int RUN_SLOTS = COUNT / RUNS;
+    /// Adjacent slots that always have one owner.
+    public static final int RUN_SLOTS = 16;
+
+    private static final int RUNS = COUNT / RUN_SLOTS;
 
     /// 1.1 times the runs.
     private static final double CAPPED_RUNS = 1126.4;
