@@ -8,6 +8,7 @@ import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.config.RequestLimits;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.ValueKind;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceOptions;
@@ -74,7 +75,7 @@ final class TenantKeyspaces {
                                     config.disks().prefetch()
                                             && !config.disks().disks().isEmpty(),
                                     recomputeEstimator(config.disks(), cache),
-                                    slotOwnership)));
+                                    tenant.values() == ValueKind.CONTENT ? null : slotOwnership)));
             if (count > 1) {
                 cache.setWeight(namespace, tenant.weight());
             }

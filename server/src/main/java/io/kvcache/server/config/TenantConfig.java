@@ -21,6 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// @param weight its share of host memory, and of each disk, against those of others while they want it too
 /// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
 /// @param keyOwnership how keys name it
+/// @param values whether a key may get another value, which matters in a cluster
 public record TenantConfig(
         String path,
         String name,
@@ -30,7 +31,8 @@ public record TenantConfig(
         long quotaBytes,
         int weight,
         @Nullable String secretFile,
-        KeyOwnershipConfig keyOwnership) {
+        KeyOwnershipConfig keyOwnership,
+        ValueKind values) {
 
     /// The tenant of clients that do not authenticate.
     public static final String DEFAULT = "default";
@@ -65,6 +67,38 @@ public record TenantConfig(
             throw new IllegalArgumentException(path + ".prefixes is set beside a password or a secret; any client that"
                     + " names a prefix is this tenant, so these would protect nothing; it takes one of them, or salts");
         }
+    }
+
+    /// Whether a key may get another value.
+    public enum ValueKind {
+        /// It may, so a server of a cluster does not serve what another one may have replaced.
+        MUTABLE,
+        /// A key has one value for ever, as a digest of content has.
+        CONTENT
+    }
+
+    /// A tenant whose keys may get other values.
+    public TenantConfig(
+            String path,
+            String name,
+            String user,
+            @Nullable String passwordHash,
+            @Nullable String passwordFile,
+            long quotaBytes,
+            int weight,
+            @Nullable String secretFile,
+            KeyOwnershipConfig keyOwnership) {
+        this(
+                path,
+                name,
+                user,
+                passwordHash,
+                passwordFile,
+                quotaBytes,
+                weight,
+                secretFile,
+                keyOwnership,
+                ValueKind.MUTABLE);
     }
 
     /// A tenant that no key names.
@@ -144,7 +178,8 @@ public record TenantConfig(
                         new KeyOwnershipConfig(
                                 from.list(path + ".prefixes", List.of(), Function.identity()),
                                 from.list(path + ".salts", List.of(), String::strip),
-                                from.textOrNull(path + ".salt_file"))));
+                                from.textOrNull(path + ".salt_file")),
+                        from.constant(path + ".values", ValueKind.MUTABLE)));
     }
 
     /// How keys say that they are a tenant's, where clients come in as the tenant `default`.

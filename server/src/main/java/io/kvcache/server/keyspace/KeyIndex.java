@@ -290,11 +290,12 @@ final class KeyIndex {
         }
     }
 
-    /// One key, with the size and expiry of its value.
+    /// One key, with size, expiry and number of its value.
     static final class KeyEntry {
 
         private final ObjectKey key;
         private final long bytes;
+        private final long writeNumber;
         private volatile long expiresAtMillis;
         private volatile boolean paired;
         private volatile long lastUse;
@@ -303,9 +304,16 @@ final class KeyIndex {
         private volatile boolean isProtected;
         private @Nullable KeyEntry next;
 
+        /// Outside of a cluster.
         KeyEntry(ObjectKey key, long bytes, long expiresAtMillis) {
+            this(key, bytes, expiresAtMillis, 0);
+        }
+
+        /// @param writeNumber see [#writeNumber()]
+        KeyEntry(ObjectKey key, long bytes, long expiresAtMillis, long writeNumber) {
             this.key = key;
             this.bytes = bytes;
+            this.writeNumber = writeNumber;
             this.expiresAtMillis = expiresAtMillis;
         }
 
@@ -331,6 +339,11 @@ final class KeyIndex {
         /// Size of the value.
         long bytes() {
             return bytes;
+        }
+
+        /// The number at which the value was written, 0 for unknown; see [SlotOwnership].
+        long writeNumber() {
+            return writeNumber;
         }
 
         /// Milliseconds since the epoch, or 0 for never.

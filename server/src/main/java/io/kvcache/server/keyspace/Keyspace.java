@@ -54,6 +54,7 @@ public final class Keyspace {
     private final ByteBudget outgoing;
     private final long fetchNanos;
     private final boolean hasQuota;
+    private final boolean hasFence;
     private final KeyspaceWrites writes;
     private final KeyIndex index;
     private final ExistsPins existsPins;
@@ -75,6 +76,7 @@ public final class Keyspace {
         fetchNanos = options.fetchTimeout().toNanos();
         writes = new KeyspaceWrites(cache, namespace, clock, wall, options);
         hasQuota = quota().isLimited();
+        hasFence = writes.hasFence();
         index = writes.index();
         existsPins = writes.existsPins();
         counters = writes.counters();
@@ -128,7 +130,11 @@ public final class Keyspace {
     /// Returns whether a key is here of which nothing is known but that: [#fetch] brings its value, and what is
     /// known with it.
     public boolean isUnindexed(byte[] key) {
-        return isOnDisk(key) && index.find(BlockKey.ofObject(namespace, key)) == null;
+        if (!isOnDisk(key)) {
+            return false;
+        }
+        ObjectKey asked = ObjectKey.of(namespace, key);
+        return index.find(asked.digest()) == null && !writes.isFenced(asked);
     }
 
     /// Bytes of a value that is on disk alone; 0 when it is in host memory, or when it is unknown how
@@ -236,9 +242,10 @@ public final class Keyspace {
         return cache.containsObject(namespace, key);
     }
 
-    /// Most keys are known at once not to be stale: they are not a half, and nothing has an expiry.
+    /// Most keys are known at once not to be stale: they are not a half, nothing has an expiry, and no other server
+    /// writes them.
     private boolean isStale(ObjectKey key) {
-        return (counters.expiringKeys.get() != 0 || ObjectKey.isHalf(key.bytes())) && writes.isStale(key);
+        return (hasFence || counters.expiringKeys.get() != 0 || ObjectKey.isHalf(key.bytes())) && writes.isStale(key);
     }
 
     /// As [#isStale(ObjectKey)]; gives the view back when it is.
@@ -439,7 +446,7 @@ public final class Keyspace {
         KeyIndex.IndexPage indexPage = index.page(cursor, max);
         List<byte[]> keys = new ArrayList<>(indexPage.entries().size());
         for (KeyEntry entry : indexPage.entries()) {
-            if (!entry.isExpired(now)) {
+            if (!entry.isExpired(now) && writes.isAdmitted(entry.key(), entry)) {
                 keys.add(entry.key().bytes().clone());
             }
         }

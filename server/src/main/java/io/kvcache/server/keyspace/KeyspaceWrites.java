@@ -51,6 +51,7 @@ final class KeyspaceWrites {
     private final KeyspaceCounters counters = new KeyspaceCounters();
     private final KeyIndex index = new KeyIndex(counters.expiringKeys);
     private final QuotaEnforcer quotaEnforcer;
+    private final @Nullable SlotOwnership slotOwnership;
 
     /// How many writers are at each key at this moment.
     private final ConcurrentHashMap<ObjectKey, Integer> writers = new ConcurrentHashMap<>();
@@ -68,6 +69,7 @@ final class KeyspaceWrites {
         this.namespace = namespace;
         this.clock = clock;
         this.wallClock = wallClock;
+        slotOwnership = options.slotOwnership();
         existsPins = new ExistsPins(options.existsPin().toNanos(), options.maxPinnedBytes(), counters);
         cache.register(namespace);
         quotaEnforcer = new QuotaEnforcer(
@@ -157,11 +159,13 @@ final class KeyspaceWrites {
 
     /// Makes a value findable that is complete; returns whether the condition held.
     ///
+    /// @param number at which it is written
     /// @param older the value that the key must still have, or null for any
     boolean commit(
             ObjectKey key,
             ObjectWriter writer,
             KeyInfo info,
+            long number,
             PendingPut.Condition condition,
             @Nullable PinnedValue older) {
         ReentrantLock lock = index.lockOf(key.digest());
@@ -171,7 +175,7 @@ final class KeyspaceWrites {
                 return false;
             }
             if (writer.seal() == SealOutcome.SEALED) {
-                KeyEntry entry = new KeyEntry(key, info.bytes(), info.expiresAtMillis());
+                KeyEntry entry = new KeyEntry(key, info.bytes(), info.expiresAtMillis(), number);
                 putEntry(entry);
                 markPaired(entry);
             }
@@ -192,7 +196,8 @@ final class KeyspaceWrites {
             return true;
         }
         KeyEntry entry = index.find(key.digest());
-        boolean present = (entry == null || !entry.isExpired(wallClock.millis())) && isStored(key);
+        boolean present =
+                (entry == null || !entry.isExpired(wallClock.millis())) && isStored(key) && isAdmitted(key, entry);
         return present == (condition == PendingPut.Condition.IF_PRESENT);
     }
 
@@ -244,7 +249,8 @@ final class KeyspaceWrites {
         try {
             KeyEntry known = index.find(hash);
             if (known == null && isStored(key)) {
-                known = new KeyEntry(key, value.bytes(), value.expiresAtMillis());
+                long number = slotOwnership == null ? 0 : value.writeNumber();
+                known = new KeyEntry(key, value.bytes(), value.expiresAtMillis(), number);
                 putEntry(known);
                 markPaired(known);
             }
@@ -254,9 +260,59 @@ final class KeyspaceWrites {
         }
     }
 
-    /// Returns whether a key counts as gone although the store has it: it has expired, or its other half is gone.
-    /// It is dropped then, and the reason is counted.
+    /// The number for a value that is written now; 0 outside of a cluster.
+    long writeNumber() {
+        SlotOwnership ownership = slotOwnership;
+        return ownership == null ? 0 : ownership.writeNumber();
+    }
+
+    /// Returns whether the values may be older than others of the cluster.
+    boolean hasFence() {
+        return slotOwnership != null;
+    }
+
+    /// Returns whether no other server can have a later value of a key that is stored here. Keys of content always have
+    /// the same value. A value without an entry was not written by this process.
+    boolean isAdmitted(ObjectKey key, @Nullable KeyEntry entry) {
+        SlotOwnership ownership = slotOwnership;
+        return ownership == null
+                || (entry != null && ownership.admits(key.bytes(), entry.writeNumber()))
+                || ChunkKey.of(key.bytes()) != null;
+    }
+
+    /// Returns whether a key is stored whose value may be older than another server's. It is dropped then.
+    boolean isFenced(ObjectKey key) {
+        if (slotOwnership == null || isAdmitted(key, index.find(key.digest())) || !isStored(key)) {
+            return false;
+        }
+        ReentrantLock lock = index.lockOf(key.digest());
+        lock.lock();
+        try {
+            KeyEntry entry = index.find(key.digest());
+            if (isAdmitted(key, entry)) {
+                return false; // a later value has its place
+            }
+            if (!writers.containsKey(key)) { // else dropping the key now would drop what is being written
+                if (entry != null) {
+                    dropEntry(entry);
+                }
+                dropFromStore(key, MissCauses.Cause.EVICTED);
+                missCauses.record(key.digest(), MissCauses.Cause.EVICTED);
+            }
+        } finally {
+            lock.unlock();
+        }
+        existsPins.revoke(key);
+        return true;
+    }
+
+    /// Returns whether a key counts as gone although the store has it: it has expired, its other half is gone, or
+    /// another server may have a later value. It is dropped then, and the reason is counted.
     boolean isStale(ObjectKey key) {
+        if (isFenced(key)) {
+            counters.recordMiss(MissCauses.Cause.EVICTED);
+            return true;
+        }
         KeyEntry entry = index.find(key.digest());
         if (entry == null) {
             return false;

@@ -159,11 +159,12 @@ public final class PendingPut implements AutoCloseable {
             throw new IllegalStateException(remainingBytes() + " of " + bytes + " bytes are missing");
         }
         ObjectWriter own = requireWriter();
-        room.write(bytes, ValueTrailer.bytes(expiresAtMillis, note));
+        long number = keyspaceWrites.writeNumber();
+        room.write(bytes, ValueTrailer.bytes(expiresAtMillis, note, number));
         open = false;
         try {
             onReceived();
-            return keyspaceWrites.commit(key, own, new KeyInfo(bytes, expiresAtMillis), condition, older);
+            return keyspaceWrites.commit(key, own, new KeyInfo(bytes, expiresAtMillis), number, condition, older);
         } finally {
             end(own);
         }

@@ -81,6 +81,11 @@ public final class PinnedValue implements AutoCloseable {
         return expiresAtMillis;
     }
 
+    /// The number at which it was written, 0 for unknown; see [SlotOwnership].
+    long writeNumber() {
+        return ValueTrailer.writeNumber(view);
+    }
+
     @Override
     public void close() {
         stopSending();

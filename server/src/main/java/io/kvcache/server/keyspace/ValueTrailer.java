@@ -14,12 +14,14 @@ import java.nio.ByteOrder;
 /// read anew for each question.
 final class ValueTrailer {
 
-    /// Magic, four bytes of nothing yet, expiry, the seven numbers of the note, four bytes of nothing.
+    /// Magic, lower half of the write's number, expiry, the seven numbers of the note, upper half.
     static final int BYTES = 48;
 
     private static final int MAGIC = 0x4b565431; // KVT1
+    private static final int NUMBER_LOW_OFFSET = 4;
     private static final int EXPIRY_OFFSET = 8;
     private static final int METADATA_OFFSET = 16;
+    private static final int NUMBER_HIGH_OFFSET = 44;
 
     private static final VarHandle INT = MethodHandles.byteArrayViewVarHandle(int[].class, ByteOrder.LITTLE_ENDIAN);
     private static final VarHandle LONG = MethodHandles.byteArrayViewVarHandle(long[].class, ByteOrder.LITTLE_ENDIAN);
@@ -41,11 +43,12 @@ final class ValueTrailer {
     ///
     /// @param expiresAtMillis when the value expires, in milliseconds since the epoch; 0 for never
     /// @param note what the client says of the value
-    static byte[] bytes(long expiresAtMillis, TensorMetadata note) {
+    /// @param number of the write, as [SlotOwnership] counts them; 0 outside of a cluster, and in older files
+    static byte[] bytes(long expiresAtMillis, TensorMetadata note, long number) {
         return ByteBuffer.allocate(BYTES)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(MAGIC)
-                .putInt(0)
+                .putInt((int) number)
                 .putLong(expiresAtMillis)
                 .putInt(note.fmt())
                 .putInt(note.dtype())
@@ -54,7 +57,7 @@ final class ValueTrailer {
                 .putInt(note.shape1())
                 .putInt(note.shape2())
                 .putInt(note.shape3())
-                .putInt(0)
+                .putInt((int) (number >>> Integer.SIZE))
                 .array();
     }
 
@@ -65,6 +68,13 @@ final class ValueTrailer {
         }
         byte[] bytes = read(view);
         return (int) INT.get(bytes, 0) == MAGIC ? (long) LONG.get(bytes, EXPIRY_OFFSET) : NO_TRAILER;
+    }
+
+    /// Returns the number of the write of an object that has a trailer.
+    static long writeNumber(ObjectView view) {
+        byte[] of = read(view);
+        long low = Integer.toUnsignedLong((int) INT.get(of, NUMBER_LOW_OFFSET));
+        return (long) (int) INT.get(of, NUMBER_HIGH_OFFSET) << Integer.SIZE | low;
     }
 
     /// Returns the client's metadata of an object that has a trailer.

@@ -16,9 +16,10 @@ import org.jspecify.annotations.Nullable;
 /// A keyspace over a real store, with a clock of the test.
 public final class TestKeyspace implements AutoCloseable {
 
-    private final ManualClock time = new ManualClock();
+    private final ManualClock time;
     private final TieredKvCache cache;
     private final Keyspace keyspace;
+    private final @Nullable SlotOwnership slotOwnership;
 
     public TestKeyspace(long hostBytes) {
         this(hostBytes, KeyspaceOptions.defaults(hostBytes));
@@ -33,6 +34,12 @@ public final class TestKeyspace implements AutoCloseable {
     }
 
     private TestKeyspace(long hostBytes, EvictionPolicyFactory policy, KeyspaceOptions options) {
+        this(hostBytes, policy, options, new ManualClock());
+    }
+
+    private TestKeyspace(long hostBytes, EvictionPolicyFactory policy, KeyspaceOptions options, ManualClock time) {
+        this.time = time;
+        slotOwnership = options.slotOwnership();
         cache = TieredKvCache.builder()
                 .hostBytes(hostBytes)
                 .policy(policy)
@@ -41,6 +48,16 @@ public final class TestKeyspace implements AutoCloseable {
                 .closeWait(Duration.ZERO)
                 .build();
         keyspace = new Keyspace(cache, Namespace.objects("objects", "default"), time, time, options);
+    }
+
+    /// A server of a cluster.
+    ///
+    /// @param node its name
+    public static TestKeyspace inCluster(String node, SettableViews views) {
+        ManualClock time = new ManualClock();
+        SlotOwnership ownership = new SlotOwnership(node, views, views::merges, time, time);
+        return new TestKeyspace(
+                64L << 20, PolicyKind.LRU, KeyspaceOptions.defaults(64L << 20).withSlotOwnership(ownership), time);
     }
 
     public static TestKeyspace small() {
@@ -53,6 +70,11 @@ public final class TestKeyspace implements AutoCloseable {
 
     public TieredKvCache cache() {
         return cache;
+    }
+
+    /// The owners of slots, or null outside of a cluster.
+    public @Nullable SlotOwnership slotOwnership() {
+        return slotOwnership;
     }
 
     public ManualClock time() {

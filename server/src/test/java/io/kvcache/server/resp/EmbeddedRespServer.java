@@ -5,6 +5,7 @@ import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.SettableViews;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
@@ -38,8 +39,17 @@ public final class EmbeddedRespServer implements AutoCloseable {
         this(ByteBudget.unlimited(), rules);
     }
 
+    /// A server `kv-0` of a cluster, at a listener for clients of Redis Cluster.
+    EmbeddedRespServer(SettableViews views) {
+        this(ByteBudget.unlimited(), () -> KeyOwnershipRules.NONE, TestKeyspace.inCluster("kv-0", views));
+    }
+
     private EmbeddedRespServer(ByteBudget arguments, Supplier<KeyOwnershipRules> rules) {
-        test = TestKeyspace.small();
+        this(arguments, rules, TestKeyspace.small());
+    }
+
+    private EmbeddedRespServer(ByteBudget arguments, Supplier<KeyOwnershipRules> rules, TestKeyspace test) {
+        this.test = test;
         connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
         protocol = new RespProtocol(
                 ListenerAuth.withoutAuth(PasswordAuthenticator.withoutPasswords(test.time())),
@@ -53,7 +63,8 @@ public final class EmbeddedRespServer implements AutoCloseable {
                                 new KeyspaceRouter(test.keyspace(), Map.of(), rules),
                                 connectionRegistry,
                                 test.time(),
-                                new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, () -> true))),
+                                new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, () -> true),
+                                test.slotOwnership())),
                 arguments);
         embeddedConnection = connect();
     }
