@@ -255,8 +255,10 @@ public final class CacheServer implements AutoCloseable {
 
     /// Returns the port of the listener for clients of Redis Cluster; 0 without one.
     private int valuePort(ServerConfig config) {
-        int index = config.access().listeners().indexOf(config.access().redisClusterListener());
-        return index < 0 ? 0 : addresses().get(index).getPort();
+        ListenerConfig listener = config.access().redisClusterListener();
+        return listener == null
+                ? 0
+                : addresses().get(config.access().listeners().indexOf(listener)).getPort();
     }
 
     private static CacheServer open(ServerConfig config, MemberFactory members) throws IOException {

@@ -197,6 +197,7 @@ public record ClusterConfig(
         }
         if (!place.getAddress().isLoopbackAddress()) {
             requireReachable(transport);
+            requireReachable(access.redisClusterListener());
         }
     }
 
@@ -214,6 +215,14 @@ public record ClusterConfig(
             throw new IllegalArgumentException("transport.listen is " + transport.listen()
                     + ", which other machines cannot reach, and cluster.listen is " + listen
                     + "; it takes an address that they reach, or cluster.advertise");
+        }
+    }
+
+    private void requireReachable(@Nullable ListenerConfig listener) {
+        if (listener != null && listener.socketAddress().getAddress().isLoopbackAddress()) {
+            throw new IllegalArgumentException(listener.path() + ".address is " + listener.address()
+                    + ", which other machines cannot reach, and cluster.listen is " + listen
+                    + "; with resp-cluster it takes an address that they reach, as clients are sent there");
         }
     }
 

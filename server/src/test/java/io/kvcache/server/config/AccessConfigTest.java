@@ -82,7 +82,7 @@ final class AccessConfigTest {
             {name: ok, address: 0.0.0.0, protocols: [lm], cidrs: ["::/0"]} | it takes listeners.0.tenant and listeners.0.cidrs
             {auth: true, protocols: [lm, resp]} | lm takes a listener of its own
             {protocols: [lm-v0, lm-v1a]} | several layouts of lm
-            {protocols: [smtp]} | it takes auto, resp, lm
+            {protocols: [smtp]} | it takes auto, resp, resp-cluster, lm
             {tenant: red} | listeners.0.tenant is red; there are ok, blue, default
             {auth: true, tenant: default} | no tenant has a password
             {port: 70000} | f:4: listeners.0.port is 70000; it takes 0 to 65535

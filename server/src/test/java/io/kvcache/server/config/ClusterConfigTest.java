@@ -184,4 +184,65 @@ final class ClusterConfigTest {
         assertThat(Objects.requireNonNull(all.cluster()).transportAddress(all.transport(), 7420))
                 .isEqualTo("tls:127.0.0.1:7420");
     }
+
+    @ParameterizedTest
+    @CsvSource({
+        "127.0.0.1, 'kv-0:1', 127.0.0.1:5000",
+        "0.0.0.0, '', HOST:5000",
+        "0.0.0.0, 'kv-0:1', kv-0:5000",
+        "'::1', '', '[0:0:0:0:0:0:0:1]:5000'"
+    })
+    void givenAListenerForRedisCluster_whenAdvertised_thenClientsReachIt(
+            String address, String advertise, String expected) throws ConfigException {
+        String setting = advertise.isEmpty() ? "" : "advertise: '" + advertise + "', ";
+        ServerConfig all = readAll(SMALLEST.replace("name:", setting + "name:") + """
+                listen: { address: '%s', without_auth: true, protocols: [resp-cluster, http] }
+                """.formatted(address));
+
+        assertThat(Objects.requireNonNull(all.cluster())
+                        .valueAddress(all.access().redisClusterListener(), 5000))
+                .isEqualTo(expected.replace("HOST", HostName.detect()));
+    }
+
+    @Test
+    void givenNoListenerForRedisCluster_whenAdvertised_thenThereIsNoAddress() throws ConfigException {
+        ServerConfig all = readAll(SMALLEST);
+
+        assertThat(all.access().redisClusterListener()).isNull();
+        assertThat(read(SMALLEST).valueAddress(null, 0)).isEmpty();
+    }
+
+    @Test
+    void givenAListenerForRedisCluster_whenItCannotWork_thenTheProblemSaysWhy() {
+        assertThat(problems("listen: { protocols: [resp-cluster] }"))
+                .containsExactly("f:1: listen.protocols has resp-cluster, and this server is in no cluster; it takes"
+                        + " cluster.name and cluster.listen beside it, or resp");
+        assertThat(problems(SMALLEST + "listen: { protocols: [resp, resp-cluster] }"))
+                .containsExactly("f:3: listen.protocols has resp and resp-cluster, which differ in what they answer; it"
+                        + " takes one of them, and the other at a listener of its own");
+        assertThat(problems(SMALLEST + """
+                listeners:
+                - { name: a, port: 1, protocols: [resp-cluster] }
+                - { name: b, port: 2, protocols: [resp-cluster] }
+                """))
+                .containsExactly("f:5: listeners.1.protocols has resp-cluster, and so has listeners.0.protocols; it takes"
+                        + " one listener");
+        assertThat(problems("""
+                transport: { listen: 0.0.0.0:7420, without_auth: true }
+                cluster: { name: kv, listen: 10.0.0.5, tls: { certificate: c, key: k, authority: a } }
+                listen: { protocols: [resp-cluster] }
+                """))
+                .containsExactly("f:3: listen.address is 127.0.0.1, which other machines cannot reach, and"
+                        + " cluster.listen is 10.0.0.5:7421; with resp-cluster it takes an address that they reach, as"
+                        + " clients are sent there");
+    }
+
+    @Test
+    void givenTenants_whenTheirValuesAreRead_thenTheyAreMutableUnlessSet() throws ConfigException {
+        ServerConfig all = readAll("tenants: [{ name: default, values: content }, { name: blue }]");
+
+        assertThat(all.access().tenants())
+                .extracting(TenantConfig::values)
+                .containsExactly(TenantConfig.ValueKind.CONTENT, TenantConfig.ValueKind.MUTABLE);
+    }
 }
