@@ -17,6 +17,7 @@ import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteAddress;
 import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.DropMark;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
@@ -220,22 +221,43 @@ public final class RemoteKvCache implements KvCache {
     ///     the same
     @Override
     public int drop(BlockChain chain, int from) {
+        return drop(chain, from, DropMark.NONE);
+    }
+
+    /// As [#drop(BlockChain, int)], one of several servers that are asked for the same.
+    ///
+    /// @param mark the same at all of them
+    /// @throws UncheckedIOException when the server did not answer; it may have forgotten the blocks all
+    ///     the same
+    public int drop(BlockChain chain, int from, DropMark mark) {
         Preconditions.checkFrom(chain, from);
         requireRegistered(chain.namespace());
         if (from == chain.length()) {
             return 0;
         }
         return client.callOrThrow(client.chainCall(new RpcClient.ChainCall<>(
-                MessageType.DROP_CHAIN, chain, body -> body.i32(from), reply -> reply.count("blocks"))));
+                MessageType.DROP_CHAIN, chain, body -> addMark(body.i32(from), mark), reply -> reply.count("blocks"))));
+    }
+
+    private static BodyWriter addMark(BodyWriter body, DropMark mark) {
+        return mark.equals(DropMark.NONE) ? body : body.i64(mark.millis()).i64(mark.id());
     }
 
     /// @throws UncheckedIOException when the server did not answer; it may have forgotten all the same
     @Override
     public long drop(Namespace namespace) {
+        return drop(namespace, DropMark.NONE);
+    }
+
+    /// As [#drop(Namespace)], one of several servers that are asked for the same.
+    ///
+    /// @param mark the same at all of them
+    /// @throws UncheckedIOException when the server did not answer; it may have forgotten all the same
+    public long drop(Namespace namespace, DropMark mark) {
         requireRegistered(namespace);
         return client.callOrThrow(session -> session.call(
                 MessageType.DROP_NAMESPACE,
-                new BodyWriter().i32(session.namespaceNumber(namespace)),
+                addMark(new BodyWriter().i32(session.namespaceNumber(namespace)), mark),
                 reply -> reply.nonNegativeLong("dropped"),
                 NO_WAIT_NANOS));
     }

@@ -13,7 +13,8 @@ import org.jspecify.annotations.Nullable;
 /// The servers of a cluster, as one of them knows them at a moment.
 ///
 /// Two views with the same [#digest] place everything alike. [#epoch] counts the changes that one server has seen. It
-/// says which of two views *of the same server* is newer, and nothing about views of different servers.
+/// says which of two views *of the same server* is newer, and nothing about views of different servers. The drops
+/// that servers have applied are not part of the digest, as they move nothing.
 ///
 /// Only servers in state [NodeState#SERVING] own anything.
 ///

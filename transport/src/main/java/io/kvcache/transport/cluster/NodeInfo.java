@@ -10,6 +10,7 @@ package io.kvcache.transport.cluster;
 /// @param valueAddress `host:port` where clients of Redis Cluster reach its values; empty without such a listener
 /// @param version of the server's software, for people; at most 255 bytes of UTF-8
 /// @param features a bit for each feature that all servers must have before one uses it
+/// @param drops digest of the drops that it has applied, equal at servers that have applied the same; 0 for none
 public record NodeInfo(
         ClusterNode node,
         long incarnation,
@@ -17,7 +18,20 @@ public record NodeInfo(
         String address,
         String valueAddress,
         String version,
-        long features) {
+        long features,
+        long drops) {
+
+    /// A server that has applied no drops.
+    public NodeInfo(
+            ClusterNode node,
+            long incarnation,
+            NodeState state,
+            String address,
+            String valueAddress,
+            String version,
+            long features) {
+        this(node, incarnation, state, address, valueAddress, version, features, 0);
+    }
 
     public NodeInfo {
         ClusterNode.checkText("address", address, 1);
@@ -32,6 +46,11 @@ public record NodeInfo(
 
     /// Returns this server in another state.
     public NodeInfo withState(NodeState other) {
-        return new NodeInfo(node, incarnation, other, address, valueAddress, version, features);
+        return new NodeInfo(node, incarnation, other, address, valueAddress, version, features, drops);
+    }
+
+    /// Returns this server after it has applied other drops.
+    public NodeInfo withDrops(long digest) {
+        return new NodeInfo(node, incarnation, state, address, valueAddress, version, features, digest);
     }
 }

@@ -2,6 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.time.Duration;
@@ -149,12 +150,21 @@ public record EndpointOptions(
     /// @param local answers the other servers of the cluster. It asks none of them, or two servers could wait for
     ///     each other
     public EndpointOptions withCluster(ViewSource views, KvCache local) {
+        return withCluster(views, local, (groups, from, mark) -> () -> {});
+    }
+
+    /// Returns these options for a server in a cluster.
+    ///
+    /// @param views tells clients the view
+    /// @param local answers the other servers of the cluster, as above
+    /// @param drops hears of drops of groups by clients
+    public EndpointOptions withCluster(ViewSource views, KvCache local, DropListener drops) {
         return new EndpointOptions(
-                auth, limits, timeouts, namespaces, fabric, domains, aeron, new ClusterAccess(views, local));
+                auth, limits, timeouts, namespaces, fabric, domains, aeron, new ClusterAccess(views, local, drops));
     }
 
     /// What clients and servers of a cluster ask for.
-    record ClusterAccess(ViewSource views, KvCache local) {}
+    record ClusterAccess(ViewSource views, KvCache local, DropListener drops) {}
 
     /// Returns these options with a trust domain: a store for tenants that may read each other's blocks.
     ///

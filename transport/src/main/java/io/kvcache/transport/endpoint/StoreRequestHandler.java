@@ -12,7 +12,9 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.time.Timeouts;
+import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.DropMark;
 import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
 import io.kvcache.transport.wire.BodyReader;
@@ -27,11 +29,14 @@ import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.ViewCodec;
 import java.time.Duration;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.function.Consumer;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /// Requests of one connection that move no bytes of blocks: look-ups, drops, hints, statistics and events.
 final class StoreRequestHandler {
@@ -144,11 +149,45 @@ final class StoreRequestHandler {
         request.reply(new BodyWriter().i32(present).i32(pinned));
     }
 
-    /// `chain, u32 from` → `u32 blocks`
+    /// `chain, u32 from[, mark]` → `u32 blocks`
     void dropChain(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
-        BlockChain chain = chains.read(body);
+        ChainCache.ResolvedChain resolved = chains.resolve(body);
+        BlockChain chain = resolved.chain();
         int from = body.count("from");
-        request.reply(new BodyWriter().i32(context.cache().drop(chain, from)));
+        DropMark mark = dropMark(body);
+        if (from >= chain.length() || !concernsCluster(chain.namespace())) {
+            request.reply(new BodyWriter().i32(context.cache().drop(chain, from)));
+            return;
+        }
+        context.later(session, request, retention.retain(resolved), () -> {
+            long dropped = dropInCluster(
+                    chain.namespace(),
+                    chain.key(from),
+                    mark,
+                    () -> context.cache().drop(chain, from));
+            request.reply(new BodyWriter().i32((int) dropped));
+        });
+    }
+
+    /// `[u64 time, u64 id]`
+    private static DropMark dropMark(BodyReader body) throws ProtocolException {
+        return body.hasRemaining() ? new DropMark(body.nonNegativeLong("time"), body.i64("id")) : DropMark.NONE;
+    }
+
+    private boolean concernsCluster(Namespace namespace) {
+        return context.options().cluster() != null && BlockGroup.isGroups(namespace);
+    }
+
+    /// Drops blocks of the cluster's groups, of which the other servers have to hear. May wait for a disk.
+    private long dropInCluster(Namespace groups, @Nullable BlockKey from, DropMark mark, LongSupplier drop) {
+        EndpointOptions.ClusterAccess cluster =
+                Objects.requireNonNull(context.options().cluster());
+        Runnable over = cluster.drops().onDrop(groups, from, mark);
+        try {
+            return drop.getAsLong();
+        } finally {
+            over.run();
+        }
     }
 
     /// `u32 namespace, u32 key bytes, key` → `u8 was here`
@@ -157,10 +196,20 @@ final class StoreRequestHandler {
         request.reply(yesNo(context.cache().dropObject(namespace, key(body))));
     }
 
-    /// `u32 namespace` → `u64 blocks and objects`
-    void dropNamespace(EndpointRequest request, BodyReader body) throws ProtocolException {
+    /// `u32 namespace[, mark]` → `u64 blocks and objects`
+    void dropNamespace(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         Namespace namespace = session.requireNamespace(body);
-        request.reply(new BodyWriter().i64(context.cache().drop(namespace)));
+        DropMark mark = dropMark(body);
+        if (!concernsCluster(namespace)) {
+            request.reply(new BodyWriter().i64(context.cache().drop(namespace)));
+            return;
+        }
+        context.later(
+                session,
+                request,
+                () -> request.reply(new BodyWriter()
+                        .i64(dropInCluster(
+                                namespace, null, mark, () -> context.cache().drop(namespace)))));
     }
 
     /// `chain` and a [hint][HintCodec] → `u8 taken`; 0 for an unknown kind.

@@ -11,6 +11,7 @@ import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.cluster.BlockGroup;
+import io.kvcache.transport.cluster.DropMark;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -178,12 +179,12 @@ final class ClusterBlocks {
     }
 
     /// Drops blocks at one server.
-    static int drop(KvCache at, BlockChain chain, Namespace in, int from) {
+    static int drop(ClusterConnection at, BlockChain chain, Namespace in, int from, DropMark mark) {
         int dropped = 0;
         int start = from;
         while (start < chain.length()) {
             BlockGroup group = BlockGroup.of(chain, start, in);
-            dropped += at.drop(group.chain(), start - group.first());
+            dropped += at.drop(group.chain(), start - group.first(), mark);
             start = group.end();
         }
         return dropped;

@@ -1,9 +1,11 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.DropMark;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
@@ -18,6 +20,16 @@ interface ClusterConnection extends PeerConnection {
     /// Returns the server's view; see [RemoteKvCache#view].
     @Nullable
     ClusterView view(long knownDigest, Duration timeout);
+
+    /// Drops blocks of a chain there, from an index on.
+    ///
+    /// @param mark the same at all servers
+    int drop(BlockChain chain, int from, DropMark mark);
+
+    /// Drops a namespace there.
+    ///
+    /// @param mark the same at all servers
+    long drop(Namespace namespace, DropMark mark);
 
     /// Returns whether calls of reads send no message, as this process reads the server's memory.
     boolean isMemoryMapped();
@@ -36,6 +48,16 @@ interface ClusterConnection extends PeerConnection {
         @Override
         public @Nullable ClusterView view(long knownDigest, Duration timeout) {
             return cache.view(knownDigest, timeout);
+        }
+
+        @Override
+        public int drop(BlockChain chain, int from, DropMark mark) {
+            return cache.drop(chain, from, mark);
+        }
+
+        @Override
+        public long drop(Namespace namespace, DropMark mark) {
+            return cache.drop(namespace, mark);
         }
 
         @Override

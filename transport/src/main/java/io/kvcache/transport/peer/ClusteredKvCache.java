@@ -18,6 +18,7 @@ import io.kvcache.transport.client.Preconditions;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.DropMark;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -31,6 +32,7 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Function;
 import java.util.stream.IntStream;
@@ -232,26 +234,45 @@ public final class ClusteredKvCache implements KvCache {
         return blocks.putAll(chain, groupsOf(chain), from, run, timeout);
     }
 
-    /// @throws UncheckedIOException when a server does not answer; it may keep them, the others have forgotten them
+    /// @throws UncheckedIOException when a server does not answer. The others have forgotten them, and tell it so
+    ///     when they meet it again
     @Override
     public int drop(BlockChain chain, int from) {
         Preconditions.checkFrom(chain, from);
         Namespace groups = groupsOf(chain);
-        return (int) atAll(groups, cache -> (long) ClusterBlocks.drop(cache, chain, groups, from));
+        DropMark mark = newMark();
+        return (int) atAll(groups, server -> (long) ClusterBlocks.drop(server, chain, groups, from, mark));
     }
 
-    /// @throws UncheckedIOException when a server does not answer; it may keep them, the others have forgotten them
+    /// @throws UncheckedIOException when a server does not answer. The others have forgotten all, and tell it of
+    ///     the blocks when they meet it again; it may keep objects
     @Override
     public long drop(Namespace namespace) {
         Namespace groups = require(namespace).groups;
-        long objectsDropped = atAll(namespace, cache -> cache.drop(namespace));
-        return objectsDropped + (groups == null ? 0 : atAll(groups, cache -> cache.drop(groups)));
+        DropMark mark = newMark();
+        return atAll(namespace, server -> dropAt(server, namespace, groups, mark));
+    }
+
+    private static long dropAt(
+            ClusterConnection server, Namespace namespace, @Nullable Namespace groups, DropMark mark) {
+        long blocks = 0;
+        if (groups != null) {
+            server.register(groups);
+            blocks = server.drop(groups, mark);
+        }
+        return blocks + server.drop(namespace, DropMark.NONE);
+    }
+
+    /// Servers tell each other of drops. By the mark they recognize those that they know from the client, too.
+    private static DropMark newMark() {
+        return new DropMark(
+                System.currentTimeMillis(), ThreadLocalRandom.current().nextLong() | 1);
     }
 
     /// Does something at all servers, and adds up what they answer.
     ///
     /// @throws UncheckedIOException that names the servers that did not answer
-    private long atAll(Namespace namespace, Function<KvCache, Long> what) {
+    private long atAll(Namespace namespace, Function<ClusterConnection, Long> what) {
         List<Peer<ClusterConnection>> all = members.route().all();
         long until = dependencies.clock.deadlineAfter(CONNECT_NANOS);
         ParallelCalls<Long> calls = new ParallelCalls<>(dependencies.calls, dependencies.clock);
@@ -263,18 +284,22 @@ public final class ClusteredKvCache implements KvCache {
                 .toList();
         long sum = answers.stream().mapToLong(answer -> Math.max(0, answer)).sum();
         if (!unreached.isEmpty()) {
-            throw new UncheckedIOException(new IOException(
-                    "not reached, and may keep what was dropped elsewhere: " + String.join(", ", unreached)));
+            throw new UncheckedIOException(
+                    new IOException("not reached, and may keep what was dropped until other servers tell them: "
+                            + String.join(", ", unreached)));
         }
         return sum;
     }
 
     /// Returns -1 when the server was not reached.
     private static long at(
-            Peer<ClusterConnection> peer, Namespace namespace, long untilNanos, Function<KvCache, Long> what) {
+            Peer<ClusterConnection> peer,
+            Namespace namespace,
+            long untilNanos,
+            Function<ClusterConnection, Long> what) {
         try {
             ClusterRoute.Reached server = ClusterRoute.reach(peer, namespace, untilNanos);
-            return server == null ? -1 : what.apply(server.connection().cache());
+            return server == null ? -1 : what.apply(server.connection());
         } catch (UncheckedIOException unanswered) {
             peer.onFailure();
             return -1;

@@ -12,6 +12,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.Function;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// The servers of a cluster that owned a group before this one did, and, while this one drains, those that own its
@@ -23,6 +24,8 @@ import org.jspecify.annotations.Nullable;
 ///   this server has begun to serve, or has met the other side of a partition.
 /// - A server that is about to leave stands before this one in the order, and owned the group until then.
 ///
+/// A server that has not applied just the drops that this one knows is not asked: it may have what was dropped.
+///
 /// **Threads.** Any.
 final class FormerOwners implements PeerDirectory {
 
@@ -32,6 +35,7 @@ final class FormerOwners implements PeerDirectory {
 
     private final String self;
     private final long windowNanos;
+    private final LongSupplier drops;
     private final PeerClock clock;
     private final WallClock wallClock;
     private final Function<String, Peer<PeerCache>> connector;
@@ -74,6 +78,7 @@ final class FormerOwners implements PeerDirectory {
             Function<String, Peer<PeerCache>> connector) {
         self = handover.self();
         windowNanos = handover.window().toNanos();
+        drops = handover.drops();
         this.clock = clock;
         this.wallClock = wallClock;
         this.connector = connector;
@@ -173,24 +178,28 @@ final class FormerOwners implements PeerDirectory {
                 || !BlockGroup.isGroups(group.chain().namespace())) {
             return List.of();
         }
-        return holders(now, placement.order(group.key()), askNext);
+        return holders(now, placement.order(group.key()), askNext, drops.getAsLong());
     }
 
-    private static List<Peer<PeerCache>> holders(State now, int[] order, boolean askNext) {
+    private static List<Peer<PeerCache>> holders(State now, int[] order, boolean askNext, long drops) {
         List<Peer<PeerCache>> holders = new ArrayList<>();
         boolean passed = false;
         for (int node : order) {
-            boolean draining = now.nodes.get(node).state() == NodeState.DRAINING;
+            NodeInfo info = now.nodes.get(node);
+            boolean draining = info.state() == NodeState.DRAINING;
+            boolean agrees = info.drops() == drops;
             Peer<PeerCache> peer = now.peers.get(node);
             if (node == now.self) {
                 passed = true;
                 if (!askNext) {
                     return holders;
                 }
-            } else if (peer != null && !passed && draining) {
+            } else if (peer != null && !passed && draining && agrees) {
                 holders.add(peer);
             } else if (peer != null && passed && !draining) {
-                holders.add(peer);
+                if (agrees) {
+                    holders.add(peer);
+                }
                 return holders;
             }
         }

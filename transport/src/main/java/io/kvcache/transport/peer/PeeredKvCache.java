@@ -23,6 +23,7 @@ import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// An embedded store with other servers below it.
@@ -190,7 +191,14 @@ public final class PeeredKvCache extends ForwardingKvCache {
     /// @param self the server's name
     /// @param views its present view
     /// @param window how long former owners are asked after it has joined, or has met the other side of a partition
-    public record Handover(String self, ViewSource views, Duration window) {}
+    /// @param drops digest of the drops that this server knows; one that has not applied the same is not asked
+    public record Handover(String self, ViewSource views, Duration window, LongSupplier drops) {
+
+        /// A server that knows of no drops.
+        public Handover(String self, ViewSource views, Duration window) {
+            this(self, views, window, () -> 0);
+        }
+    }
 
     /// @throws IllegalArgumentException also when the layout's text leaves no room for what marks groups
     @Override
@@ -323,6 +331,19 @@ public final class PeeredKvCache extends ForwardingKvCache {
             awaitInFlight();
             peerStore.drop(namespace);
             return dropped;
+        } finally {
+            over.run();
+        }
+    }
+
+    /// Drops something of a namespace here alone. Blocks of it that arrive from other servers meanwhile are not
+    /// stored.
+    ///
+    /// @param drop drops it from the store
+    public void dropHere(Namespace namespace, Runnable drop) {
+        Runnable over = peerStore.beginDrop(namespace);
+        try {
+            drop.run();
         } finally {
             over.run();
         }

@@ -11,9 +11,8 @@ import java.util.List;
 /// Servers of a cluster and views of it as bytes.
 ///
 /// A view: `text cluster, u64 epoch, u64 digest, u32 nodes`, and each node. A node: `u16 bytes` that follow, `u64
-/// incarnation, u8
-/// state, f64 weight, u64 features, text name, zone, host, address, value address, version`. A later version may add
-/// fields at the end of a node.
+/// incarnation, u8 state, f64 weight, u64 features, text name, zone, host, address, value address, version, u64
+/// drops`. A later version may add fields at the end of a node.
 public final class ViewCodec {
 
     private static final List<NodeState> STATES = List.of(NodeState.values());
@@ -63,7 +62,8 @@ public final class ViewCodec {
                 .text(node.node().host())
                 .text(node.address())
                 .text(node.valueAddress())
-                .text(node.version());
+                .text(node.version())
+                .i64(node.drops());
         body.u16(fields.size()).append(fields);
     }
 
@@ -85,7 +85,8 @@ public final class ViewCodec {
                     fields.text("address"),
                     fields.text("value address"),
                     fields.text("version"),
-                    features);
+                    features,
+                    fields.hasRemaining() ? fields.i64("drops") : 0);
         } catch (IllegalArgumentException impossible) {
             throw new ProtocolException(String.valueOf(impossible.getMessage()));
         }

@@ -22,14 +22,15 @@ final class ViewFramesTest {
             "kv-0:7420",
             "kv-0:7379",
             "0.1",
-            3);
+            3,
+            0x0807060504030201L);
 
     private static final String VIEW = """
             0200 6b76                              cluster kv
             0700000000000000                       epoch 7
             efcdab8967452301                       digest
             01000000                               one node
-            4000                                   64 bytes
+            4800                                   72 bytes
             8877665544332211                       incarnation
             02                                     draining
             000000000000f83f                       weight 1.5
@@ -40,6 +41,7 @@ final class ViewFramesTest {
             0900 6b762d303a37343230                address kv-0:7420
             0900 6b762d303a37333739                value address kv-0:7379
             0300 302e31                            version 0.1
+            0102030405060708                       drops
             """;
 
     private static byte[] bytes(String lines) {
