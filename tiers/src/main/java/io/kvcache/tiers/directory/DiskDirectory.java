@@ -46,8 +46,10 @@ public final class DiskDirectory implements AutoCloseable {
 
     private static final String FILE = "tier";
 
-    /// Entries that a directory may have; `lost+found` is there where a file system is mounted.
-    private static final Set<String> OWN_FILES = Set.of(FILE, DirectoryLock.FILE, "lost+found");
+    /// Entries that a directory may have; `lost+found` is there where a file system is mounted, `cluster.drops`
+    /// where a server is in a cluster.
+    private static final Set<String> OWN_FILES =
+            Set.of(FILE, DirectoryLock.FILE, "lost+found", "cluster.drops", "cluster.drops.new");
 
     private final Path folder;
     private final DirectoryLock lock;
