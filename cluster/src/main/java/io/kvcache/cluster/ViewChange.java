@@ -44,6 +44,11 @@ record ViewChange(ClusterView before, ClusterView after, boolean merged) {
         return !hasRestarted(node) && !node.equals(before.node(node.name()));
     }
 
+    /// Returns whether nothing differs but what servers have dropped, which is no news for the log.
+    boolean isOfDropsAlone() {
+        return !merged && !before.nodes().isEmpty() && before.digest() == after.digest();
+    }
+
     /// Returns the share of groups whose owner is another one, 0 to 1.
     ///
     /// A server keeps a group if it scores highest by both views. A score is weight over an exponential variate, so

@@ -27,6 +27,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
     private final Membership membership;
     private final Flaps flaps;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
+    private final List<Consumer<byte[]>> messageListeners = new CopyOnWriteArrayList<>();
     private final AtomicLong viewChanges = new AtomicLong();
     private final AtomicLong merges = new AtomicLong();
 
@@ -80,6 +81,23 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         synchronized (selfLock) {
             update(self().withState(state));
         }
+    }
+
+    /// Tells all servers which drops this one has applied.
+    void setDrops(long digest) {
+        synchronized (selfLock) {
+            update(self().withDrops(digest));
+        }
+    }
+
+    /// Sends a message to all other servers; see [Membership#broadcast].
+    void broadcast(byte[] message) {
+        membership.broadcast(message);
+    }
+
+    /// Gives each message of another server to a listener, which must not block.
+    public void listenToMessages(Consumer<byte[]> listener) {
+        messageListeners.add(listener);
     }
 
     /// Tells all servers something else about this one.
@@ -137,6 +155,10 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         ClusterView after = new ClusterView(before.cluster(), epoch, members);
         ViewChange change = new ViewChange(before, after, merged);
         view = after;
+        if (change.isOfDropsAlone()) {
+            listeners.forEach(listener -> listener.tell(after));
+            return;
+        }
         viewChanges.incrementAndGet();
         if (merged) {
             merges.incrementAndGet();
@@ -171,9 +193,10 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
             ViewKeeper.this.onMembers(epoch, members, merged);
         }
 
-        /// Nothing is broadcast yet.
         @Override
-        public void onMessage(String from, byte[] message) {}
+        public void onMessage(String from, byte[] message) {
+            messageListeners.forEach(listener -> listener.accept(message));
+        }
     }
 
     /// Counts servers that come back so soon that they cannot have been away.
