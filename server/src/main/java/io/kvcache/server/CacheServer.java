@@ -321,6 +321,7 @@ public final class CacheServer implements AutoCloseable {
         }
         if (cluster != null) {
             more.add(ServerMetrics.ofCluster(cluster.views(), cluster::handoverBlocks));
+            more.add(ServerMetrics.ofDrops(cluster::dropCount, cluster::appliedDropCount));
             if (cluster.certificateExpiry() != null) {
                 certificateExpiries.put("cluster.tls", () -> Objects.requireNonNull(cluster.certificateExpiry()));
             }
@@ -352,7 +353,7 @@ public final class CacheServer implements AutoCloseable {
         return new HttpEndpoints(
                 everybodys,
                 List.of(new EventEndpoint(events), new DiskEndpoint(cache), new ClusterEndpoint(member)),
-                () -> member != null && member.isJoining());
+                () -> member == null ? "" : member.joiningReason());
     }
 
     /// Returns the problems of the files that these settings name: passwords, secrets, salts, certificates. Never
@@ -585,6 +586,9 @@ public final class CacheServer implements AutoCloseable {
         }
         boolean answered = drain(durable ? timeout.dividedBy(2) : timeout);
         boolean saved = flushToDisk(timeout.minusNanos(clock.nanos() - start));
+        if (saved && cluster != null) {
+            cluster.onFlushed();
+        }
         return new ShutdownResult(answered, saved, saved ? 0 : cache.unsavedBytes());
     }
 
@@ -656,10 +660,7 @@ public final class CacheServer implements AutoCloseable {
                                         cache,
                                         domains,
                                         numbers,
-                                        cluster == null
-                                                ? null
-                                                : new RemoteEndpoint.ClusterStore(
-                                                        cluster.views(), cluster.openStore(cache, config)))),
+                                        cluster == null ? null : clusterStore(cluster, cache, domains, config))),
                         cluster,
                         engines,
                         numbers);
@@ -670,6 +671,15 @@ public final class CacheServer implements AutoCloseable {
                 new NetworkResources(transport, null, cluster, engines, numbers).close();
                 throw failed;
             }
+        }
+
+        private static RemoteEndpoint.ClusterStore clusterStore(
+                ClusterMember cluster, TieredKvCache cache, TrustDomainStores domains, ServerConfig config)
+                throws IOException {
+            return new RemoteEndpoint.ClusterStore(
+                    cluster.views(),
+                    cluster.openStore(cache, domains.stores().values(), config),
+                    cluster.dropListener());
         }
 
         void close() {

@@ -49,7 +49,6 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import org.jspecify.annotations.Nullable;
@@ -286,16 +285,16 @@ final class ProtocolFactory {
 
         private final TieredKvCache cache;
         private final ConnectionRegistry connectionRegistry;
-        private final BooleanSupplier joining;
+        private final Supplier<String> joining;
 
-        ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry, BooleanSupplier joining) {
+        ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry, Supplier<String> joining) {
             this.cache = cache;
             this.connectionRegistry = connectionRegistry;
             this.joining = joining;
         }
 
         boolean isReady() {
-            return !connectionRegistry.isShutdownAnnounced() && !joining.getAsBoolean();
+            return !connectionRegistry.isShutdownAnnounced() && joining.get().isEmpty();
         }
 
         private String state() {
@@ -305,7 +304,7 @@ final class ProtocolFactory {
             if (connectionRegistry.isShutdownAnnounced()) {
                 return "leaving\n";
             }
-            return joining.getAsBoolean() ? "joining: the cluster does not know this server yet\n" : "ready\n";
+            return joining.get().isEmpty() ? "ready\n" : "joining: " + joining.get() + "\n";
         }
 
         @Override
@@ -333,7 +332,7 @@ final class ProtocolFactory {
     ///
     /// @param tenantEndpoints of each tenant its own
     /// @param operatorEndpoints only where pages that tell of all tenants are shown too
-    /// @param joining whether the server is not yet in the cluster that it belongs to
+    /// @param joining why the server does not serve yet in the cluster that it belongs to; empty when it does
     record HttpEndpoints(
-            List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints, BooleanSupplier joining) {}
+            List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints, Supplier<String> joining) {}
 }

@@ -56,6 +56,13 @@ final class RemoteTestBlocks {
         }
     }
 
+    /// Blocks that a server loads within a time.
+    static int storedBlocks(KvCache cache, BlockChain chain, Duration timeout) {
+        try (BlockTable table = cache.acquire(chain, 0, timeout)) {
+            return table.await(chain.length(), timeout);
+        }
+    }
+
     static void assertRefused(RemoteKvCacheBuilder client) {
         assertThatThrownBy(() -> client.connect().close())
                 .isInstanceOf(UncheckedIOException.class)

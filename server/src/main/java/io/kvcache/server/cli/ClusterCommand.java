@@ -49,7 +49,7 @@ final class ClusterCommand implements Runnable {
     /// A line on the view, then one for each server. Columns are as wide as their widest text.
     static String formatTable(JsonNode cluster) {
         List<List<String>> rows = new ArrayList<>();
-        rows.add(List.of("NODE", "STATE", "SHARE", "WEIGHT", "STARTED", "ADDRESS", "ZONE", "HOST", "VERSION"));
+        rows.add(List.of("NODE", "STATE", "SHARE", "WEIGHT", "DROPS", "STARTED", "ADDRESS", "ZONE", "HOST", "VERSION"));
         cluster.get("nodes").forEach(node -> rows.add(row(node)));
         int[] widths = IntStream.range(0, rows.getFirst().size())
                 .map(column -> rows.stream()
@@ -86,6 +86,7 @@ final class ClusterCommand implements Runnable {
                         .round(new MathContext(4))
                         .stripTrailingZeros()
                         .toPlainString(),
+                node.get("dropsAgree").booleanValue() ? "same" : "differ",
                 text(node, "incarnation").replaceFirst("\\.\\d+", ""),
                 text(node, "address"),
                 orDash(text(node, "zone")),

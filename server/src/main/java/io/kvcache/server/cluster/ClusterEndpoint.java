@@ -61,6 +61,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
     private record ClusterJson(String cluster, String node, long epoch, String digest, List<NodeJson> nodes) {
 
         static ClusterJson of(String node, ClusterView view) {
+            NodeInfo own = view.node(node);
             double serving = view.serving().stream()
                     .mapToDouble(each -> each.node().weight())
                     .sum();
@@ -70,7 +71,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
                     view.epoch(),
                     String.format(Locale.ROOT, "%016x", view.digest()),
                     view.nodes().stream()
-                            .map(each -> NodeJson.of(each, serving))
+                            .map(each -> NodeJson.of(each, serving, own == null ? 0 : own.drops()))
                             .toList());
         }
     }
@@ -81,6 +82,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
     /// @param incarnation when its process started, in ISO 8601
     /// @param address of its transport
     /// @param sharePercent of the groups of blocks that it owns, on average
+    /// @param dropsAgree whether it has applied the same drops as the server that was asked
     private record NodeJson(
             String name,
             String state,
@@ -90,9 +92,10 @@ public final class ClusterEndpoint implements HttpEndpoint {
             double sharePercent,
             String zone,
             String host,
-            String version) {
+            String version,
+            boolean dropsAgree) {
 
-        static NodeJson of(NodeInfo info, double servingWeight) {
+        static NodeJson of(NodeInfo info, double servingWeight, long drops) {
             double share = info.state() == NodeState.SERVING ? info.node().weight() / servingWeight : 0;
             return new NodeJson(
                     info.name(),
@@ -103,7 +106,8 @@ public final class ClusterEndpoint implements HttpEndpoint {
                     Math.round(share * 10_000) / 100.0,
                     info.node().zone(),
                     info.node().host(),
-                    info.version());
+                    info.version(),
+                    info.drops() == drops);
         }
     }
 }

@@ -1,18 +1,27 @@
 package io.kvcache.server.cluster;
 
 import io.kvcache.cluster.ClusterTls;
+import io.kvcache.cluster.DropExchange;
 import io.kvcache.cluster.JGroupsMembership;
 import io.kvcache.cluster.JGroupsMembership.Settings;
 import io.kvcache.cluster.Membership;
 import io.kvcache.cluster.ViewKeeper;
+import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingKvCache;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.Match;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.server.config.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
+import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.HostName;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterNode;
+import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.peer.PeerConnector;
@@ -20,10 +29,18 @@ import io.kvcache.transport.peer.PeeredKvCache;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
+import java.util.ArrayList;
+import java.util.Collection;
 import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// This server's part in its cluster: it joins, serves, drains and leaves, in this order.
@@ -35,11 +52,22 @@ public final class ClusterMember implements AutoCloseable {
 
     private static final Logger LOG = System.getLogger(ClusterMember.class.getName());
 
+    private static final long STEP_MILLIS = 100;
+
+    /// How long a start waits for the drops of the other servers. Where none serves, this one does after that.
+    private static final long AGREE_SECONDS = 10;
+
     private final ClusterConfig config;
     private final @Nullable ClusterTls tls;
     private final ViewKeeper keeper;
+    private final CountDownLatch served = new CountDownLatch(1);
     private volatile NodeState state = NodeState.JOINING;
+    private volatile boolean inView;
+    private boolean leaves;
     private volatile @Nullable PeeredKvCache handover;
+    private @Nullable GroupDrops drops;
+    private @Nullable DropExchange exchange;
+    private @Nullable Thread follower;
 
     /// Without certificates.
     public ClusterMember(ClusterConfig config, Membership membership) {
@@ -81,25 +109,66 @@ public final class ClusterMember implements AutoCloseable {
         }
     }
 
-    /// Opens a cache over the server's store that fetches groups from their former owners. It is closed with this, and
-    /// the store stays its caller's.
+    /// Opens a cache over the server's store that fetches groups from their former owners, and applies the drops
+    /// that this server has missed. It is closed with this, and the stores stay their caller's.
     ///
+    /// @param store the shared one
+    /// @param domains those of trust domains
     /// @throws IOException when the secret of the transport cannot be read
-    public LocalKvCache openStore(LocalKvCache store, ServerConfig server) throws IOException {
+    public LocalKvCache openStore(TieredKvCache store, Collection<KvCache> domains, ServerConfig server)
+            throws IOException {
         PeerConnector connector = ServerConnector.open(config, server.transport());
-        PeeredKvCache opened = PeeredKvCache.ofCluster(
-                new BorrowedStore(store),
-                new PeeredKvCache.Handover(config.node(), keeper, config.handover()),
+        List<TieredKvCache> stores = new ArrayList<>(List.of(store));
+        domains.forEach(domain -> stores.add((TieredKvCache) domain)); // as StoreFactory makes them
+        List<DiskConfig> disks = server.disks().disks();
+        GroupDrops opened = GroupDrops.open(
+                stores, disks.isEmpty() ? null : disks.getFirst().directory());
+        DropExchange log = new DropExchange(opened.log(), opened, keeper, System::currentTimeMillis);
+        keeper.listenToMessages(log::onMessage);
+        PeeredKvCache cache = PeeredKvCache.ofCluster(
+                new BorrowedStore(store, this::isJoining),
+                new PeeredKvCache.Handover(config.node(), keeper, config.handover(), log::digest),
                 connector);
-        handover = opened;
-        return opened;
+        opened.serveThrough(cache);
+        drops = opened;
+        exchange = log;
+        handover = cache;
+        return cache;
     }
 
-    /// A store that somebody else closes.
+    /// A store that somebody else closes, and that answers nothing of the cluster's blocks while this server may
+    /// not have applied all drops.
     private static final class BorrowedStore extends ForwardingKvCache {
 
-        BorrowedStore(LocalKvCache store) {
+        private final BooleanSupplier mayBeOutdated;
+
+        BorrowedStore(LocalKvCache store, BooleanSupplier mayBeOutdated) {
             super(store);
+            this.mayBeOutdated = mayBeOutdated;
+        }
+
+        private boolean hides(BlockChain chain) {
+            return mayBeOutdated.getAsBoolean() && BlockGroup.isGroups(chain.namespace());
+        }
+
+        @Override
+        public Match match(BlockChain chain) {
+            return hides(chain) ? new Match(0, 0, 0) : super.match(chain);
+        }
+
+        @Override
+        public Match match(BlockChain chain, Duration timeout) {
+            return hides(chain) ? new Match(0, 0, 0) : super.match(chain, timeout);
+        }
+
+        @Override
+        public BlockTable acquire(BlockChain chain, int from, Duration timeout) {
+            return hides(chain) ? BlockTable.empty(from) : super.acquire(chain, from, timeout);
+        }
+
+        @Override
+        public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
+            return hides(chain) ? 0 : super.getAll(chain, from, into);
         }
 
         @Override
@@ -108,8 +177,34 @@ public final class ClusterMember implements AutoCloseable {
         }
     }
 
-    /// Joins, and returns when the view has this server, which takes some seconds where no other one is there. It owns
-    /// nothing before [#serve].
+    private DropExchange requireExchange() {
+        return Objects.requireNonNull(exchange, "openStore has not been called");
+    }
+
+    /// Hears what clients drop.
+    public DropListener dropListener() {
+        return requireExchange();
+    }
+
+    /// Returns the number of drops that this server knows.
+    public int dropCount() {
+        return requireExchange().size();
+    }
+
+    /// Returns how many drops of other servers this one has applied.
+    public long appliedDropCount() {
+        return requireExchange().appliedCount();
+    }
+
+    /// All that this server has applied is on its disks.
+    public void onFlushed() {
+        if (drops != null) {
+            drops.markFlushed();
+        }
+    }
+
+    /// Joins, and returns when the view has this server, which takes some seconds where no other one is there. It
+    /// owns nothing before [#serve].
     ///
     /// @param server whose cluster this is
     /// @param port of the transport
@@ -122,24 +217,77 @@ public final class ClusterMember implements AutoCloseable {
                 config.node(), config.weightFor(server.memory().hostBytes()), config.zone(), HostName.detect());
         String address = config.transportAddress(server.transport(), port);
         String values = config.valueAddress(server.access().redisClusterListener(), valuePort);
+        long applied = requireExchange().digest();
         try {
-            keeper.start(new NodeInfo(node, System.currentTimeMillis(), NodeState.JOINING, address, values, version, 0));
+            keeper.start(new NodeInfo(
+                    node, System.currentTimeMillis(), NodeState.JOINING, address, values, version, 0, applied));
         } catch (IllegalStateException refused) {
             throw new IllegalStateException(
                     refused.getMessage() + " (cluster.node is " + config.node() + ", cluster.listen is "
                             + config.listen() + ")",
                     refused);
         }
+        inView = true;
     }
 
-    /// Tells all that this server owns its share from now on.
+    /// Tells all that this server owns its share, once it has applied what the others have dropped meanwhile.
+    /// Waits some seconds for that; after them the server goes on to join by itself.
     public void serve() {
-        become(NodeState.SERVING);
+        follower = Thread.ofPlatform().daemon().name("kvcache-cluster-drops").start(this::follow);
+        try {
+            if (!served.await(AGREE_SECONDS + 1, TimeUnit.SECONDS)) {
+                LOG.log(Level.WARNING, "Not serving yet: " + joiningReason());
+            }
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
     }
 
-    /// Tells all that this server is about to leave, so that clients turn to others. Does nothing a second time, or
-    /// before [#serve].
-    public void drain() {
+    private void follow() {
+        DropExchange steps = requireExchange();
+        long start = System.nanoTime();
+        while (!Thread.currentThread().isInterrupted()) {
+            try {
+                steps.step(System.nanoTime());
+                if (state == NodeState.JOINING && mayServe(steps, start)) {
+                    startServing();
+                }
+            } catch (RuntimeException bug) {
+                LOG.log(Level.ERROR, "drops of the cluster", bug);
+            }
+            LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(STEP_MILLIS));
+        }
+    }
+
+    private boolean mayServe(DropExchange steps, long startNanos) {
+        if (steps.agreesWithServing()) {
+            return true;
+        }
+        boolean alone = keeper.view().serving().isEmpty();
+        return alone && System.nanoTime() - startNanos > TimeUnit.SECONDS.toNanos(AGREE_SECONDS);
+    }
+
+    private synchronized void startServing() {
+        if (!leaves) {
+            become(NodeState.SERVING);
+        }
+        served.countDown();
+    }
+
+    /// Returns why this server does not serve yet; empty when it does.
+    public String joiningReason() {
+        if (!isJoining()) {
+            return "";
+        }
+        return inView
+                ? "this server has not applied yet what was dropped while it was away"
+                : "the cluster does not know this server yet";
+    }
+
+    /// Tells all that this server is about to leave, so that clients turn to others. Does nothing a second time,
+    /// or before [#serve].
+    public synchronized void drain() {
+        leaves = true;
         if (state == NodeState.SERVING) {
             become(NodeState.DRAINING);
             LOG.log(Level.INFO, "Drains from cluster " + config.name() + ": clients turn to the other servers");
@@ -210,10 +358,26 @@ public final class ClusterMember implements AutoCloseable {
     /// Leaves. Does nothing where it has not joined.
     @Override
     public void close() {
+        endFollower();
         keeper.close();
+        if (drops != null) {
+            drops.close();
+        }
         PeeredKvCache opened = handover;
         if (opened != null) {
             opened.close();
+        }
+    }
+
+    private void endFollower() {
+        Thread thread = follower;
+        if (thread != null) {
+            thread.interrupt();
+            try {
+                thread.join(Duration.ofSeconds(AGREE_SECONDS));
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+            }
         }
     }
 }

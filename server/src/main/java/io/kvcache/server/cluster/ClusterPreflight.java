@@ -24,8 +24,8 @@ public final class ClusterPreflight {
         }
     }
 
-    /// Returns what may keep a server with these settings from meeting the others; each begins with the setting's name.
-    /// Names may be known later, as those of servers that have not started.
+    /// Returns what may keep a server with these settings from meeting the others; each begins with the setting's
+    /// name. Names may be known later, as those of servers that have not started.
     public static List<String> findWarnings(ServerConfig server) {
         ClusterConfig cluster = server.cluster();
         List<String> warnings = new ArrayList<>();

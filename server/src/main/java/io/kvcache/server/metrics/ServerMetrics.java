@@ -236,6 +236,18 @@ public record ServerMetrics(
         };
     }
 
+    /// What the servers of the cluster have dropped.
+    public static MeterBinder ofDrops(DoubleSupplier known, DoubleSupplier applied) {
+        return registry -> {
+            Meters meters = Meters.of(registry);
+            meters.gauge("kv.cluster.drops", "Drops that the servers of the cluster remember.", known);
+            meters.count(
+                    "kv.cluster.drops.applied",
+                    "Drops that this server has heard of from other servers, and applied.",
+                    applied);
+        };
+    }
+
     /// When certificates expire.
     ///
     /// @param expiries by the setting that names the certificate, as in `listeners.0.tls`

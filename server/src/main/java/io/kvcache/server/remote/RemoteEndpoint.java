@@ -10,6 +10,7 @@ import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.net.Listener;
 import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import io.kvcache.transport.aeron.AeronEndpoint;
+import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
@@ -85,7 +86,8 @@ public final class RemoteEndpoint implements AutoCloseable {
     ///
     /// @param views tells clients the view
     /// @param store answers clients; over the shared store, and closed by its owner
-    public record ClusterStore(ViewSource views, LocalKvCache store) {}
+    /// @param drops hears of clients' drops of groups
+    public record ClusterStore(ViewSource views, LocalKvCache store, DropListener drops) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -110,7 +112,7 @@ public final class RemoteEndpoint implements AutoCloseable {
         LocalKvCache cache = stores.defaultStore;
         ClusterStore cluster = stores.cluster;
         if (cluster != null) {
-            options = options.withCluster(cluster.views, cache);
+            options = options.withCluster(cluster.views, cache, cluster.drops);
             cache = cluster.store;
         }
         ReloadableTls reloadableTls = config.tls() == null ? null : ReloadableTls.open(config.tls());
