@@ -12,6 +12,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.DropMark;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
@@ -113,6 +114,16 @@ final class SimConnection implements ClusterConnection, PeerCache {
         }
         ClusterView view = requireAnswer(REQUEST).keeper.view();
         return view.digest() == knownDigest ? null : view;
+    }
+
+    @Override
+    public int drop(BlockChain chain, int first, DropMark mark) {
+        return cache.drop(chain, first);
+    }
+
+    @Override
+    public long drop(Namespace namespace, DropMark mark) {
+        return cache.drop(namespace);
     }
 
     @Override

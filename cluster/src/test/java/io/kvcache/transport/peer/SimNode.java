@@ -63,7 +63,7 @@ final class SimNode {
                 () -> play.scheduler().now());
         PeeredKvCache served = PeeredKvCache.ofCluster(
                 new Borrowed(store),
-                new PeeredKvCache.Handover(name, keeper, Duration.ofSeconds(20)),
+                new PeeredKvCache.Handover(name, keeper, Duration.ofSeconds(20), () -> 0),
                 new PeeredKvCache.Dependencies(address -> play.connectServer(name, address), play.threads(name)),
                 play::millis);
         process = new Process(membership, keeper, served);

@@ -216,8 +216,9 @@ final class FormerOwners implements PeerDirectory {
         }
         for (int node : placement.order(group.key())) {
             Peer<PeerCache> peer = now.peers.get(node);
-            if (peer != null && now.nodes.get(node).state() == NodeState.SERVING) {
-                return List.of(peer);
+            NodeInfo info = now.nodes.get(node);
+            if (peer != null && info.state() == NodeState.SERVING) {
+                return info.drops() == drops.getAsLong() ? List.of(peer) : List.of();
             }
         }
         return List.of();

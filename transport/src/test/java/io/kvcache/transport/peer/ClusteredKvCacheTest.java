@@ -15,6 +15,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterView;
+import io.kvcache.transport.cluster.DropMark;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.endpoint.EndpointOptions;
@@ -319,6 +320,16 @@ final class ClusteredKvCacheTest {
         @Override
         public KvCache cache() {
             return server.cache();
+        }
+
+        @Override
+        public int drop(BlockChain chain, int from, DropMark mark) {
+            return server.drop(chain, from, mark);
+        }
+
+        @Override
+        public long drop(Namespace namespace, DropMark mark) {
+            return server.drop(namespace, mark);
         }
 
         @Override
