@@ -96,7 +96,9 @@ public final class BodyWriter {
 
     /// The fields so far, for bytes that are no frame.
     public byte[] toBytes() {
-        return Arrays.copyOfRange(body.array(), FrameHeader.BYTES, body.position());
+        byte[] fields = new byte[size()];
+        body.get(FrameHeader.BYTES, fields);
+        return fields;
     }
 
     /// A request with this body.
