@@ -61,6 +61,7 @@ public final class ClusterView {
         }
     }
 
+    @SuppressWarnings("EnumOrdinal") // the protocol fixes the order of the states
     private long digestOf() {
         MessageDigest sha = Sha256.newDigest();
         update(sha, cluster);

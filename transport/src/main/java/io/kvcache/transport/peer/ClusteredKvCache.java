@@ -408,7 +408,7 @@ public final class ClusteredKvCache implements KvCache {
     /// Returns the namespace of the whole chains whose groups a namespace holds, or that namespace itself.
     private Namespace nameOf(Namespace told) {
         return spaces.values().stream()
-                .filter(space -> told.equals(space.groups))
+                .filter(space -> space.groups != null && told.equals(space.groups))
                 .map(GroupSpace::space)
                 .findFirst()
                 .orElse(told);

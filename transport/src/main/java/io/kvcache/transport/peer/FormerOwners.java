@@ -113,7 +113,7 @@ final class FormerOwners implements PeerDirectory {
                                 view.cluster(),
                                 nodes.stream().map(NodeInfo::node).toList()),
                 nodes,
-                nodes.stream().map(node -> peer(node, added)).toList(),
+                peers(nodes, added),
                 serves ? nodes.indexOf(own) : -1,
                 nodes.stream().anyMatch(node -> node.state() == NodeState.DRAINING),
                 opens ? now + windowNanos : before.askNextUntil);
@@ -128,6 +128,12 @@ final class FormerOwners implements PeerDirectory {
                         .noneMatch(
                                 known -> known.name().equals(node.name()) && known.incarnation() == node.incarnation()))
                 .anyMatch(node -> now - node.incarnation() > JUST_STARTED_MILLIS);
+    }
+
+    private List<@Nullable Peer<PeerCache>> peers(List<NodeInfo> nodes, List<Peer<PeerCache>> added) {
+        List<@Nullable Peer<PeerCache>> all = new ArrayList<>();
+        nodes.forEach(node -> all.add(peer(node, added)));
+        return all;
     }
 
     private @Nullable Peer<PeerCache> peer(NodeInfo node, List<Peer<PeerCache>> added) {
