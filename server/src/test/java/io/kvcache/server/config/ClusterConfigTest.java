@@ -225,8 +225,9 @@ final class ClusterConfigTest {
                 - { name: a, port: 1, protocols: [resp-cluster] }
                 - { name: b, port: 2, protocols: [resp-cluster] }
                 """))
-                .containsExactly("f:5: listeners.1.protocols has resp-cluster, and so has listeners.0.protocols; it takes"
-                        + " one listener");
+                .containsExactly(
+                        "f:5: listeners.1.protocols has resp-cluster, and so has listeners.0.protocols; it takes"
+                                + " one listener");
         assertThat(problems("""
                 transport: { listen: 0.0.0.0:7420, without_auth: true }
                 cluster: { name: kv, listen: 10.0.0.5, tls: { certificate: c, key: k, authority: a } }

@@ -102,14 +102,13 @@ final class ParallelCalls<T> {
         @SuppressWarnings("NullAway") // without a failure there is a result, perhaps null where T allows that
         T await() {
             Outcome<T> found = awaitOutcome();
-            switch (found.failure) {
-                case null -> {
-                    return found.result;
-                }
-                case Error error -> throw error;
-                case RuntimeException thrown -> throw thrown;
-                default -> throw new IllegalStateException(found.failure);
+            if (found.failure instanceof Error error) {
+                throw error;
             }
+            if (found.failure instanceof RuntimeException thrown) {
+                throw thrown;
+            }
+            return found.result;
         }
 
         private Outcome<T> awaitOutcome() {
