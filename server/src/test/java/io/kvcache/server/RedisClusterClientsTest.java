@@ -18,6 +18,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -80,7 +81,6 @@ final class RedisClusterClientsTest {
                 .toList());
         client.setOptions(ClusterClientOptions.builder()
                 .topologyRefreshOptions(ClusterTopologyRefreshOptions.builder()
-                        .enableAllAdaptiveRefreshTriggers()
                         .adaptiveRefreshTriggersTimeout(Duration.ofMillis(200))
                         .enablePeriodicRefresh(Duration.ofSeconds(1))
                         .build())
@@ -94,7 +94,7 @@ final class RedisClusterClientsTest {
         private final List<RuntimeException> errors = new ArrayList<>();
         private final Thread thread;
         private volatile boolean ended;
-        private volatile long rounds;
+        private final AtomicLong rounds = new AtomicLong();
 
         Load(BiConsumer<String, String> set, Function<String, String> get) {
             thread = Thread.ofPlatform().daemon().start(() -> {
@@ -106,7 +106,7 @@ final class RedisClusterClientsTest {
                                         value -> assertThat(value).isNull(),
                                         value -> assertThat(value).startsWith(key + "-")));
                     }
-                    rounds++;
+                    rounds.incrementAndGet();
                 }
             });
         }
@@ -120,8 +120,8 @@ final class RedisClusterClientsTest {
         }
 
         void awaitRounds(int more) {
-            long wanted = rounds + more;
-            while (rounds < wanted && thread.isAlive()) {
+            long wanted = rounds.get() + more;
+            while (rounds.get() < wanted && thread.isAlive()) {
                 Pause.briefly();
             }
         }

@@ -92,7 +92,7 @@ final class RedisClusterServers implements AutoCloseable {
         network.cut("kv-" + number);
         server(number).close();
         running.remove(number);
-        CompletableFuture.runAsync(
+        var _ = CompletableFuture.runAsync(
                 () -> network.removeCut("kv-" + number),
                 CompletableFuture.delayedExecutor(DEATH_MILLIS, TimeUnit.MILLISECONDS));
     }

@@ -233,7 +233,7 @@ final class ClusterConfigTest {
                 cluster: { name: kv, listen: 10.0.0.5, tls: { certificate: c, key: k, authority: a } }
                 listen: { protocols: [resp-cluster] }
                 """))
-                .containsExactly("f:3: listen.address is 127.0.0.1, which other machines cannot reach, and"
+                .containsExactly("listen.address is 127.0.0.1, which other machines cannot reach, and"
                         + " cluster.listen is 10.0.0.5:7421; with resp-cluster it takes an address that they reach, as"
                         + " clients are sent there");
     }

@@ -7,6 +7,7 @@ import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.ViewSource;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /// Views that the test tells, one after another.
@@ -16,13 +17,15 @@ public final class SettableViews implements ViewSource {
 
     private final List<Consumer<ClusterView>> listeners = new CopyOnWriteArrayList<>();
     private volatile ClusterView view = new ClusterView("test", 0, List.of());
-    private volatile long merges;
+    private final AtomicLong merges = new AtomicLong();
 
     /// A server whose values are at port 7379 of a host of its name.
     public static NodeInfo server(String name, NodeState state) {
         return server(name, state, 1, name + ".example:7379");
     }
 
+    /// A server.
+    ///
     /// @param valueAddress empty for a server without a listener for clients of Redis Cluster
     public static NodeInfo server(String name, NodeState state, long incarnation, String valueAddress) {
         return new NodeInfo(
@@ -37,13 +40,13 @@ public final class SettableViews implements ViewSource {
 
     /// Tells a view in which two sides of a partition have met.
     public void tellMerged(NodeInfo... servers) {
-        merges++;
+        merges.incrementAndGet();
         tell(servers);
     }
 
     /// How often two sides have met.
     public long merges() {
-        return merges;
+        return merges.get();
     }
 
     @Override
