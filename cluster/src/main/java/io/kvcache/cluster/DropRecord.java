@@ -67,7 +67,7 @@ public record DropRecord(NamespaceDigest namespace, Kind kind, BlockKey key, lon
 
     /// Returns a number that stands for this drop at all servers, whatever time they have given it.
     long identity() {
-        long hash = mix(namespace.first ^ kind.ordinal());
+        long hash = mix(namespace.first ^ KINDS.indexOf(kind));
         hash = mix(hash ^ key.hi());
         hash = mix(hash ^ key.lo());
         return mix(hash ^ id);

@@ -49,7 +49,7 @@ final class DropExchangeTest {
 
         Server(String name, List<DropRecord> before) {
             this.name = name;
-            incarnation = servers.size() + 1;
+            incarnation = servers.size() + 1L;
             log = new DropLog();
             before.forEach(log::add);
             remembered.addAll(before);

@@ -67,7 +67,7 @@ final class DropFileTest {
         byte[] all = Files.readAllBytes(path());
         for (int at = 0; at < all.length; at++) {
             byte[] damaged = all.clone();
-            damaged[at] ^= 1 << at % 8;
+            damaged[at] = (byte) (damaged[at] ^ 1 << at % 8);
             Files.write(path(), damaged);
             DropFile.Contents contents = DropFile.read(path());
 

@@ -46,7 +46,7 @@ final class ViewFramesTest {
 
     private static byte[] bytes(String lines) {
         StringBuilder hex = new StringBuilder();
-        for (String line : lines.split("\n")) {
+        for (String line : lines.lines().toList()) {
             hex.append(line.substring(0, Math.min(line.length(), 38)).replace(" ", ""));
         }
         return HexFormat.of().parseHex(hex);
