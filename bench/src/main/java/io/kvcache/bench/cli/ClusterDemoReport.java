@@ -70,6 +70,7 @@ record ClusterDemoReport(Consumer<String> out, String trace) {
         return of == 0 ? 0 : 100.0 * part / of;
     }
 
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
     private void line(String format, Object... values) {
         out.accept(String.format(Locale.ROOT, format, values));
     }

@@ -91,8 +91,10 @@ public final class ClusterDemo {
         for (int second = 1; !all.isDone(); second++) {
             Thread.sleep(TICK);
             Progress now = replay.progress();
-            listener.accept(
-                    new Tick(second, now.since(before), cluster.running().size(), event));
+            if (now.requests() > before.requests() || !event.isEmpty()) { // not while clients begin or end
+                listener.accept(
+                        new Tick(second, now.since(before), cluster.running().size(), event));
+            }
             before = now;
             event = "";
             if (!killed && isAt(replay, KILL_AT)) {

@@ -219,7 +219,6 @@ public final class ClusterReplay {
         }
     }
 
-    @SuppressWarnings("PMD.AvoidCatchingGenericException")
     private void serve(KvCache cache, BlockChain chain, int request, Buffers buffers) {
         long start = System.nanoTime();
         served.startNanos[request] = start;

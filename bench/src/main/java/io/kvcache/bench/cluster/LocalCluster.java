@@ -219,12 +219,10 @@ public final class LocalCluster implements AutoCloseable {
 
     @Override
     public void close() {
-        if (Thread.currentThread() != atExit) {
-            try {
-                Runtime.getRuntime().removeShutdownHook(atExit);
-            } catch (IllegalStateException ending) {
-                return; // the hook does it
-            }
+        try {
+            Runtime.getRuntime().removeShutdownHook(atExit);
+        } catch (IllegalStateException ending) {
+            return; // the hook does it
         }
         cleanUp();
     }

@@ -134,8 +134,7 @@ public final class TrialResults {
         PairedSamples hits = new PairedSamples();
         for (Pair pair : pairs) {
             int to = pair.begin() + requests;
-            hits.add(
-                    pair.disturbed.served().foundIn(pair.begin(), to),
+            hits.add((double) pair.disturbed.served().foundIn(pair.begin(), to), (double)
                     pair.undisturbed.served().foundIn(pair.begin(), to));
         }
         return hits.toResult(metric(name, "How many blocks " + whose + " are found?", "blocks"), UNDISTURBED, limit);

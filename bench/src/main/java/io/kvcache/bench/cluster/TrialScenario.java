@@ -67,7 +67,7 @@ public enum TrialScenario {
         }
     };
 
-    private static final Duration END = Duration.ofSeconds(120);
+    private static final Duration END = Duration.ofMinutes(2);
     private static final Duration STANDSTILL = Duration.ofSeconds(30);
 
     private final String title;
@@ -94,7 +94,7 @@ public enum TrialScenario {
     /// @param viewSeconds how long the servers took to agree, after each of its steps
     record Stage(LocalCluster cluster, ServerNode victim, List<Double> viewSeconds) {
 
-        private static final Duration LIMIT = Duration.ofSeconds(180);
+        private static final Duration LIMIT = Duration.ofMinutes(3);
 
         /// Waits until all servers that run agree.
         void awaitView() throws IOException, InterruptedException {
