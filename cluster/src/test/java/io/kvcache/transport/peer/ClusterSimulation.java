@@ -153,7 +153,7 @@ public final class ClusterSimulation {
         counts.joins++;
         node.start(this);
         turnScheduler.sleep(random.nextLong(50_000_000));
-        SimNode.Process process = node.process();
+        SimNode.Run process = node.process();
         if (process != null) {
             process.keeper.setState(NodeState.SERVING);
         }
@@ -293,7 +293,7 @@ public final class ClusterSimulation {
     }
 
     private void stopAWhile(SimNode node) {
-        SimNode.Process process = Objects.requireNonNull(node.process());
+        SimNode.Run process = Objects.requireNonNull(node.process());
         turnScheduler.note(node.name + " stands still");
         process.stopped = true;
         network.stop(process.membership);
@@ -417,7 +417,7 @@ public final class ClusterSimulation {
             assertThat(client.match(fresh, Duration.ofSeconds(1)).blocks()).isEqualTo(70);
         }
         running.forEach(node -> {
-            SimNode.Process process = Objects.requireNonNull(node.process());
+            SimNode.Run process = Objects.requireNonNull(node.process());
             counts.handedOver += process.served.peerStats().stream()
                     .mapToLong(PeerStats::found)
                     .sum();

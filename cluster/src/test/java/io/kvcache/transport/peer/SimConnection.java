@@ -53,18 +53,18 @@ final class SimConnection implements ClusterConnection, PeerCache {
         cache = new Cache(node.store);
     }
 
-    private LocalKvCache target(SimNode.Process process) {
+    private LocalKvCache target(SimNode.Run process) {
         return localOnly ? node.store : process.served;
     }
 
     /// Goes there and back.
     ///
     /// @return the process that answers, or null when none does in time
-    private SimNode.@Nullable Process travel(long patienceNanos) {
+    private SimNode.@Nullable Run travel(long patienceNanos) {
         long latency = play.isFaultFree() ? 50_000 : random.nextLong(random.nextInt(10) == 0 ? 80_000_000 : 2_000_000);
         boolean there = isConnected();
         play.scheduler().sleep(Math.min(latency, patienceNanos));
-        SimNode.Process process = play.reaches(from, node) ? node.answering() : null;
+        SimNode.Run process = play.reaches(from, node) ? node.answering() : null;
         boolean answered =
                 there && process != null && latency <= patienceNanos && (play.isFaultFree() || random.nextInt(50) > 0);
         if (!answered) {
@@ -78,8 +78,8 @@ final class SimConnection implements ClusterConnection, PeerCache {
         return process;
     }
 
-    private SimNode.Process requireAnswer(long patienceNanos) {
-        SimNode.Process process = travel(patienceNanos);
+    private SimNode.Run requireAnswer(long patienceNanos) {
+        SimNode.Run process = travel(patienceNanos);
         if (process == null) {
             throw new UncheckedIOException(new IOException("no answer from " + node.name));
         }
@@ -104,7 +104,7 @@ final class SimConnection implements ClusterConnection, PeerCache {
 
     @Override
     public @Nullable ClusterView view(long knownDigest, Duration timeout) {
-        SimNode.Process process = requireAnswer(REQUEST);
+        SimNode.Run process = requireAnswer(REQUEST);
         long until = play.scheduler().now() + Timeouts.toNanos(timeout);
         while (process.keeper.view().digest() == knownDigest
                 && play.scheduler().now() < until
@@ -185,25 +185,25 @@ final class SimConnection implements ClusterConnection, PeerCache {
 
         @Override
         public Match match(BlockChain chain) {
-            SimNode.Process process = travel(REQUEST);
+            SimNode.Run process = travel(REQUEST);
             return process == null ? Match.NOTHING : target(process).match(chain);
         }
 
         @Override
         public Match match(BlockChain chain, Duration timeout) {
-            SimNode.Process process = travel(REQUEST + Timeouts.toNanos(timeout));
+            SimNode.Run process = travel(REQUEST + Timeouts.toNanos(timeout));
             return process == null ? Match.NOTHING : target(process).match(chain, timeout);
         }
 
         @Override
         public BlockTable acquire(BlockChain chain, int first, Duration timeout) {
-            SimNode.Process process = travel(REQUEST + Timeouts.toNanos(timeout));
+            SimNode.Run process = travel(REQUEST + Timeouts.toNanos(timeout));
             return process == null ? BlockTable.empty(first) : target(process).acquire(chain, first, timeout);
         }
 
         @Override
         public PutSummary putAll(BlockChain chain, int first, List<MemorySegment> blocks, Duration timeout) {
-            SimNode.Process process = travel(REQUEST);
+            SimNode.Run process = travel(REQUEST);
             return process == null
                     ? new PutSummary(0, 0, PutOutcome.NO_ROOM)
                     : target(process).putAll(chain, first, blocks, timeout);
@@ -211,7 +211,7 @@ final class SimConnection implements ClusterConnection, PeerCache {
 
         @Override
         public boolean hint(Hint hint) {
-            SimNode.Process process = travel(REQUEST);
+            SimNode.Run process = travel(REQUEST);
             return process != null && target(process).hint(hint);
         }
 

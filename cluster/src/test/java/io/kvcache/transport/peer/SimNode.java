@@ -18,7 +18,7 @@ final class SimNode {
 
     final String name;
     final TieredKvCache store;
-    private @Nullable Process process;
+    private @Nullable Run process;
 
     SimNode(String name, TieredKvCache store) {
         this.name = name;
@@ -26,14 +26,14 @@ final class SimNode {
     }
 
     /// A run of the server from its start to its end.
-    static final class Process {
+    static final class Run {
 
         final SimulatedMembership membership;
         final ViewKeeper keeper;
         final PeeredKvCache served;
         boolean stopped;
 
-        Process(SimulatedMembership membership, ViewKeeper keeper, PeeredKvCache served) {
+        Run(SimulatedMembership membership, ViewKeeper keeper, PeeredKvCache served) {
             this.membership = membership;
             this.keeper = keeper;
             this.served = served;
@@ -42,14 +42,14 @@ final class SimNode {
 
     /// Returns the process, or null while none runs.
     @Nullable
-    Process process() {
+    Run process() {
         return process;
     }
 
     /// Returns the process if it answers.
     @Nullable
-    Process answering() {
-        Process now = process;
+    Run answering() {
+        Run now = process;
         return now == null || now.stopped ? null : now;
     }
 
@@ -66,13 +66,13 @@ final class SimNode {
                 new PeeredKvCache.Handover(name, keeper, Duration.ofSeconds(20), () -> 0),
                 new PeeredKvCache.Dependencies(address -> play.connectServer(name, address), play.threads(name)),
                 play::millis);
-        process = new Process(membership, keeper, served);
+        process = new Run(membership, keeper, served);
         keeper.start(new NodeInfo(ClusterNode.named(name), play.millis(), NodeState.JOINING, name, "", "test", 0));
     }
 
     /// Ends the process, which says nothing to the others.
     void crash(ClusterSimulation play) {
-        Process was = process;
+        Run was = process;
         process = null;
         if (was != null) {
             play.network().crash(was.membership);
@@ -82,7 +82,7 @@ final class SimNode {
 
     /// Ends the process, which leaves.
     void leave() {
-        Process was = process;
+        Run was = process;
         process = null;
         if (was != null) {
             was.keeper.close();
