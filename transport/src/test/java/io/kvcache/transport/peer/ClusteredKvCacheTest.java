@@ -46,7 +46,7 @@ import org.junit.jupiter.api.Timeout;
 @Tag("slow")
 final class ClusteredKvCacheTest {
 
-    private static final Namespace SPACE = Namespace.of("clustered", BlockShape.kv(1, 1, 1024, 16, Dtype.BF16));
+    private static final Namespace SPACE = Namespace.of("clustered", BlockShape.kv(1, 1, 128, 16, Dtype.BF16));
     private static final int BLOCKS = 700; // of 16 tokens: six groups
     private static final Duration WAIT = Duration.ofSeconds(60);
     private static final long LOOK_NANOS = TimeUnit.MICROSECONDS.toNanos(200);
@@ -73,7 +73,7 @@ final class ClusteredKvCacheTest {
 
     private static TieredKvCache store() {
         return TieredKvCache.builder()
-                .hostBytes(128 << 20)
+                .hostBytes(64 << 20)
                 .checkSegments(true)
                 .failOnLeak(true)
                 .prefaultInBackground(false)
