@@ -50,7 +50,7 @@ public final class ClusterSimulation {
 
     private static final int NODES = 8;
     private static final List<String> CLIENTS = List.of("one", "two", "three");
-    private static final int OPERATIONS = 60;
+    private static final int OPERATIONS = 30;
     private static final int CHAINS = 4;
     private static final int BLOCKS = 150;
     private static final long STEP = TimeUnit.MILLISECONDS.toNanos(10);
