@@ -75,6 +75,7 @@ final class PublicApiTest {
             "io.kvcache.tiers.TieredKvCacheBuilder",
             "io.kvcache.transport.client.RemoteKvCache",
             "io.kvcache.transport.client.RemoteKvCacheBuilder",
+            "io.kvcache.transport.peer.ClusteredKvCache",
             "io.kvcache.transport.peer.PeeredKvCache",
             "io.kvcache.transport.peer.PeerOptions");
 
@@ -97,6 +98,9 @@ final class PublicApiTest {
             "io.kvcache.tiers.memory.MemoryOptions",
             "io.kvcache.tiers.memory.SharedMemorySource$StagingLimits",
             "io.kvcache.tiers.movement.TierTransferStats",
+            "io.kvcache.transport.cluster.ClusterView",
+            "io.kvcache.transport.cluster.DropMark",
+            "io.kvcache.transport.cluster.ViewSource",
             "io.kvcache.transport.net.Connector",
             "io.kvcache.transport.peer.PeerConnector",
             "io.kvcache.transport.peer.PeerStats",
