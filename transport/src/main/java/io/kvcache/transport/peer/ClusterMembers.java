@@ -125,6 +125,7 @@ final class ClusterMembers implements AutoCloseable {
             ClusterView now = route.view();
             try {
                 ClusterView next = ask(now.digest());
+                closeRetired();
                 if (next != null) {
                     use(larger(next));
                 } else {
@@ -134,6 +135,13 @@ final class ClusterMembers implements AutoCloseable {
                 LOG.log(System.Logger.Level.DEBUG, "no view", unanswered);
                 pause();
             }
+        }
+    }
+
+    private void closeRetired() {
+        long now = backoff.clock().nanos();
+        synchronized (this) {
+            retired.closeUnused(now);
         }
     }
 
