@@ -150,7 +150,7 @@ public final class ClusterTls {
 
     /// Checks a statement of the server of this name.
     ///
-    /// @throws GeneralSecurityException when it is somebody else's; the message says why
+    /// @throws GeneralSecurityException when it is another server's; the message says why
     void verify(String name, byte[] statement, Signed signed) throws GeneralSecurityException {
         X509Certificate own = signed.chain.getFirst();
         loaded.trust.checkClientTrusted(

@@ -17,7 +17,7 @@ import org.jspecify.annotations.Nullable;
 /// Hellos as bytes, signed if the cluster has certificates: `u16 bytes` of the hello, the hello, `u8 certificates`, and
 /// for each `u16 bytes` and its DER, `u16 bytes` of the signature, the signature.
 ///
-/// The signature covers the cluster's name and the address of the member too. So nobody can say the hello of one
+/// The signature covers the cluster's name and the address of the member too. So no server can say the hello of one
 /// member as another, nor in another cluster.
 final class HelloCodec {
 

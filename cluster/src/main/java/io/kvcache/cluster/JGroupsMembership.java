@@ -290,7 +290,7 @@ public final class JGroupsMembership implements Membership {
             channel.name(self.name()).setDiscardOwnMessages(true).setReceiver(this);
         }
 
-        /// Waits until nobody else has this server's name, and is in its own list then.
+        /// Waits until no other server has this one's name, and is in its own list then.
         void settle() throws InterruptedException {
             long failure = settings.failureAfter().toNanos();
             helloTask = channel.getProtocolStack()

@@ -11,7 +11,7 @@ import java.nio.ByteBuffer;
 ///
 /// As bytes: `u8 settled, i64 revision`, and the server as in [ViewCodec]. A later version may add fields at the end.
 ///
-/// @param settled whether it has found out that no other server has its name. Until then it is in nobody's view
+/// @param settled whether it has found out that no other server has its name. Until then it is in no view
 /// @param revision grows with each change at the member; of two, the higher one holds
 record MemberHello(NodeInfo node, boolean settled, long revision) {
 

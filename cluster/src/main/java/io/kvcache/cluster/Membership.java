@@ -6,7 +6,7 @@ import java.util.List;
 /// Knows which servers of a cluster are there. One implementation runs in a server, and [ViewKeeper] sees only what
 /// it tells.
 ///
-/// It detects failures and nothing else: it elects nobody and orders nothing. Both sides of a partition go on, each
+/// It detects failures and nothing else: it elects no leader and orders nothing. Both sides of a partition go on, each
 /// with the servers that it reaches.
 ///
 /// **Threads.** Any.
@@ -24,8 +24,8 @@ public interface Membership extends AutoCloseable {
     /// Tells the others that something about this server has changed, for example its state.
     void update(NodeInfo self);
 
-    /// Sends a message to all other members, at most once to each. Messages of one sender arrive in order. Nobody
-    /// confirms them.
+    /// Sends a message to all other members, at most once to each. Messages of one sender arrive in order. They are
+    /// not confirmed.
     ///
     /// @param message at most [#MAX_MESSAGE_BYTES]
     void broadcast(byte[] message);

@@ -49,7 +49,7 @@ record TestNamespaces(String tag, int count, int left) implements AutoCloseable 
         return List.of("ip", "netns", "exec", tag + "n" + index);
     }
 
-    /// Cuts the cable. Nobody is told: what is sent is lost.
+    /// Cuts the cable. No server is told: what is sent is lost.
     void cut() throws IOException, InterruptedException {
         run("ip link set %1$sX down");
     }

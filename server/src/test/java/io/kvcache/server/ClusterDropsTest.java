@@ -119,7 +119,7 @@ final class ClusterDropsTest {
                 .sum();
     }
 
-    /// What a server has of the groups, whoever owns them.
+    /// What a server has of the groups, its own or not.
     private int foundAt(String node) {
         Namespace groups = BlockGroup.namespace(RemoteTestBlocks.SPACE);
         try (RemoteKvCache server =

@@ -195,7 +195,7 @@ public final class ClusterSimulation {
                 .orElseThrow();
         turnScheduler.sleep(fair ? 50_000 : random.nextLong(40_000_000));
         if (node.answering() == null || !reaches(from, node)) {
-            throw new UncheckedIOException(new IOException("nobody at " + address));
+            throw new UncheckedIOException(new IOException("no server at " + address));
         }
         return new SimConnection(this, from, node, localOnly);
     }

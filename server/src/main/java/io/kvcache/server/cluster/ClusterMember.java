@@ -136,7 +136,7 @@ public final class ClusterMember implements AutoCloseable {
         return cache;
     }
 
-    /// A store that somebody else closes, and that answers nothing of the cluster's blocks while this server may
+    /// A store that another owner closes, and that answers nothing of the cluster's blocks while this server may
     /// not have applied all drops.
     private static final class BorrowedStore extends ForwardingKvCache {
 

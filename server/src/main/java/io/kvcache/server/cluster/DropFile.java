@@ -89,7 +89,7 @@ final class DropFile implements AutoCloseable {
     private enum Entry {
         GOOD,
         DAMAGED,
-        /// The process ended while it wrote the last one, which nobody was told about.
+        /// The process ended while it wrote the last one, which no client was told about.
         UNFINISHED
     }
 

@@ -6,6 +6,6 @@ package io.kvcache.transport.cluster;
 /// @param id a random number other than 0, the same at all servers; 0 if unknown
 public record DropMark(long millis, long id) {
 
-    /// A drop that nobody recognizes: each server that hears of it takes it for another one.
+    /// A drop that no server recognizes: each server that hears of it takes it for another one.
     public static final DropMark NONE = new DropMark(0, 0);
 }

@@ -42,7 +42,7 @@ final class GroupHandover {
         return chains.poll();
     }
 
-    /// Returns the number of chains that nobody has taken.
+    /// Returns the number of chains that no thread has taken.
     int left() {
         return chains.size();
     }

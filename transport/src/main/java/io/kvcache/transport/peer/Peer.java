@@ -106,7 +106,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     }
 
     /// Returns the peer's cache if it is connected and has not just failed. Otherwise returns null, and begins to
-    /// connect if there is no connection yet.
+    /// connect if it has no connection yet.
     @Nullable
     C connectionIfUsable() {
         C now = cache;

@@ -69,7 +69,7 @@ final class PeerTest {
 
             @Override
             public void wake(Object monitor) {
-                // Nobody waits.
+                // No thread waits.
             }
         };
     }
