@@ -150,10 +150,14 @@ public final class ClusteredKvCache implements KvCache {
         return members.route().view();
     }
 
-    private GroupSpace require(Namespace namespace) {
+    private void requireOpen() {
         if (closed.get()) {
             throw new IllegalStateException("the cache is closed");
         }
+    }
+
+    private GroupSpace require(Namespace namespace) {
+        requireOpen();
         GroupSpace space = spaces.get(namespace);
         if (space == null) {
             throw new IllegalArgumentException(namespace + " is not registered with this cache");
@@ -169,9 +173,7 @@ public final class ClusteredKvCache implements KvCache {
     /// @throws IllegalArgumentException also when the layout's text leaves no room for what marks groups
     @Override
     public void register(Namespace namespace) {
-        if (closed.get()) {
-            throw new IllegalStateException("the cache is closed");
-        }
+        requireOpen();
         Namespace groups = namespace.parts().isEmpty() ? null : BlockGroup.namespace(namespace);
         Namespace told = groups == null ? namespace : groups;
         members.route().all().forEach(peer -> registerAt(peer, told));
@@ -373,9 +375,7 @@ public final class ClusteredKvCache implements KvCache {
     @Override
     public boolean flush(Duration timeout) {
         Timeouts.toNanos(timeout);
-        if (closed.get()) {
-            throw new IllegalStateException("the cache is closed");
-        }
+        requireOpen();
         ParallelCalls<Boolean> calls = new ParallelCalls<>(dependencies.calls, dependencies.clock);
         members.route().all().forEach(peer -> calls.start(() -> flush(peer, timeout)));
         return calls.results(answer -> {}).stream().allMatch(durable -> durable);
@@ -391,9 +391,7 @@ public final class ClusteredKvCache implements KvCache {
     /// @throws UncheckedIOException when a server did not answer
     @Override
     public CacheStats stats() {
-        if (closed.get()) {
-            throw new IllegalStateException("the cache is closed");
-        }
+        requireOpen();
         List<CacheStats> each = new ArrayList<>();
         for (Peer<ClusterConnection> peer : members.route().all()) {
             ClusterConnection connection = peer.connectionIfUsable();

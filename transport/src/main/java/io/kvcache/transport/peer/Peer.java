@@ -68,16 +68,9 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     /// Returns the peer's cache, or null if it cannot serve a namespace now.
     @Nullable
     C cacheFor(Namespace namespace) {
-        C now = cache;
-        if (closed || isBackingOff()) {
-            return null;
-        }
+        C now = connectionIfUsable();
         if (now == null) {
-            connect();
             return null;
-        }
-        if (!now.isConnected()) {
-            return null; // it connects again by itself
         }
         Boolean taken = registered.get(namespace);
         if (taken == null) {
@@ -116,7 +109,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
         if (now == null) {
             connect();
         }
-        return now != null && now.isConnected() ? now : null;
+        return now != null && now.isConnected() ? now : null; // a lost connection comes back by itself
     }
 
     /// Waits while the peer is being connected.

@@ -36,6 +36,9 @@ final class PeerStore implements AutoCloseable {
 
     private static final int MAX_MISSES = 100_000;
 
+    /// Of a peer that was not asked, has failed, or had blocks of which none could be kept. That is no miss.
+    private static final int NOT_ASKED = -1;
+
     private final KvCache local;
     private final PeerDirectory directory;
     private final PeerClock clock;
@@ -77,20 +80,38 @@ final class PeerStore implements AutoCloseable {
     ///
     /// @return the block after the last of them; `at` when no peer has any
     int match(BlockChain chain, int at, long timeoutNanos) {
-        BlockGroup group = directory.group(chain, at);
+        long until = clock.nanos() + timeoutNanos;
+        return askHolders(chain, at, timeoutNanos, (peer, group, left) -> {
+            PeerCache cache = peer.awaitCacheFor(group.chain().namespace(), until);
+            return cache == null ? NOT_ASKED : Math.max(at, group.first() + cache.match(group.chain(), left));
+        });
+    }
+
+    /// Asks a peer for blocks of a group.
+    @FunctionalInterface
+    private interface HolderQuestion {
+
+        /// @param leftNanos how long it may take
+        /// @return the block after the last that was found, the first missing one for a miss, or [#NOT_ASKED]
+        int ask(Peer<PeerCache> peer, BlockGroup group, long leftNanos);
+    }
+
+    /// Asks the peers of a group one after another, until one has something. Remembers a miss at all of them.
+    ///
+    /// @param at first block that is missing
+    /// @return the block after the last that was found; `at` when no peer has any
+    private int askHolders(BlockChain chain, int at, long timeoutNanos, HolderQuestion question) {
         long start = clock.nanos();
         int asked = 0;
+        BlockGroup group = directory.group(chain, at);
         List<Peer<PeerCache>> holders = directory.holders(group);
         for (Peer<PeerCache> peer : holders) {
             long left = timeoutNanos - (clock.nanos() - start);
-            PeerCache cache = left > 0 ? peer.awaitCacheFor(group.chain().namespace(), start + timeoutNanos) : null;
-            if (cache != null) {
-                int end = group.first() + cache.match(group.chain(), left);
-                if (end > at) {
-                    return end;
-                }
-                asked++;
+            int end = left > 0 ? question.ask(peer, group, left) : NOT_ASKED;
+            if (end > at) {
+                return end;
             }
+            asked += end == at ? 1 : 0;
         }
         if (asked == holders.size()) {
             misses.put(chain.key(at), true);
@@ -135,27 +156,17 @@ final class PeerStore implements AutoCloseable {
     }
 
     private int fetchFromPeers(InFlightFetches.Fetch fetch, BlockChain chain, int at, long timeoutNanos) {
-        long start = clock.nanos();
-        BlockGroup group = directory.group(chain, at);
-        int asked = 0;
-        List<Peer<PeerCache>> holders = directory.holders(group);
-        for (Peer<PeerCache> peer : holders) {
-            long left = timeoutNanos - (clock.nanos() - start);
-            PeerCache cache =
-                    left > 0 && fetch.isWanted() ? peer.cacheFor(group.chain().namespace()) : null;
-            if (cache != null) {
-                int end = fetchFrom(cache, new FetchRequest(peer, fetch, chain, group, at), left);
-                if (end > at) {
-                    letGo(cache, group);
-                    return end;
-                }
-                asked += end == at ? 1 : 0;
+        return askHolders(chain, at, timeoutNanos, (peer, group, left) -> {
+            PeerCache cache = fetch.isWanted() ? peer.cacheFor(group.chain().namespace()) : null;
+            if (cache == null) {
+                return NOT_ASKED;
             }
-        }
-        if (asked == holders.size()) {
-            misses.put(chain.key(at), true);
-        }
-        return at;
+            int end = fetchFrom(cache, new FetchRequest(peer, fetch, chain, group, at), left);
+            if (end > at) {
+                letGo(cache, group);
+            }
+            return end;
+        });
     }
 
     /// Tells the peer that a group has moved here.
@@ -170,9 +181,9 @@ final class PeerStore implements AutoCloseable {
 
     /// Fetches blocks of a group from a peer and returns the index after the last one that is local now.
     ///
-    /// Returns -1 when the peer failed, or had blocks of which the store could keep none. Neither is a miss.
-    /// A peer fails when it brings nothing because it does not answer in time, or its block does not match the
-    /// checksum.
+    /// Returns [#NOT_ASKED] when the peer failed, or had blocks of which the store could keep none. Neither is a
+    /// miss. A peer fails when it brings nothing because it does not answer in time, or its block does not match
+    /// the checksum.
     private int fetchFrom(PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
         Peer<PeerCache> peer = fetchRequest.peer;
         long start = clock.nanos();
@@ -192,7 +203,7 @@ final class PeerStore implements AutoCloseable {
         boolean late = clock.nanos() - start >= timeoutNanos;
         if (at == fetchRequest.at && (late || cache.failureCount() + peer.corrupt.sum() > failedBefore)) {
             peer.onFailure();
-            return -1;
+            return NOT_ASKED;
         }
         peer.onSuccess();
         peer.found.add((long) at - fetchRequest.at);
@@ -200,7 +211,7 @@ final class PeerStore implements AutoCloseable {
         if (!had) {
             peer.missed.increment();
         }
-        return had && at == fetchRequest.at ? -1 : at;
+        return had && at == fetchRequest.at ? NOT_ASKED : at;
     }
 
     /// Stores a block that the peer sent, unless it was dropped meanwhile or does not match its checksum.
