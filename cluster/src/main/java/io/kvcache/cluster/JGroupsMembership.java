@@ -12,7 +12,9 @@ import java.net.UnknownHostException;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
+import java.security.SecureRandom;
 import java.time.Duration;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
@@ -53,12 +55,15 @@ public final class JGroupsMembership implements Membership {
     /// What a server waits longer than the failure timeout for an earlier one of its name to be out.
     private static final Duration NAME_GRACE = Duration.ofSeconds(2);
 
+    private static final int SECRET_BYTES = 32;
+
     /// Failure timeouts between two hellos without a reason.
     private static final int HELLO_PERIOD = 10;
 
     private final Settings settings;
     private final InetSocketAddress listen;
     private final HelloCodec codec;
+    private final String secret = randomSecret();
     private final OrderedDelivery delivery = new OrderedDelivery();
     private final CountDownLatch firstList = new CountDownLatch(1);
     private final Set<Address> distrusted = ConcurrentHashMap.newKeySet();
@@ -250,6 +255,24 @@ public final class JGroupsMembership implements Membership {
                                 .toBytes());
     }
 
+    private static String randomSecret() {
+        byte[] bytes = new byte[SECRET_BYTES];
+        new SecureRandom().nextBytes(bytes);
+        return HexFormat.of().formatHex(bytes);
+    }
+
+    @Override
+    public String ownSecret() {
+        return secret;
+    }
+
+    @Override
+    public @Nullable String secretOf(String node) {
+        synchronized (lock) {
+            return group == null ? null : group.table.secretOf(node);
+        }
+    }
+
     /// Leaves; the others know at once. Takes up to a second if one of them does not answer.
     @Override
     public void close() {
@@ -284,7 +307,7 @@ public final class JGroupsMembership implements Membership {
             SeedDiscovery seeds = new SeedDiscovery(settings.sources(), settings.tls() == null);
             Address own = JGroupsStack.address(seeds.indexOf(listen));
             address = bytesOf(own);
-            table = new MemberTable<>(own, new MemberHello(self, false, 0));
+            table = new MemberTable<>(own, new MemberHello(self, false, 0, secret));
             channel = new JChannel(JGroupsStack.protocols(settings, listen, seeds));
             channel.addAddressGenerator(() -> own);
             channel.name(self.name()).setDiscardOwnMessages(true).setReceiver(this);

@@ -41,7 +41,8 @@ final class MemberTable<A> {
 
     /// Changes what this server tells.
     void tell(NodeInfo node, boolean settled) {
-        hellos.put(own, new MemberHello(node, settled, ownHello().revision() + 1));
+        MemberHello before = ownHello();
+        hellos.put(own, new MemberHello(node, settled, before.revision() + 1, before.secret()));
     }
 
     /// The group has other members.
@@ -85,6 +86,14 @@ final class MemberTable<A> {
     NodeInfo node(A member) {
         MemberHello hello = hellos.get(member);
         return hello == null ? null : hello.node();
+    }
+
+    /// Returns the secret that the settled holder of a name has told, or null.
+    @Nullable
+    String secretOf(String name) {
+        A holder = holders().get(name);
+        MemberHello hello = holder == null ? null : hellos.get(holder);
+        return hello == null || !hello.settled() ? null : hello.secret();
     }
 
     /// Returns the other server that holds this one's name, or null.

@@ -2,6 +2,7 @@ package io.kvcache.cluster;
 
 import io.kvcache.transport.cluster.NodeInfo;
 import java.util.List;
+import org.jspecify.annotations.Nullable;
 
 /// Knows which servers of a cluster are there. One implementation runs in a server, and [ViewKeeper] sees only what
 /// it tells.
@@ -29,6 +30,19 @@ public interface Membership extends AutoCloseable {
     ///
     /// @param message at most [#MAX_MESSAGE_BYTES]
     void broadcast(byte[] message);
+
+    /// Returns the secret by which this server's other members prove to its transport that they are servers of the
+    /// cluster: told to members alone, and another one in each process. Null where members tell no secrets.
+    default @Nullable String ownSecret() {
+        return null;
+    }
+
+    /// Returns the secret that another present member has told, or null when it is not known.
+    ///
+    /// @param node name of the member's server
+    default @Nullable String secretOf(String node) {
+        return null;
+    }
 
     /// Leaves, so that the others know at once.
     @Override

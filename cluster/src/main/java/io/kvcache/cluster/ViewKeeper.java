@@ -9,6 +9,7 @@ import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -88,6 +89,22 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         synchronized (selfLock) {
             update(self().withDrops(digest));
         }
+    }
+
+    /// Returns the secret of this server; see [Membership#ownSecret].
+    public @Nullable String ownSecret() {
+        return membership.ownSecret();
+    }
+
+    /// Returns the secret of the server at an address of the view; see [Membership#secretOf]. Null when it is not
+    /// known.
+    public @Nullable String secretAt(String address) {
+        return view.nodes().stream()
+                .filter(node -> node.address().equals(address))
+                .map(node -> membership.secretOf(node.name()))
+                .filter(Objects::nonNull)
+                .findFirst()
+                .orElse(null);
     }
 
     /// Sends a message to all other servers; see [Membership#broadcast].

@@ -91,7 +91,8 @@ final class ClientHandshake implements FrameHandler {
 
     private static long capabilities(RemoteOptions options) {
         return (options.sharedMemory() == SharedMemoryMode.OFF ? 0 : Hello.SHARED_MEMORY)
-                | (options.localOnly() ? Hello.LOCAL_ONLY : 0);
+                | (options.localOnly() ? Hello.LOCAL_ONLY : 0)
+                | (options.server() ? Hello.SERVER : 0);
     }
 
     private Welcome run(FrameConnection connection, long patienceNanos) throws RpcException {

@@ -23,6 +23,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ObjectKeysCodec;
+import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Status;
@@ -435,6 +436,30 @@ public final class RemoteKvCache implements KvCache {
             }
         });
         return changed.orElse(null);
+    }
+
+    /// Passes a request of another protocol on to the server, as another server of its cluster
+    /// ([RemoteKvCacheBuilder#server]), and waits for the reply.
+    ///
+    /// @param dialect number of the protocol, of which both servers know the meaning
+    /// @param request its bytes, in native memory that stays as it is until the call returns
+    /// @param timeout for all of it
+    /// @throws IllegalStateException when the server refuses the request, which it has not run then
+    /// @throws UncheckedIOException without a reply, so that nothing is known about what the server has done
+    public CommandReply execute(int dialect, List<MemorySegment> request, Duration timeout) {
+        requireOpen();
+        Payload payload = Payload.of(request);
+        long timeoutNanos = Timeouts.toNanos(timeout);
+        return client.callOrThrow(session -> {
+            try {
+                return CommandCall.run(client, session, dialect, payload, timeoutNanos);
+            } catch (RpcException failed) {
+                if (failed.hasReply() && failed.status() != Status.FAILED) {
+                    throw new IllegalStateException(server() + ": " + failed.getMessage());
+                }
+                throw failed;
+            }
+        });
     }
 
     private static Optional<ClusterView> parseView(BodyReader reply) throws ProtocolException {

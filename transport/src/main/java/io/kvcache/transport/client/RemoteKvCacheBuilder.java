@@ -39,6 +39,7 @@ public final class RemoteKvCacheBuilder {
     private boolean checked;
     private boolean strict;
     private boolean localOnly;
+    private boolean server;
     private @Nullable SharedMemoryMode sharedMemory;
     private long stagingBytes = 64L << 20;
     private @Nullable SSLContext trusted;
@@ -187,6 +188,15 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
+    /// Makes this client another server of the server's cluster, which speaks for any tenant and gets what
+    /// [#localOnly] says.
+    ///
+    /// @param secret that the server has told the servers of its cluster
+    public RemoteKvCacheBuilder server(String secret) {
+        server = true;
+        return secret(secret);
+    }
+
     /// Connects to the first server that accepts this client.
     ///
     /// @throws UncheckedIOException when no server is reachable, or each rejects this client
@@ -226,7 +236,8 @@ public final class RemoteKvCacheBuilder {
                 stagingBytes,
                 address.fabric(),
                 failbackAfter,
-                localOnly);
+                localOnly,
+                server);
     }
 
     /// A parsed address: the way to open connections, and the way to transfer blocks.
@@ -345,6 +356,7 @@ public final class RemoteKvCacheBuilder {
     /// @param failbackAfter how long until servers before the one that is used are asked again; zero for
     ///     never
     /// @param localOnly whether the server asks no other server for this client
+    /// @param server whether this client is another server of its cluster
     record RemoteOptions(
             @Nullable Secret secret,
             String tenant,
@@ -358,7 +370,8 @@ public final class RemoteKvCacheBuilder {
             long stagingBytes,
             @Nullable String fabric,
             Duration failbackAfter,
-            boolean localOnly) {
+            boolean localOnly,
+            boolean server) {
 
         long requestTimeoutNanos() {
             return requestTimeout.toNanos();

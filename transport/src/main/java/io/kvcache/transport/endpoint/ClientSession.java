@@ -61,8 +61,9 @@ final class ClientSession {
     /// @param tenant that it said to be
     /// @param secret that it showed to know
     /// @param onlyTenant whose namespaces alone may be used, or null for any
+    /// @param server whether it is another server of the cluster
     record ClientIdentity(
-            String tenant, Secret secret, @Nullable String onlyTenant) {}
+            String tenant, Secret secret, @Nullable String onlyTenant, boolean server) {}
 
     ClientSession(long number, ClientIdentity clientIdentity, long leaseNanos, EndpointStats.Counters counters) {
         this.number = number;
@@ -92,6 +93,11 @@ final class ClientSession {
 
     String tenant() {
         return clientIdentity.tenant;
+    }
+
+    /// Returns whether the client is another server of the cluster.
+    boolean isServer() {
+        return clientIdentity.server;
     }
 
     Secret secret() {

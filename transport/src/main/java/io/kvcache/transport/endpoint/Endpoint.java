@@ -172,7 +172,8 @@ public final class Endpoint implements AutoCloseable {
         long asked = hello.leaseMillis() == 0 ? longest : Math.clamp(hello.leaseMillis(), MIN_LEASE_MILLIS, longest);
         String only = endpointAuth.tenantRestriction(hello.tenant());
         long number = lastSession.incrementAndGet();
-        ClientSession.ClientIdentity clientIdentity = new ClientSession.ClientIdentity(hello.tenant(), secret, only);
+        ClientSession.ClientIdentity clientIdentity =
+                new ClientSession.ClientIdentity(hello.tenant(), secret, only, hello.isServer());
         ClientSession session = new ClientSession(
                 number, clientIdentity, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), context.counters());
         session.recordActivity(nowNanos());

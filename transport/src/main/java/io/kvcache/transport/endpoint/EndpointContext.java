@@ -46,7 +46,7 @@ record EndpointContext(
     EndpointContext forCapabilities(long capabilities) {
         EndpointOptions.ClusterAccess cluster = options.cluster();
         return cluster == null
-                        || (capabilities & Hello.LOCAL_ONLY) == 0
+                        || (capabilities & (Hello.LOCAL_ONLY | Hello.SERVER)) == 0
                         || options.domains().containsValue(cache)
                 ? this
                 : with(cluster.local(), options);

@@ -4,9 +4,11 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.ViewSource;
+import io.kvcache.transport.wire.Secret;
 import io.kvcache.transport.wire.SharedMemoryCodec.FabricDescriptor;
 import java.time.Duration;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import org.jspecify.annotations.Nullable;
@@ -159,12 +161,45 @@ public record EndpointOptions(
     /// @param local answers the other servers of the cluster, as above
     /// @param drops hears of drops of groups by clients
     public EndpointOptions withCluster(ViewSource views, KvCache local, DropListener drops) {
-        return new EndpointOptions(
-                auth, limits, timeouts, namespaces, fabric, domains, aeron, new ClusterAccess(views, local, drops));
+        return withCluster(new ClusterAccess(views, local, drops, null, null));
+    }
+
+    private EndpointOptions withCluster(ClusterAccess other) {
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, other);
+    }
+
+    /// Returns these options for a server in a cluster whose other servers act as such.
+    ///
+    /// @param secret by which they prove what they are, at least 16 bytes of UTF-8, that only they have been told
+    /// @param commands runs what they pass on, or null to refuse that
+    /// @throws IllegalStateException without [#withCluster]
+    public EndpointOptions withServers(String secret, @Nullable CommandRunner commands) {
+        ClusterAccess now = cluster;
+        if (now == null) {
+            throw new IllegalStateException("servers are of a cluster; call withCluster first");
+        }
+        return withCluster(
+                new ClusterAccess(now.views, now.local, now.drops, EndpointAuthPolicy.secret(secret), commands));
+    }
+
+    /// Returns how other servers of the cluster authenticate. Without a secret none can.
+    EndpointAuthPolicy serverAuth() {
+        ClusterAccess now = cluster;
+        return now == null || now.servers == null
+                ? new EndpointAuthPolicy.BySecret(List.of(Secret.random(Secret.MIN_SHARED_BYTES)))
+                : now.servers;
     }
 
     /// What clients and servers of a cluster ask for.
-    record ClusterAccess(ViewSource views, KvCache local, DropListener drops) {}
+    ///
+    /// @param servers how the other servers authenticate, or null when none can
+    /// @param commands runs what they pass on, or null
+    record ClusterAccess(
+            ViewSource views,
+            KvCache local,
+            DropListener drops,
+            @Nullable EndpointAuthPolicy servers,
+            @Nullable CommandRunner commands) {}
 
     /// Returns these options with a trust domain: a store for tenants that may read each other's blocks.
     ///

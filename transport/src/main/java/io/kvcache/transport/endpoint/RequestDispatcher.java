@@ -31,6 +31,7 @@ final class RequestDispatcher {
     private final PutRequestHandler puts;
     private final StoreRequestHandler store;
     private final RegionRequestHandler regions;
+    private final CommandRequestHandler commands;
 
     RequestDispatcher(EndpointContext context, ClientSession session) {
         this.context = context;
@@ -40,6 +41,7 @@ final class RequestDispatcher {
         puts = new PutRequestHandler(context, session, chains);
         store = new StoreRequestHandler(context, session, chains);
         regions = new RegionRequestHandler(context, session);
+        commands = new CommandRequestHandler(context, session);
     }
 
     ClientSession session() {
@@ -94,7 +96,7 @@ final class RequestDispatcher {
             case SNAPSHOT -> store.snapshot(request, body);
             case FLUSH -> store.flush(request, body);
             case VIEW -> store.view(request, body);
-            case FILL, PUT, PUT_OBJECT, PROBE ->
+            case FILL, PUT, PUT_OBJECT, PROBE, EXECUTE ->
                 throw new ProtocolException(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->
                 throw new ProtocolException("message " + type + " from a client that is in; allowed: requests");
@@ -109,6 +111,7 @@ final class RequestDispatcher {
                 case PUT -> puts.put(header, request, body);
                 case PUT_OBJECT -> puts.putObject(header, request, body);
                 case PROBE -> probe(header, request, body);
+                case EXECUTE -> commands.execute(header, request, body);
                 default -> throw new RequestException(Status.INVALID, request.type() + " takes no payload");
             };
         } catch (RequestException refused) {
@@ -136,6 +139,7 @@ final class RequestDispatcher {
     void onClosed() {
         leases.onClosed();
         puts.onClosed();
+        commands.onClosed();
         chains.onClosed();
     }
 }

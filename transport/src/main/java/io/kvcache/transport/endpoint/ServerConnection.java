@@ -132,7 +132,8 @@ final class ServerConnection implements FrameHandler {
         if (said.version() < Hello.VERSION) {
             throw new ProtocolException("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
         }
-        endpointAuth = endpoint.context().options().auth().current();
+        EndpointOptions options = endpoint.context().options();
+        endpointAuth = said.isServer() ? options.serverAuth() : options.auth().current();
         EndpointContext endpointContext = endpoint.context().forTenant(endpointAuth.tenantRestriction(said.tenant()));
         SharedMemory shared = endpointContext.sharedMemory();
         long memory = shared == null ? 0 : Hello.SHARED_MEMORY;
@@ -205,10 +206,13 @@ final class ServerConnection implements FrameHandler {
         return session;
     }
 
-    /// The session of a ticket, for the tenant that began it.
+    /// The session of a ticket, for the client that began it.
     private @Nullable ClientSession joinedSession(Hello said) {
         ClientSession session = endpoint.findSession(said.session(), said.ticket());
-        return session != null && session.tenant().equals(said.tenant()) ? session : null;
+        boolean same = session != null
+                && session.tenant().equals(said.tenant())
+                && session.isServer() == said.isServer(); // a client may not become one by joining
+        return same ? session : null;
     }
 
     /// The secret that the client has proved to know, or null. The present secrets are good, and for a session the

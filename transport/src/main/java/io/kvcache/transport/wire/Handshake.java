@@ -21,7 +21,7 @@ public final class Handshake {
     ///
     /// @param version of the protocol that the client speaks at most
     /// @param session 0 to begin one, else the one to join
-    /// @param capabilities bits of what the client can do or wants: [#SHARED_MEMORY], [#LOCAL_ONLY]
+    /// @param capabilities bits of what the client can do or wants: [#SHARED_MEMORY], [#LOCAL_ONLY], [#SERVER]
     /// @param nonce 32 random bytes
     /// @param ticket 16 bytes that the session was given; zeros to begin one
     /// @param leaseMillis how long leases last without being renewed, as far as the server allows; 0 leaves
@@ -40,12 +40,21 @@ public final class Handshake {
         /// others.
         public static final long LOCAL_ONLY = 2;
 
+        /// Capability of a client: is another server of the same cluster. It proves that by the secret that this
+        /// server has told the servers of its cluster, speaks for any tenant, and gets what [#LOCAL_ONLY] says.
+        public static final long SERVER = 4;
+
         public static final int NONCE_BYTES = 32;
         public static final int TICKET_BYTES = 16;
 
         /// Returns whether the connection begins a session; else it joins one.
         public boolean startsSession() {
             return session == 0;
+        }
+
+        /// Returns whether the client says that it is a server of the same cluster.
+        public boolean isServer() {
+            return (capabilities & SERVER) != 0;
         }
 
         public OutboundFrame frame(long request, long deadlineNanos) {

@@ -25,6 +25,7 @@ public enum MessageType {
     REGION(12),
     DROP_REGION(13),
     VIEW(14),
+    EXECUTE(15),
 
     CHAIN(16),
     MATCH(17),

@@ -65,6 +65,7 @@ final class DataConnectionPoolTest {
                 0,
                 null,
                 Duration.ZERO,
+                false,
                 false);
     }
 

@@ -104,6 +104,7 @@ final class PublicApiTest {
             "io.kvcache.transport.net.Connector",
             "io.kvcache.transport.peer.PeerConnector",
             "io.kvcache.transport.peer.PeerStats",
+            "io.kvcache.transport.client.CommandReply",
             "io.kvcache.transport.client.RemoteStats",
             "io.kvcache.transport.client.SharedMemoryMode");
 
