@@ -15,7 +15,7 @@ final class MemberTableTest {
     private final MemberTable<String> table = new MemberTable<>(SELF, hello("kv-0", 5, false, 0));
 
     private static MemberHello hello(String name, long incarnation, boolean settled, long revision) {
-        return new MemberHello(TestMember.info(name, incarnation), settled, revision);
+        return new MemberHello(TestMember.info(name, incarnation), settled, revision, "secret of " + name);
     }
 
     private void settle() {

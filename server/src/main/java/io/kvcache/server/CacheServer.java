@@ -99,6 +99,7 @@ public final class CacheServer implements AutoCloseable {
     private final ConnectionRegistry connectionRegistry;
     private final Leases leases;
     private final NettyTransport transport;
+    private final ProtocolFactory protocolFactory;
     private final @Nullable RemoteEndpoint remote;
     private final @Nullable ClusterMember cluster;
     private final List<Listener> listeners = new ArrayList<>();
@@ -156,7 +157,7 @@ public final class CacheServer implements AutoCloseable {
                         PlatformDependent.maxDirectMemory(),
                         config.access().tenants().size()));
         RemoteEndpoint front = remote;
-        ProtocolFactory protocolFactory = new ProtocolFactory(
+        protocolFactory = new ProtocolFactory(
                 cache,
                 tenantKeyspaces,
                 new ProtocolFactory.MetricSources(
@@ -170,7 +171,12 @@ public final class CacheServer implements AutoCloseable {
                 clock,
                 httpEndpoints(config, events, networkResources.namespaceQuotas()),
                 config,
-                slotOwnership);
+                slotOwnership == null || cluster == null
+                        ? null
+                        : new ProtocolFactory.ClusterLinks(slotOwnership, cluster.openConnections()));
+        if (cluster != null) {
+            cluster.runCommandsBy(protocolFactory.commandRunner());
+        }
         for (ListenerConfig listen : config.access().listeners()) {
             ListenerAuth listenerAuth =
                     new ListenerAuth(listen.auth(), config.access().tenants(), passwordAuthenticator);
@@ -605,6 +611,7 @@ public final class CacheServer implements AutoCloseable {
         if (remote != null) {
             remote.close();
         }
+        protocolFactory.close();
         engineListeners.forEach(EngineListener::close);
         transport.eventLoops().shutdownGracefully(0, 5, TimeUnit.SECONDS).awaitUninterruptibly();
         uses.close();
@@ -674,12 +681,13 @@ public final class CacheServer implements AutoCloseable {
         }
 
         private static RemoteEndpoint.ClusterStore clusterStore(
-                ClusterMember cluster, TieredKvCache cache, TrustDomainStores domains, ServerConfig config)
-                throws IOException {
+                ClusterMember cluster, TieredKvCache cache, TrustDomainStores domains, ServerConfig config) {
             return new RemoteEndpoint.ClusterStore(
                     cluster.views(),
                     cluster.openStore(cache, domains.stores().values(), config),
-                    cluster.dropListener());
+                    cluster.dropListener(),
+                    cluster.views().ownSecret(),
+                    cluster.commands());
         }
 
         void close() {

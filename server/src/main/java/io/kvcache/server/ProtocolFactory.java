@@ -7,8 +7,15 @@ import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.InProcessCommands;
+import io.kvcache.server.forward.InProcessCommands.Front;
+import io.kvcache.server.forward.OwnerConnections;
+import io.kvcache.server.forward.ReplyFramer;
+import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.http.HttpConfig;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
@@ -37,6 +44,7 @@ import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.kvcache.tiers.metrics.LruHitRatioMetrics;
 import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.tiers.movement.TierTransferStats;
+import io.kvcache.transport.endpoint.CommandRunner;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.netty.handler.codec.http.HttpRequest;
@@ -56,6 +64,7 @@ import org.jspecify.annotations.Nullable;
 /// Makes the protocols of each listener, and the pages with health, metrics and statistics.
 final class ProtocolFactory {
 
+    private static final int MAX_FORWARD_LOOPS = 4;
     private static final String TEXT = "text/plain; charset=utf-8";
 
     private final TieredKvCache cache;
@@ -67,6 +76,9 @@ final class ProtocolFactory {
     private final ServerInfo facts;
     private final ByteBudget arguments;
     private final @Nullable SlotOwnership slotOwnership;
+    private final PasswordAuthenticator passwordAuthenticator;
+    private final List<TenantConfig> tenants;
+    private final @Nullable Forwarding forwarding;
     private final List<RespProtocol> respProtocols = new CopyOnWriteArrayList<>();
     private final List<LmProtocol> lmProtocols = new CopyOnWriteArrayList<>();
     private final List<HttpProtocol> httpProtocols = new CopyOnWriteArrayList<>();
@@ -84,7 +96,26 @@ final class ProtocolFactory {
             AccessRecording uses,
             List<MeterBinder> additional) {}
 
-    /// @param slotOwnership null for a server in no cluster
+    /// What connects the values of a cluster's servers.
+    ///
+    /// @param ownership says who owns which
+    /// @param connections to the other servers; taken over
+    record ClusterLinks(SlotOwnership ownership, OwnerConnections connections) {}
+
+    /// Both sides of requests that are passed on.
+    ///
+    /// @param serving runs those of other servers' clients, unless another server owns their keys
+    /// @param own runs those of own clients that no other server has taken
+    private record Forwarding(RequestForwarder forwarder, InProcessCommands serving, InProcessCommands own) {
+
+        void close() {
+            forwarder.close();
+            serving.close();
+            own.close();
+        }
+    }
+
+    /// @param links null for a server in no cluster
     ProtocolFactory(
             TieredKvCache cache,
             TenantKeyspaces tenantKeyspaces,
@@ -92,8 +123,10 @@ final class ProtocolFactory {
             Clock clock,
             HttpEndpoints httpEndpoints,
             ServerConfig config,
-            @Nullable SlotOwnership slotOwnership) {
-        this.slotOwnership = slotOwnership;
+            @Nullable ClusterLinks links) {
+        slotOwnership = links == null ? null : links.ownership;
+        passwordAuthenticator = metricSources.passwordAuthenticator;
+        tenants = config.access().tenants();
         this.metricSources = metricSources;
         connectionRegistry = metricSources.connectionRegistry;
         this.httpEndpoints = httpEndpoints;
@@ -107,6 +140,60 @@ final class ProtocolFactory {
                 config.disks().isDurable(),
                 () -> cache.lruFallbackReport().followsLru());
         arguments = RespProtocol.argumentsOfHeap();
+        forwarding = links == null ? null : openForwarding(links);
+    }
+
+    private Forwarding openForwarding(ClusterLinks links) {
+        int loops = Math.clamp(Runtime.getRuntime().availableProcessors(), 1, MAX_FORWARD_LOOPS);
+        InProcessCommands serving = new InProcessCommands(
+                (tenant, dialect) -> front(tenant, dialect, links.ownership), connectionRegistry, loops);
+        InProcessCommands own =
+                new InProcessCommands((tenant, dialect) -> front(tenant, dialect, null), connectionRegistry, 1);
+        return new Forwarding(new RequestForwarder(links.ownership, links.connections, own), serving, own);
+    }
+
+    /// The protocol of requests that are passed on.
+    ///
+    /// @param ownership what refuses requests about keys of other servers; null to take all
+    /// @return null when there is no such tenant
+    private @Nullable Front front(String tenant, Dialect dialect, @Nullable SlotOwnership ownership) {
+        if (!tenantKeyspaces.keyspaces().containsKey(tenant)) {
+            return null;
+        }
+        ByteBudget incoming = tenantKeyspaces.incomingBudget(tenant);
+        LmVersion layout = switch (dialect) {
+            case LM_V0 -> LmVersion.V0;
+            case LM_V1A -> LmVersion.V1A;
+            case LM_V1B -> LmVersion.V1B;
+            case RESP2, RESP3 -> null;
+        };
+        if (layout != null) {
+            LmProtocol lm = new LmProtocol(tenantKeyspaces.routerOf(tenant), layout);
+            lmProtocols.add(lm);
+            return new Front(lm, "", () -> LmProtocol.replyFramer(layout), incoming);
+        }
+        ListenerAuth auth = new ListenerAuth(
+                new ListenerAuthConfig(tenant, false, false, List.of(), List.of()), tenants, passwordAuthenticator);
+        RespProtocol resp = new RespProtocol(auth, respContexts(ownership, null), arguments);
+        respProtocols.add(resp);
+        return new Front(
+                resp, dialect == Dialect.RESP3 ? "HELLO 3\r\n" : "HELLO 2\r\n", ReplyFramer.Resp::new, incoming);
+    }
+
+    /// What runs requests that other servers pass on. Only in a cluster.
+    CommandRunner commandRunner() {
+        return Objects.requireNonNull(forwarding).serving;
+    }
+
+    private @Nullable RequestForwarder forwarder() {
+        return forwarding == null ? null : forwarding.forwarder;
+    }
+
+    /// Passes nothing on any more.
+    void close() {
+        if (forwarding != null) {
+            forwarding.close();
+        }
     }
 
     /// Returns the protocols that a listener speaks.
@@ -117,8 +204,10 @@ final class ProtocolFactory {
         Set<ListenProtocol> asked = listen.protocols();
         boolean redisCluster = asked.contains(ListenProtocol.RESP_CLUSTER);
         if (redisCluster || asked.contains(ListenProtocol.RESP)) {
-            RespProtocol resp =
-                    new RespProtocol(listenerAuth, respContexts(redisCluster ? slotOwnership : null), arguments);
+            RespProtocol resp = new RespProtocol(
+                    listenerAuth,
+                    redisCluster ? respContexts(slotOwnership, null) : respContexts(null, forwarder()),
+                    arguments);
             respProtocols.add(resp);
             spoken.add(resp);
         }
@@ -143,7 +232,8 @@ final class ProtocolFactory {
                     tenantKeyspaces.ownershipRules(),
                     textEndpoints(pages),
                     beside,
-                    Set.copyOf(listen.auth().hosts())));
+                    Set.copyOf(listen.auth().hosts()),
+                    forwarder()));
             httpProtocols.add(http);
             spoken.add(http);
         }
@@ -158,13 +248,17 @@ final class ProtocolFactory {
                     case LM_V1A -> LmVersion.V1A;
                     case LM_V1B -> LmVersion.V1B;
                     case AUTO, RESP, RESP_CLUSTER, LM, HTTP, PAGES -> null;
-                });
+                },
+                forwarder(),
+                tenant);
         lmProtocols.add(lm);
         return lm;
     }
 
-    /// @param ownership null for a listener that is not for clients of Redis Cluster
-    private Map<String, RespContext> respContexts(@Nullable SlotOwnership ownership) {
+    /// @param ownership null for clients that do not find the owners of keys
+    /// @param forwarder null for commands that are not passed on
+    private Map<String, RespContext> respContexts(
+            @Nullable SlotOwnership ownership, @Nullable RequestForwarder forwarder) {
         Map<String, RespContext> contexts = new HashMap<>();
         Map<String, KeyspaceRouter> reaches = tenantKeyspaces.routers();
         boolean sole = reaches.size() == 1;
@@ -179,7 +273,8 @@ final class ProtocolFactory {
                         connectionRegistry,
                         clock,
                         facts,
-                        ownership)));
+                        ownership,
+                        forwarder)));
         return contexts;
     }
 
@@ -228,6 +323,10 @@ final class ProtocolFactory {
                 binders.add(ServerMetrics.ofEndpoint(() -> Objects.requireNonNull(metricSources.transport.get())));
             }
             binders.addAll(metricSources.additional);
+            RequestForwarder forwarder = forwarder();
+            if (forwarder != null) {
+                binders.add(ServerMetrics.ofForwarding(forwarder::forwardedCount, forwarder::unansweredCount));
+            }
             PrometheusExporter metrics = new PrometheusExporter(binders);
             pages.put("/metrics", TextEndpoint.of(PrometheusExporter.CONTENT_TYPE, metrics));
             pages.put(

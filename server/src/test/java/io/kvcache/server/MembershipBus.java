@@ -7,6 +7,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
+import java.util.UUID;
 import org.jspecify.annotations.Nullable;
 
 /// Servers of one process as members of a cluster, which a test may part.
@@ -40,6 +41,7 @@ final class MembershipBus {
 
     private final class Member implements Membership {
 
+        private final String secret = UUID.randomUUID().toString();
         private @Nullable NodeInfo self;
         private @Nullable Listener listener;
         private List<NodeInfo> seen = List.of();
@@ -77,6 +79,22 @@ final class MembershipBus {
             if (!now.equals(seen)) {
                 seen = now;
                 Objects.requireNonNull(listener).onMembers(++epoch, now, false);
+            }
+        }
+
+        @Override
+        public String ownSecret() {
+            return secret;
+        }
+
+        @Override
+        public @Nullable String secretOf(String node) {
+            synchronized (MembershipBus.this) {
+                return members.stream()
+                        .filter(other -> other.info().name().equals(node))
+                        .map(other -> other.secret)
+                        .findFirst()
+                        .orElse(null);
             }
         }
 

@@ -20,12 +20,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.TreeMap;
+import java.util.UUID;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
 
-/// Servers `kv-0` and up of one cluster in this process, each with a disk and a listener for clients of Redis Cluster.
-/// What one tells, the others hear some milliseconds later.
+/// Servers `kv-0` and up of one cluster in this process, each with a disk, a listener for clients of Redis Cluster and
+/// one for clients that know one server. What one tells, the others hear some milliseconds later.
 ///
 /// **Threads.** One at a time.
 final class RedisClusterServers implements AutoCloseable {
@@ -57,6 +58,11 @@ final class RedisClusterServers implements AutoCloseable {
         return ports;
     }
 
+    /// The port of a server's listener for clients that know one server: Redis, LMCache and HTTP.
+    int anyPort(int number) {
+        return server(number).addresses().get(1).getPort();
+    }
+
     /// Starts a server, which finds its disk again.
     void start(int number) throws IOException, ConfigException {
         running.put(number, CacheServer.start(config(number), cluster -> new ClusterMember(cluster, network.member())));
@@ -64,7 +70,7 @@ final class RedisClusterServers implements AutoCloseable {
 
     private ServerConfig config(int number) throws ConfigException {
         String yaml = """
-                listeners: [{ name: data, port: %d, protocols: [resp-cluster] }]
+                listeners: [{ name: data, port: %d, protocols: [resp-cluster] }, { name: any, port: 0 }]
                 memory: { host_bytes: 64MiB }
                 disks: [{ directory: %s, bytes: 256MiB }]
                 transport: { listen: 127.0.0.1:0 }
@@ -178,6 +184,7 @@ final class RedisClusterServers implements AutoCloseable {
     private static final class Member implements Membership {
 
         private final Network network;
+        private final String secret = UUID.randomUUID().toString();
         private CompletableFuture<Void> told = CompletableFuture.completedFuture(null);
         private @Nullable Listener listener;
         private String name = "";
@@ -209,6 +216,19 @@ final class RedisClusterServers implements AutoCloseable {
             told = told.thenRunAsync(
                     () -> heard.onMembers(number, members, false),
                     CompletableFuture.delayedExecutor(afterMillis, TimeUnit.MILLISECONDS));
+        }
+
+        @Override
+        public String ownSecret() {
+            return secret;
+        }
+
+        @Override
+        public @Nullable String secretOf(String node) {
+            synchronized (network) {
+                Member member = network.listeners.get(node);
+                return member == null ? null : member.secret;
+            }
         }
 
         @Override

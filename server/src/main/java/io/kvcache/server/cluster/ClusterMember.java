@@ -18,13 +18,14 @@ import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.HostName;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.forward.OwnerConnections;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
-import io.kvcache.transport.peer.PeerConnector;
+import io.kvcache.transport.endpoint.CommandRunner;
 import io.kvcache.transport.peer.PeeredKvCache;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -60,6 +61,8 @@ public final class ClusterMember implements AutoCloseable {
     private final ClusterConfig config;
     private final @Nullable ClusterTls tls;
     private final ViewKeeper keeper;
+    private final ServerConnector connector;
+    private volatile @Nullable CommandRunner commands;
     private final CountDownLatch served = new CountDownLatch(1);
     private volatile NodeState state = NodeState.JOINING;
     private volatile boolean inView;
@@ -78,6 +81,7 @@ public final class ClusterMember implements AutoCloseable {
         this.config = config;
         this.tls = tls;
         keeper = new ViewKeeper(config.name(), membership, config.failureAfter(), System::nanoTime);
+        connector = new ServerConnector(keeper, config);
     }
 
     /// Makes a member that has not joined yet. Opens no port.
@@ -114,10 +118,7 @@ public final class ClusterMember implements AutoCloseable {
     ///
     /// @param store the shared one
     /// @param domains those of trust domains
-    /// @throws IOException when the secret of the transport cannot be read
-    public LocalKvCache openStore(TieredKvCache store, Collection<KvCache> domains, ServerConfig server)
-            throws IOException {
-        PeerConnector connector = ServerConnector.open(config, server.transport());
+    public LocalKvCache openStore(TieredKvCache store, Collection<KvCache> domains, ServerConfig server) {
         List<TieredKvCache> stores = new ArrayList<>(List.of(store));
         domains.forEach(domain -> stores.add((TieredKvCache) domain)); // as StoreFactory makes them
         List<DiskConfig> disks = server.disks().disks();
@@ -128,7 +129,7 @@ public final class ClusterMember implements AutoCloseable {
         PeeredKvCache cache = PeeredKvCache.ofCluster(
                 new BorrowedStore(store, this::isJoining),
                 new PeeredKvCache.Handover(config.node(), keeper, config.handover(), log::digest),
-                connector);
+                connector::connect);
         opened.serveThrough(cache);
         drops = opened;
         exchange = log;
@@ -175,6 +176,24 @@ public final class ClusterMember implements AutoCloseable {
         public void close() {
             // Its owner closes it.
         }
+    }
+
+    /// Returns new connections to the other servers, which the caller closes.
+    public OwnerConnections openConnections() {
+        return new OwnerConnections(connector::connect, keeper);
+    }
+
+    /// Runs what other servers pass on from now on.
+    public void runCommandsBy(CommandRunner runner) {
+        commands = runner;
+    }
+
+    /// What runs requests that other servers pass on; busy until [#runCommandsBy].
+    public CommandRunner commands() {
+        return (tenant, dialect, bytes) -> {
+            CommandRunner runner = commands;
+            return runner == null ? null : runner.begin(tenant, dialect, bytes);
+        };
     }
 
     private DropExchange requireExchange() {

@@ -1,54 +1,50 @@
 package io.kvcache.server.cluster;
 
-import io.kvcache.server.access.SecretFile;
+import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.server.config.ClusterConfig;
-import io.kvcache.server.config.TransportConfig;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import io.kvcache.transport.client.SharedMemoryMode;
-import io.kvcache.transport.peer.PeerConnector;
-import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
-/// Connects this server to the transport of another one in its cluster, whose settings are like its own: it shows
-/// the first secret of `transport.secret_file`, and trusts the cluster's authority.
+/// Connects this server to the transport of another one in its cluster: it shows the secret that the other one has told
+/// the members, and trusts the cluster's authority.
+///
+/// **Threads.** Any.
 final class ServerConnector {
 
     private static final Duration REQUEST_TIMEOUT = Duration.ofSeconds(1);
+    private static final int REQUESTS_AT_A_TIME = 64;
 
-    private final @Nullable String secret;
+    private final ViewKeeper views;
     private final @Nullable Path authority;
 
-    private ServerConnector(@Nullable String secret, @Nullable Path authority) {
-        this.secret = secret;
-        this.authority = authority;
-    }
-
-    /// @throws IOException when the secret cannot be read
-    static PeerConnector open(ClusterConfig cluster, TransportConfig transport) throws IOException {
-        String file = transport.secretFile();
-        String secret = file == null
-                ? null
-                : SecretFile.readPrivateLines("transport.secret_file", file, "secret")
-                        .getFirst()
-                        .strip();
+    ServerConnector(ViewKeeper views, ClusterConfig cluster) {
+        this.views = views;
         ClusterConfig.ClusterTlsConfig tls = cluster.tls();
-        return new ServerConnector(secret, tls == null ? null : Path.of(tls.authority()))::connect;
+        authority = tls == null ? null : Path.of(tls.authority());
     }
 
-    private RemoteKvCache connect(String address) {
+    /// For blocks.
+    RemoteKvCache connect(String address) {
+        return builder(address).connect();
+    }
+
+    /// For requests of a tenant's clients.
+    RemoteKvCache connect(String address, String tenant) {
+        return builder(address).tenant(tenant).connections(REQUESTS_AT_A_TIME).connect();
+    }
+
+    private RemoteKvCacheBuilder builder(String address) {
         RemoteKvCacheBuilder builder = RemoteKvCache.builder(address)
-                .localOnly(true)
+                .server(() -> views.secretAt(address))
                 .sharedMemory(SharedMemoryMode.OFF) // few blocks come, and only once
                 .requestTimeout(REQUEST_TIMEOUT);
-        if (secret != null) {
-            builder.secret(secret);
-        }
         if (authority != null && address.startsWith("tls:")) {
             builder.trust(authority);
         }
-        return builder.connect();
+        return builder;
     }
 }

@@ -1,6 +1,7 @@
 package io.kvcache.server.http;
 
 import io.kvcache.server.access.ListenerAuth;
+import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
@@ -9,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
+import org.jspecify.annotations.Nullable;
 
 /// The resources that one listener serves.
 ///
@@ -18,13 +20,15 @@ import java.util.stream.Collectors;
 /// @param endpoints asked in turn for what is neither an object nor a page
 /// @param hosts names by which clients may call a listener without authentication, beside numbers and localhost;
 ///     `*` for any
+/// @param forwarder passes requests about objects of other servers of a cluster on; null for a server in none
 public record HttpConfig(
         ListenerAuth listenerAuth,
         Map<String, KeyspaceRouter> routers,
         Supplier<KeyOwnershipRules> ownershipRules,
         Map<String, TextEndpoint> textEndpoints,
         List<HttpEndpoint> endpoints,
-        Set<String> hosts) {
+        Set<String> hosts,
+        @Nullable RequestForwarder forwarder) {
 
     /// Any name.
     public static final String ANY_HOST = "*";
@@ -50,7 +54,8 @@ public record HttpConfig(
                 () -> KeyOwnershipRules.NONE,
                 pages,
                 areas,
-                hosts);
+                hosts,
+                null);
     }
 
     /// A page that is made when it is asked for.

@@ -2,6 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.keyspace.Keyspace;
@@ -12,6 +13,7 @@ import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.net.SlotIo;
+import io.kvcache.transport.cluster.HashSlots;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
@@ -23,6 +25,7 @@ import io.netty.handler.codec.http.TooLongHttpHeaderException;
 import io.netty.handler.codec.http.TooLongHttpLineException;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.LongFunction;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -114,7 +117,7 @@ final class HttpRouter {
     private HttpRequestHandler route(HttpRequest request, String path, String tenant) {
         KeyspaceRouter keyspaceRouter = site.routers().get(tenant);
         if (path.startsWith(OBJECT_PREFIX) && keyspaceRouter != null) {
-            return objectHandler(request, path, keyspaceRouter);
+            return objectHandler(request, path, keyspaceRouter, tenant);
         }
         for (HttpEndpoint httpEndpoint : site.endpoints()) {
             HttpRequestHandler found = httpEndpoint.handlerFor(request, path, tenant);
@@ -153,7 +156,8 @@ final class HttpRouter {
         return String.join(", ", all.sorted().toList());
     }
 
-    private static HttpRequestHandler objectHandler(HttpRequest request, String path, KeyspaceRouter keyspaceRouter) {
+    private HttpRequestHandler objectHandler(
+            HttpRequest request, String path, KeyspaceRouter keyspaceRouter, String tenant) {
         byte[] key = PercentDecoder.decodeBytes(path, OBJECT_PREFIX.length());
         Keyspace keyspace = key == null ? keyspaceRouter.ownKeyspace() : keyspaceRouter.of(key);
         if (key == null
@@ -163,6 +167,18 @@ final class HttpRouter {
                     HttpResponseStatus.BAD_REQUEST,
                     "a key takes 1 to " + keyspace.keyspaceLimits().keyBytes()
                             + " bytes, percent-encoded where needed");
+        }
+        RequestForwarder forwarder = site.forwarder();
+        if (forwarder != null && forwarder.isElsewhere(HashSlots.of(key))) {
+            return switch (request.method().name()) {
+                case "GET", "HEAD", "DELETE" -> ForwardedObjectHandler.of(forwarder, tenant, keyspace, key, request);
+                case "PUT" ->
+                    checkedPut(
+                            request,
+                            keyspace,
+                            bytes -> ForwardedObjectHandler.ofPut(forwarder, tenant, keyspace, key, request, bytes));
+                default -> methodNotAllowed(request, "GET, HEAD, PUT, DELETE");
+            };
         }
         return switch (request.method().name()) {
             case "GET" -> new GetObjectHandler(keyspace, key, request.headers().get(HttpHeaderNames.RANGE), true);
@@ -175,12 +191,14 @@ final class HttpRouter {
                         out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object"));
                     }
                 };
-            case "PUT" -> putHandler(request, key, keyspace);
+            case "PUT" -> checkedPut(request, keyspace, bytes -> new PutObjectHandler(keyspace.put(key, bytes)));
             default -> methodNotAllowed(request, "GET, HEAD, PUT, DELETE");
         };
     }
 
-    private static HttpRequestHandler putHandler(HttpRequest request, byte[] key, Keyspace keyspace) {
+    /// @param put makes the handler of a PUT of so many bytes
+    private static HttpRequestHandler checkedPut(
+            HttpRequest request, Keyspace keyspace, LongFunction<HttpRequestHandler> put) {
         long bytes = HttpUtil.getContentLength(request, -1L);
         if (bytes < 0) {
             return problemHandler(HttpResponseStatus.LENGTH_REQUIRED, "a PUT takes a Content-Length");
@@ -191,7 +209,7 @@ final class HttpRouter {
                     "an object of " + bytes + " bytes; it takes 0 to "
                             + keyspace.keyspaceLimits().valueBytes());
         }
-        return new PutObjectHandler(keyspace.put(key, bytes));
+        return put.apply(bytes);
     }
 
     private static HttpRequestHandler methodNotAllowed(HttpRequest request, String allowed) {

@@ -325,6 +325,11 @@ public final class Keyspace {
         return announceExists(ObjectKey.of(namespace, key));
     }
 
+    /// Returns whether a key always has the same value, as it names its content.
+    public boolean isContent(byte[] key) {
+        return !hasFence || ChunkKey.of(key) != null;
+    }
+
     /// Returns whether a key has a value of this size and note already; if so, it counts as used now, but not as
     /// read.
     ///

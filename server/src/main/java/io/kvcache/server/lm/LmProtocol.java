@@ -1,5 +1,7 @@
 package io.kvcache.server.lm;
 
+import io.kvcache.server.forward.ReplyFramer;
+import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmSession.LmStats;
 import io.kvcache.server.net.Connection;
@@ -14,13 +16,32 @@ public final class LmProtocol implements Protocol {
 
     private final KeyspaceRouter keyspaceRouter;
     private final @Nullable LmVersion fixedVersion;
+    private final @Nullable LmForwarding forwarding;
     private final LmStats stats = new LmStats();
 
     /// @param keyspaceRouter the values that requests are for
     /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
     public LmProtocol(KeyspaceRouter keyspaceRouter, @Nullable LmVersion pinned) {
+        this(keyspaceRouter, pinned, null, "");
+    }
+
+    /// @param keyspaceRouter the values that requests are for
+    /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
+    /// @param forwarder passes requests about keys of other servers on, or null
+    /// @param tenant whose clients they are
+    public LmProtocol(
+            KeyspaceRouter keyspaceRouter,
+            @Nullable LmVersion pinned,
+            @Nullable RequestForwarder forwarder,
+            String tenant) {
         this.keyspaceRouter = keyspaceRouter;
         this.fixedVersion = pinned;
+        forwarding = forwarder == null ? null : new LmForwarding(forwarder, tenant);
+    }
+
+    /// Finds the end of a reply in a layout.
+    public static ReplyFramer replyFramer(LmVersion version) {
+        return new LmReplyFramer(version);
     }
 
     @Override
@@ -33,7 +54,7 @@ public final class LmProtocol implements Protocol {
         pipeline.addLast(new SessionHandler(
                 connection,
                 (context, handler) ->
-                        new LmSession(context, connection, keyspaceRouter, stats, handler, fixedVersion)));
+                        new LmSession(context, connection, keyspaceRouter, stats, handler, fixedVersion, forwarding)));
     }
 
     /// Requests so far.

@@ -1,9 +1,11 @@
 package io.kvcache.server.lm;
 
+import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.keyspace.ChunkSequenceTracker;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.KeyPage;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
+import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
@@ -14,11 +16,14 @@ import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ProtocolSession;
 import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.net.SlotIo;
+import io.kvcache.server.quota.ByteBudget;
 import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelHandlerContext;
 import java.io.ByteArrayOutputStream;
 import java.nio.ByteBuffer;
+import java.util.Objects;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
@@ -38,6 +43,8 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     /// Less is copied sooner than read by a call of its own.
     private static final int MIN_DIRECT_READ = 8 << 10;
 
+    private static final byte[] NOTHING = {};
+
     /// Keys listed before other clients of the same loop have their turn: about a millisecond.
     static final int LIST_PAGE_KEYS = 4096;
 
@@ -52,21 +59,36 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     private final SessionHandler handler;
     private final LmEncoder replies;
     private final ByteBuf header;
+    private final @Nullable LmForwarding forwarding;
     private @Nullable LmVersion layout;
     private @Nullable LmRequest putRequest;
     private @Nullable PendingPut put;
+    private @Nullable PassedPut passedPut;
     private long bodyLeft;
     private @Nullable ChunkSequenceTracker sequenceTracker;
     private boolean ended;
 
+    /// A PUT that is passed on to another server.
+    ///
+    /// @param header as it came
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    private record PassedPut(byte[] header, ByteBuf value, ByteBudget incoming) {
+
+        void release() {
+            incoming.release(value.capacity());
+        }
+    }
+
     /// @param fixedVersion the layout, when it need not be told by the first bytes
+    /// @param forwarding null for a server in no cluster
     LmSession(
             ChannelHandlerContext context,
             Connection connection,
             KeyspaceRouter keyspaceRouter,
             LmStats stats,
             SessionHandler handler,
-            @Nullable LmVersion fixedVersion) {
+            @Nullable LmVersion fixedVersion,
+            @Nullable LmForwarding forwarding) {
         this.context = context;
         channel = context.channel();
         this.connection = connection;
@@ -74,6 +96,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         this.stats = stats;
         this.handler = handler;
         layout = fixedVersion;
+        this.forwarding = forwarding;
         replies = new LmEncoder(context);
         header = context.alloc().heapBuffer(LmVersion.V1B.requestBytes(), LmVersion.V1B.requestBytes());
     }
@@ -102,11 +125,73 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
             layout = LmVersion.detect(header);
             return;
         }
+        byte[] bytes = forwarding == null ? NOTHING : ByteBufUtil.getBytes(header);
         LmRequest request = layout.readRequest(header);
         header.clear();
         stats.requests.increment();
         connection.labelRequest(request.label());
-        execute(layout, request);
+        if (forwarding == null || !isValid(request) || !forwarding.isElsewhere(request)) {
+            execute(layout, request);
+        } else if (request.command() == LmRequest.PUT) {
+            beginPassedPut(request, bytes);
+        } else {
+            forward(forwarding, layout, request, bytes);
+        }
+    }
+
+    private void forward(LmForwarding to, LmVersion version, LmRequest request, byte[] bytes) {
+        handler.await(
+                then -> to.forward(version, request, bytes, null, then),
+                reply -> writeReply(version, reply),
+                Reply::close);
+    }
+
+    private void writeReply(LmVersion version, Reply reply) {
+        if (reply.error().isEmpty()) {
+            replies.writeReply(reply);
+        } else {
+            reply.close();
+            replies.writeCode(version, LmEncoder.FAIL);
+        }
+    }
+
+    private void beginPassedPut(LmRequest request, byte[] bytes) {
+        if (request.length() < 0) {
+            fail();
+            return;
+        }
+        putRequest = request;
+        bodyLeft = request.length();
+        KeyspaceLimits limits = keyspaceOf(request).keyspaceLimits();
+        if (request.length() > limits.valueBytes() || !limits.incoming().tryAcquire(request.length())) {
+            stats.droppedSilently.increment();
+        } else {
+            ByteBuf value = context.alloc().directBuffer(request.length(), request.length());
+            passedPut = new PassedPut(bytes, value, limits.incoming());
+        }
+        if (bodyLeft == 0) {
+            endPut(request);
+        }
+    }
+
+    /// The next request waits: it may ask for this value.
+    private void endPassedPut(LmRequest request, PassedPut passed) {
+        LmForwarding to = Objects.requireNonNull(forwarding);
+        LmVersion version = Objects.requireNonNull(layout);
+        passedPut = null;
+        putRequest = null;
+        handler.await(
+                then -> to.forward(version, request, passed.header, passed.value, reply -> {
+                    passed.release();
+                    then.accept(reply);
+                }),
+                reply -> {
+                    if (!reply.error().isEmpty()) {
+                        stats.droppedSilently.increment();
+                    }
+                    reply.close();
+                },
+                Reply::close);
     }
 
     private void execute(LmVersion version, LmRequest request) {
@@ -190,7 +275,9 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     private void readBody(LmRequest request, ByteBuf in) {
         int part = (int) Math.min(in.readableBytes(), bodyLeft);
         PendingPut target = put;
-        if (target != null && target.state() == PendingPut.State.WRITING) {
+        if (passedPut != null) {
+            passedPut.value.writeBytes(in, part);
+        } else if (target != null && target.state() == PendingPut.State.WRITING) {
             SlotIo.read(in, part, target::writableBuffer);
         } else {
             in.skipBytes(part);
@@ -222,6 +309,11 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     }
 
     private void endPut(LmRequest request) {
+        PassedPut passed = passedPut;
+        if (passed != null) {
+            endPassedPut(request, passed);
+            return;
+        }
         PendingPut target = put;
         putRequest = null;
         put = null;
@@ -311,6 +403,12 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
             put.close();
             put = null;
         }
+        PassedPut passed = passedPut;
+        if (passed != null) {
+            passedPut = null;
+            passed.value.release();
+            passed.release();
+        }
     }
 
     /// Writes replies. A header is one buffer, and leaves with its body in one gathering write: several clients
@@ -343,6 +441,15 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
             int bytes = Math.toIntExact(value.bytes());
             context.write(header(layout, SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
             SlotIo.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
+        }
+
+        /// A reply of another server as it came. Takes it over.
+        void writeReply(Reply reply) {
+            SlotIo.write(
+                    context,
+                    reply.byteCount(),
+                    each -> reply.pieces().forEach(piece -> each.visitSegment(piece, 0, piece.byteSize())),
+                    reply::close);
         }
 
         private ByteBuf header(LmVersion layout, int code, int length, TensorMetadata note) {

@@ -248,6 +248,22 @@ public record ServerMetrics(
         };
     }
 
+    /// What this server has passed on for its clients to the servers that own their keys.
+    public static MeterBinder ofForwarding(DoubleSupplier answered, DoubleSupplier unanswered) {
+        return registry -> {
+            Meters meters = Meters.of(registry);
+            meters.count(
+                    "kv.cluster.forwarded",
+                    "Requests about values that this server has passed on to the server that owns the key.",
+                    answered);
+            meters.count(
+                    "kv.cluster.forward.failures",
+                    "Requests about values whose owner did not answer: reads that found nothing, writes that were"
+                            + " refused or kept here.",
+                    unanswered);
+        };
+    }
+
     /// When certificates expire.
     ///
     /// @param expiries by the setting that names the certificate, as in `listeners.0.tls`

@@ -12,6 +12,7 @@ import io.kvcache.server.quota.FairSharePool.NamespaceQuotas;
 import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.ViewSource;
+import io.kvcache.transport.endpoint.CommandRunner;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
 import io.kvcache.transport.endpoint.EndpointStats;
@@ -87,7 +88,14 @@ public final class RemoteEndpoint implements AutoCloseable {
     /// @param views tells clients the view
     /// @param store answers clients; over the shared store, and closed by its owner
     /// @param drops hears of clients' drops of groups
-    public record ClusterStore(ViewSource views, LocalKvCache store, DropListener drops) {}
+    /// @param secret by which the other servers prove what they are; null when they tell each other none
+    /// @param commands runs what they pass on
+    public record ClusterStore(
+            ViewSource views,
+            LocalKvCache store,
+            DropListener drops,
+            @Nullable String secret,
+            CommandRunner commands) {}
 
     /// Begins to listen, when the configuration says so.
     ///
@@ -113,6 +121,9 @@ public final class RemoteEndpoint implements AutoCloseable {
         ClusterStore cluster = stores.cluster;
         if (cluster != null) {
             options = options.withCluster(cluster.views, cache, cluster.drops);
+            if (cluster.secret != null) {
+                options = options.withServers(cluster.secret, cluster.commands);
+            }
             cache = cluster.store;
         }
         ReloadableTls reloadableTls = config.tls() == null ? null : ReloadableTls.open(config.tls());

@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
@@ -39,17 +40,21 @@ final class CommandTable {
     private final RespStats stats;
     private final Map<String, CommandSpec> commands;
     private final @Nullable SlotRedirector slotRedirector;
+    private final @Nullable SlotForwarding forwarding;
 
     /// @param commands by name in capitals
-    /// @param slotRedirector null for clients that know one server only
+    /// @param slotRedirector for clients that find the owners of keys; null for others
+    /// @param forwarding for clients of a cluster that know one server; null for others
     CommandTable(
             @Nullable KeyspaceRouter keyspaceRouter,
             @Nullable SlotRedirector slotRedirector,
+            @Nullable SlotForwarding forwarding,
             String tenant,
             RespStats stats,
             Map<String, CommandSpec> commands) {
         this.keyspaceRouter = keyspaceRouter;
         this.slotRedirector = slotRedirector;
+        this.forwarding = forwarding;
         this.tenant = tenant;
         this.stats = stats;
         this.commands = commands;
@@ -59,7 +64,7 @@ final class CommandTable {
     static CommandTable preAuth(List<CommandSpec> specs, RespStats stats) {
         Map<String, CommandSpec> commands = new TreeMap<>();
         specs.forEach(spec -> commands.put(spec.name(), spec));
-        return new CommandTable(null, null, "", stats, Map.copyOf(commands));
+        return new CommandTable(null, null, null, "", stats, Map.copyOf(commands));
     }
 
     static CommandTable of(RespContext context, RespAuthenticator respAuthenticator, RespStats stats) {
@@ -93,7 +98,10 @@ final class CommandTable {
                 .flatMap(List::stream)
                 .forEach(spec -> commands.put(spec.name(), spec));
         SlotRedirector redirector = ownership == null ? null : new SlotRedirector(ownership);
-        return new CommandTable(keyspaceRouter, redirector, context.tenant(), stats, Map.copyOf(commands));
+        RequestForwarder forwarder = context.forwarder();
+        SlotForwarding forwarding =
+                forwarder == null ? null : new SlotForwarding(forwarder, keyspaceRouter, context.tenant(), stats);
+        return new CommandTable(keyspaceRouter, redirector, forwarding, context.tenant(), stats, Map.copyOf(commands));
     }
 
     /// Whether the next argument is a value, and where its bytes go.
@@ -122,6 +130,9 @@ final class CommandTable {
         if (bytes > keyspace.keyspaceLimits().valueBytes()) {
             return ValueUpload.rejected("ERR value of " + bytes + " bytes; it takes 0 to "
                     + keyspace.keyspaceLimits().valueBytes());
+        }
+        if (forwarding != null && forwarding.isPassedOn(spec, key)) {
+            return SlotForwarding.upload(keyspace, bytes);
         }
         return ValueUpload.toPut(
                 keyspace.put(key, bytes, session.sequenceTracker(keyspace).onWrite(key)));
@@ -197,6 +208,8 @@ final class CommandTable {
             int slot = slotRedirector == null ? SlotRedirector.NO_KEY : slotRedirector.slotOf(spec, request);
             if (slotRedirector != null && slotRedirector.redirectionOf(slot) != null) {
                 slotRedirector.redirect(session, slot, error -> reject(error, respEncoder));
+            } else if (forwarding != null && forwarding.run(session, spec, request, respEncoder)) {
+                return; // another server answers
             } else if (keyspaceRouter != null && isUnindexed(keyspaceRouter, spec, request)) {
                 byte[] key = request.argument(spec.requiredKey());
                 session.awaitValue(

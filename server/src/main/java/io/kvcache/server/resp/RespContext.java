@@ -4,6 +4,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.time.Clock;
+import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.net.ConnectionRegistry;
@@ -19,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// @param keyspaceRouter the values that the commands are for
 /// @param serverInfo what the server says of itself
 /// @param slotOwnership for clients of Redis Cluster, which are sent to the owners of keys; null for others
+/// @param forwarder passes commands of clients that know one server on to the owners of keys; null for none
 public record RespContext(
         KvCache cache,
         LongSupplier unsavedBytes,
@@ -28,9 +30,10 @@ public record RespContext(
         ConnectionRegistry connectionRegistry,
         Clock clock,
         ServerInfo serverInfo,
-        @Nullable SlotOwnership slotOwnership) {
+        @Nullable SlotOwnership slotOwnership,
+        @Nullable RequestForwarder forwarder) {
 
-    /// For clients that know one server only.
+    /// For clients of a server in no cluster.
     public RespContext(
             KvCache cache,
             LongSupplier unsavedBytes,
@@ -40,7 +43,17 @@ public record RespContext(
             ConnectionRegistry connectionRegistry,
             Clock clock,
             ServerInfo serverInfo) {
-        this(cache, unsavedBytes, tenant, soleTenant, keyspaceRouter, connectionRegistry, clock, serverInfo, null);
+        this(
+                cache,
+                unsavedBytes,
+                tenant,
+                soleTenant,
+                keyspaceRouter,
+                connectionRegistry,
+                clock,
+                serverInfo,
+                null,
+                null);
     }
 
     /// The word of Redis for what a listener is part of.

@@ -8,6 +8,7 @@ import io.netty.channel.ChannelHandlerContext;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// Writes replies, in the version that the client asked for. What is small is collected and leaves together; values
@@ -121,6 +122,24 @@ final class RespEncoder {
             SlotIo.write(context, length, each -> value.visit(offset, length, each), value::close);
         }
         collectBuffer().writeBytes(CRLF);
+    }
+
+    /// A reply of another server as it came. The memory is native.
+    ///
+    /// @param release run when the memory is no longer needed
+    void writeReply(List<MemorySegment> pieces, Runnable release) {
+        long bytes = pieces.stream().mapToLong(MemorySegment::byteSize).sum();
+        if (bytes <= MAX_COPIED_BYTES) {
+            pieces.forEach(piece -> collectBuffer().writeBytes(piece.asByteBuffer()));
+            release.run();
+        } else {
+            writeCollected();
+            SlotIo.write(
+                    context,
+                    bytes,
+                    each -> pieces.forEach(piece -> each.visitSegment(piece, 0, piece.byteSize())),
+                    release);
+        }
     }
 
     /// By way of the heap: twice so few bytes take less time than the objects that once would take.

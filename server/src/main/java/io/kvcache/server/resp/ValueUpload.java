@@ -6,35 +6,50 @@ import io.netty.buffer.ByteBuf;
 import java.nio.ByteBuffer;
 import org.jspecify.annotations.Nullable;
 
-/// The value of a request, on its way from the socket to its slots, to the heap, or to nowhere.
+/// The value of a request, on its way from the socket to its slots, to a buffer, to the heap, or to nowhere.
 final class ValueUpload implements AutoCloseable {
 
     private final @Nullable PendingPut put;
+    private final @Nullable Passed passed;
     private final @Nullable String rejection;
     private final byte[] heap;
     private int heapBytes;
     private boolean transferred;
 
-    private ValueUpload(@Nullable PendingPut put, @Nullable String refusal, byte[] heap) {
+    /// A value that is passed on to another server.
+    ///
+    /// @param end run when the buffer is given free
+    private record Passed(ByteBuf buffer, Runnable end) {}
+
+    private ValueUpload(@Nullable PendingPut put, @Nullable Passed passed, @Nullable String refusal, byte[] heap) {
         this.put = put;
+        this.passed = passed;
         this.rejection = refusal;
         this.heap = heap;
     }
 
     static ValueUpload toPut(PendingPut put) {
-        return new ValueUpload(put, null, RespRequest.VALUE_PLACEHOLDER);
+        return new ValueUpload(put, null, null, RespRequest.VALUE_PLACEHOLDER);
+    }
+
+    /// A value that is to be passed on to another server.
+    ///
+    /// @param buffer as large as the value; taken over
+    /// @param end run when it is released
+    static ValueUpload toBuffer(ByteBuf buffer, Runnable end) {
+        return new ValueUpload(null, new Passed(buffer, end), null, RespRequest.VALUE_PLACEHOLDER);
     }
 
     /// A value that is thrown away as it comes.
     ///
     /// @param reply what the request is answered
     static ValueUpload rejected(String reply) {
-        return new ValueUpload(null, reply, RespRequest.VALUE_PLACEHOLDER);
+        return new ValueUpload(null, null, reply, RespRequest.VALUE_PLACEHOLDER);
     }
 
     /// A value that waits in the heap, for a command that runs later.
     static ValueUpload buffered(int bytes) {
-        return new ValueUpload(null, null, new byte[bytes]);
+        return new ValueUpload(null, null, null, new byte[bytes]);
     }
 
     /// Its bytes, where they wait in the heap; none where not.
@@ -44,6 +59,10 @@ final class ValueUpload implements AutoCloseable {
 
     /// Moves bytes that have arrived.
     void onBytes(ByteBuf in, int length) {
+        if (passed != null) {
+            passed.buffer.writeBytes(in, length);
+            return;
+        }
         if (heap.length > 0) {
             in.readBytes(heap, heapBytes, length);
             heapBytes += length;
@@ -66,6 +85,27 @@ final class ValueUpload implements AutoCloseable {
     void bytesWritten(int bytes) {
         if (put != null) {
             put.bytesWritten(bytes);
+        }
+    }
+
+    /// Returns whether the value is passed on to another server.
+    boolean isPassedOn() {
+        return passed != null;
+    }
+
+    /// The bytes of a value that is passed on.
+    ByteBuf passedBytes() {
+        if (passed == null) {
+            throw new IllegalStateException("the value is not passed on");
+        }
+        return passed.buffer;
+    }
+
+    /// Gives a value free that was left to its command by [#transfer] and is passed on.
+    void release() {
+        if (passed != null) {
+            passed.buffer.release();
+            passed.end.run();
         }
     }
 
@@ -93,8 +133,12 @@ final class ValueUpload implements AutoCloseable {
     /// Gives room back that was not used.
     @Override
     public void close() {
-        if (put != null && !transferred) {
+        if (transferred) {
+            return;
+        }
+        if (put != null) {
             put.close();
         }
+        release();
     }
 }

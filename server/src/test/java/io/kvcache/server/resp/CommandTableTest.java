@@ -66,7 +66,7 @@ class CommandTableTest {
     }
 
     private static CommandTable table(Map<String, CommandSpec> commands) {
-        return new CommandTable(null, null, "", new RespStats(new ByteBudget(1 << 20)), commands);
+        return new CommandTable(null, null, null, "", new RespStats(new ByteBudget(1 << 20)), commands);
     }
 
     private static RespRequest request(RespRequest request, String name) {

@@ -64,7 +64,8 @@ public final class EmbeddedRespServer implements AutoCloseable {
                                 connectionRegistry,
                                 test.time(),
                                 new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, () -> true),
-                                test.slotOwnership())),
+                                test.slotOwnership(),
+                                null)),
                 arguments);
         embeddedConnection = connect();
     }

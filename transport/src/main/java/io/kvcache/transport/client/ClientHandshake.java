@@ -25,15 +25,15 @@ import org.jspecify.annotations.Nullable;
 /// Opens a connection and authenticates; then passes its frames on to the connection's user.
 final class ClientHandshake implements FrameHandler {
 
-    private final HandshakeSettings settings;
+    private final @Nullable Secret secret;
     private final Hello hello;
     private @Nullable Challenge challenge;
     private @Nullable Welcome welcome;
     private @Nullable RpcException refusal;
     private @Nullable FrameHandler next;
 
-    private ClientHandshake(HandshakeSettings settings, Hello hello) {
-        this.settings = settings;
+    private ClientHandshake(@Nullable Secret secret, Hello hello) {
+        this.secret = secret;
         this.hello = hello;
     }
 
@@ -70,7 +70,7 @@ final class ClientHandshake implements FrameHandler {
                 joined == null ? Secret.zeros(Hello.TICKET_BYTES) : joined.ticket(),
                 (int) options.lease().toMillis(),
                 options.tenant());
-        ClientHandshake handshake = new ClientHandshake(settings, hello);
+        ClientHandshake handshake = new ClientHandshake(options.currentSecret(), hello);
         long until = System.nanoTime() + settings.timeoutNanos;
         FrameConnection connection = connector.connect(handshake, settings.timeoutNanos);
         long left = Math.max(1, until - System.nanoTime());
@@ -92,7 +92,7 @@ final class ClientHandshake implements FrameHandler {
     private static long capabilities(RemoteOptions options) {
         return (options.sharedMemory() == SharedMemoryMode.OFF ? 0 : Hello.SHARED_MEMORY)
                 | (options.localOnly() ? Hello.LOCAL_ONLY : 0)
-                | (options.server() ? Hello.SERVER : 0);
+                | (options.serverSecret() == null ? 0 : Hello.SERVER);
     }
 
     private Welcome run(FrameConnection connection, long patienceNanos) throws RpcException {
@@ -104,7 +104,6 @@ final class ClientHandshake implements FrameHandler {
             throw RpcException.rejected(
                     Status.UNSUPPORTED, "version = " + challenge.version() + "; allowed: " + Hello.VERSION);
         }
-        Secret secret = settings.options.secret();
         Proof proof = new Proof(secret == null ? Secret.zeros(1) : secret, hello, challenge);
         Secret shown = challenge.proofRequired() ? proof.clientProof() : Secret.zeros(Proof.BYTES);
         connection.send(new BodyWriter().bytes(shown.bytes()).request(MessageType.AUTH, 2, patienceNanos));

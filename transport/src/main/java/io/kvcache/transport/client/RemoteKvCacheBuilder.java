@@ -39,7 +39,7 @@ public final class RemoteKvCacheBuilder {
     private boolean checked;
     private boolean strict;
     private boolean localOnly;
-    private boolean server;
+    private @Nullable Supplier<@Nullable String> serverSecret;
     private @Nullable SharedMemoryMode sharedMemory;
     private long stagingBytes = 64L << 20;
     private @Nullable SSLContext trusted;
@@ -191,10 +191,11 @@ public final class RemoteKvCacheBuilder {
     /// Makes this client another server of the server's cluster, which speaks for any tenant and gets what
     /// [#localOnly] says.
     ///
-    /// @param secret that the server has told the servers of its cluster
-    public RemoteKvCacheBuilder server(String secret) {
-        server = true;
-        return secret(secret);
+    /// @param secret answers, at each connection, what the server has told the servers of its cluster; null
+    ///     while it is not known
+    public RemoteKvCacheBuilder server(Supplier<@Nullable String> secret) {
+        serverSecret = secret;
+        return this;
     }
 
     /// Connects to the first server that accepts this client.
@@ -237,7 +238,7 @@ public final class RemoteKvCacheBuilder {
                 address.fabric(),
                 failbackAfter,
                 localOnly,
-                server);
+                serverSecret);
     }
 
     /// A parsed address: the way to open connections, and the way to transfer blocks.
@@ -356,7 +357,7 @@ public final class RemoteKvCacheBuilder {
     /// @param failbackAfter how long until servers before the one that is used are asked again; zero for
     ///     never
     /// @param localOnly whether the server asks no other server for this client
-    /// @param server whether this client is another server of its cluster
+    /// @param serverSecret tells the secret of a client that is another server of the cluster; null for others
     record RemoteOptions(
             @Nullable Secret secret,
             String tenant,
@@ -371,7 +372,22 @@ public final class RemoteKvCacheBuilder {
             @Nullable String fabric,
             Duration failbackAfter,
             boolean localOnly,
-            boolean server) {
+            @Nullable Supplier<@Nullable String> serverSecret) {
+
+        /// The secret that a connection is opened with.
+        ///
+        /// @throws IOException when it is not known yet
+        @Nullable
+        Secret currentSecret() throws IOException {
+            if (serverSecret == null) {
+                return secret;
+            }
+            String told = serverSecret.get();
+            if (told == null) {
+                throw new IOException("the server has not told its secret to the servers of its cluster");
+            }
+            return new Secret(told.getBytes(StandardCharsets.UTF_8));
+        }
 
         long requestTimeoutNanos() {
             return requestTimeout.toNanos();

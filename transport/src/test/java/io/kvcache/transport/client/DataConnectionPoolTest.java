@@ -66,7 +66,7 @@ final class DataConnectionPoolTest {
                 null,
                 Duration.ZERO,
                 false,
-                false);
+                null);
     }
 
     private DataConnectionPool lines() throws Exception {

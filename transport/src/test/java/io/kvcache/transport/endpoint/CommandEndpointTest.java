@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.CommandReply;
 import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.net.RecordingSink;
@@ -130,9 +131,10 @@ final class CommandEndpointTest {
     }
 
     private RemoteKvCache connect(String tenant, String secret, boolean server) {
-        var builder = RemoteKvCache.builder("127.0.0.1:" + endpoint.address().getPort())
+        RemoteKvCacheBuilder builder = RemoteKvCache.builder(
+                        "127.0.0.1:" + endpoint.address().getPort())
                 .tenant(tenant);
-        return (server ? builder.server(secret) : builder.secret(secret)).connect();
+        return (server ? builder.server(() -> secret) : builder.secret(secret)).connect();
     }
 
     private static byte[] execute(RemoteKvCache cache, int dialect, byte[] request) {

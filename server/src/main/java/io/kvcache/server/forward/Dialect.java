@@ -1,0 +1,35 @@
+package io.kvcache.server.forward;
+
+/// The protocols whose requests are passed on, and their numbers in EXECUTE.
+public enum Dialect {
+    /// Redis' protocol, version 2.
+    RESP2(2),
+    /// Redis' protocol, version 3.
+    RESP3(3),
+    /// `lm://` of 2024.
+    LM_V0(16),
+    /// `lm://` of January to July 2025.
+    LM_V1A(17),
+    /// `lm://` of August 2025 and later.
+    LM_V1B(18);
+
+    private final int code;
+
+    Dialect(int code) {
+        this.code = code;
+    }
+
+    int code() {
+        return code;
+    }
+
+    /// @throws IllegalArgumentException for a number that no dialect has
+    static Dialect of(int code) {
+        for (Dialect each : values()) {
+            if (each.code == code) {
+                return each;
+            }
+        }
+        throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 16, 17 and 18");
+    }
+}

@@ -1,0 +1,218 @@
+package io.kvcache.server.forward;
+
+import io.kvcache.server.forward.InProcessCommands.Front;
+import io.netty.bootstrap.Bootstrap;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.Unpooled;
+import io.netty.channel.Channel;
+import io.netty.channel.ChannelFuture;
+import io.netty.channel.ChannelHandlerContext;
+import io.netty.channel.ChannelInboundHandlerAdapter;
+import io.netty.channel.ChannelOption;
+import io.netty.channel.EventLoopGroup;
+import io.netty.channel.FixedRecvByteBufAllocator;
+import io.netty.channel.RecvByteBufAllocator;
+import io.netty.channel.group.ChannelGroup;
+import io.netty.channel.local.LocalChannel;
+import java.io.IOException;
+import java.lang.foreign.MemorySegment;
+import java.net.SocketAddress;
+import java.nio.ByteBuffer;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentLinkedDeque;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import org.jspecify.annotations.Nullable;
+
+/// One connection within the process: a request, then its reply.
+///
+/// **Threads.** One at a time asks; its loop receives.
+final class Line extends ChannelInboundHandlerAdapter {
+
+    /// Has each buffer arrive as it was written. Otherwise small ones are copied together and released before larger
+    /// ones that were written earlier, while the pieces of a value are good until its last one is released.
+    static final RecvByteBufAllocator NO_COPIES = new FixedRecvByteBufAllocator(1);
+
+    private static final Duration GREETING_TIMEOUT = Duration.ofSeconds(5);
+
+    private final Front front;
+    private @Nullable Channel channel;
+    private volatile @Nullable Question question;
+
+    private Line(Front front) {
+        this.front = front;
+    }
+
+    /// The buffers of a reply.
+    ///
+    /// **Ownership.** They stay until it is closed. Those of a value are its slots.
+    static final class Reply implements AutoCloseable {
+
+        private final List<ByteBuf> parts = new ArrayList<>();
+
+        /// Their memory.
+        List<MemorySegment> pieces() {
+            List<MemorySegment> pieces = new ArrayList<>();
+            for (ByteBuf part : parts) {
+                for (ByteBuffer each : part.nioBuffers()) {
+                    pieces.add(MemorySegment.ofBuffer(each));
+                }
+            }
+            return pieces;
+        }
+
+        @Override
+        public void close() {
+            parts.forEach(ByteBuf::release);
+            parts.clear();
+        }
+    }
+
+    private record Question(ReplyFramer framer, Reply reply, CompletableFuture<Reply> answer) {}
+
+    /// Connections that are not in use, for the clients of one tenant.
+    static final class Pool {
+
+        final Front front;
+        private final EventLoopGroup loops;
+        private final SocketAddress address;
+        private final ChannelGroup channels;
+        private final Deque<Line> idle = new ConcurrentLinkedDeque<>();
+
+        /// @param channels takes each connection
+        Pool(Front front, EventLoopGroup loops, SocketAddress address, ChannelGroup channels) {
+            this.channels = channels;
+            this.front = front;
+            this.loops = loops;
+            this.address = address;
+        }
+
+        /// @throws IOException when the server goes down
+        Line take() throws IOException {
+            for (Line line = idle.pollFirst(); line != null; line = idle.pollFirst()) {
+                if (line.isOpen()) {
+                    return line;
+                }
+            }
+            return open();
+        }
+
+        private Line open() throws IOException {
+            Line line = new Line(front);
+            ChannelFuture connected = new Bootstrap()
+                    .group(loops)
+                    .channel(LocalChannel.class)
+                    .option(ChannelOption.RECVBUF_ALLOCATOR, NO_COPIES)
+                    .handler(line)
+                    .connect(address)
+                    .awaitUninterruptibly();
+            if (!connected.isSuccess()) {
+                throw new IOException("the server takes no more requests", connected.cause());
+            }
+            line.channel = connected.channel();
+            channels.add(connected.channel());
+            if (!front.greeting().isEmpty()) {
+                line.ask(Unpooled.copiedBuffer(front.greeting(), StandardCharsets.US_ASCII), GREETING_TIMEOUT)
+                        .close();
+            }
+            return line;
+        }
+
+        void giveBack(Line line) {
+            idle.addFirst(line);
+        }
+    }
+
+    private Channel requireChannel() {
+        Channel own = channel;
+        if (own == null) {
+            throw new IllegalStateException("not connected");
+        }
+        return own;
+    }
+
+    boolean isOpen() {
+        return requireChannel().isActive();
+    }
+
+    /// Sends a request and waits for its whole reply. When there is none the connection is closed.
+    ///
+    /// @param request taken over
+    /// @throws IOException without a reply in time
+    Reply ask(ByteBuf request, Duration timeout) throws IOException {
+        Question asked = new Question(front.framer().get(), new Reply(), new CompletableFuture<>());
+        question = asked;
+        var _ = requireChannel().writeAndFlush(request);
+        if (!isOpen()) {
+            asked.answer.completeExceptionally(new IOException("the server ends its connections"));
+        }
+        try {
+            return asked.answer.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (TimeoutException late) {
+            if (!asked.answer.completeExceptionally(late)) {
+                return asked.answer.join(); // it came at the last moment
+            }
+            close();
+            throw new IOException("no reply within " + timeout.toMillis() + " ms", late);
+        } catch (ExecutionException failed) {
+            close();
+            throw new IOException(String.valueOf(failed.getCause().getMessage()), failed.getCause());
+        } catch (InterruptedException stopped) {
+            var _ = asked.answer.completeExceptionally(stopped);
+            close();
+            Thread.currentThread().interrupt();
+            throw new IOException("the server goes down", stopped);
+        }
+    }
+
+    @Override
+    public void channelRead(ChannelHandlerContext context, Object message) {
+        ByteBuf part = (ByteBuf) message;
+        Question asked = question;
+        if (asked == null || asked.answer.isDone()) {
+            part.release();
+            context.close();
+            return;
+        }
+        asked.reply.parts.add(part);
+        try {
+            if (asked.framer.isEnd(part)) {
+                question = null;
+                var _ = asked.answer.complete(asked.reply);
+            }
+        } catch (IllegalStateException wrong) {
+            exceptionCaught(context, wrong);
+        }
+    }
+
+    @Override
+    public void channelInactive(ChannelHandlerContext context) {
+        fail(new IOException("the server ended the connection without a reply"));
+    }
+
+    @Override
+    public void exceptionCaught(ChannelHandlerContext context, Throwable failure) {
+        fail(failure);
+        context.close();
+    }
+
+    private void fail(Throwable why) {
+        Question asked = question;
+        question = null;
+        if (asked != null) {
+            var _ = asked.answer.completeExceptionally(why);
+            asked.reply.close();
+        }
+    }
+
+    /// Ends it; what has come of a reply is thrown away by its loop.
+    void close() {
+        requireChannel().close();
+    }
+}

@@ -1,0 +1,234 @@
+package io.kvcache.server.http;
+
+import io.kvcache.core.SegmentVisitor;
+import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.forward.RequestForwarder.Kind;
+import io.kvcache.server.forward.RequestForwarder.Reply;
+import io.kvcache.server.forward.RequestForwarder.Request;
+import io.kvcache.server.http.HttpResponder.PinnedBytes;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.transport.cluster.HashSlots;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.PooledByteBufAllocator;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// A request about an object that another server of the cluster owns. It is passed on as a command of Redis' protocol.
+final class ForwardedObjectHandler implements HttpRequestHandler {
+
+    private static final String CRLF = "\r\n";
+
+    private final RequestForwarder forwarder;
+    private final String tenant;
+    private final Keyspace keyspace;
+    private final byte[] key;
+    private final String method;
+    private final @Nullable String range;
+
+    /// The body of a PUT.
+    private @Nullable ByteBuf body;
+
+    private ForwardedObjectHandler(
+            RequestForwarder forwarder, String tenant, Keyspace keyspace, byte[] key, HttpRequest request) {
+        this.forwarder = forwarder;
+        this.tenant = tenant;
+        this.keyspace = keyspace;
+        this.key = key;
+        method = request.method().name();
+        range = request.headers().get(HttpHeaderNames.RANGE);
+    }
+
+    /// Passes a GET, HEAD or DELETE on.
+    static HttpRequestHandler of(
+            RequestForwarder forwarder, String tenant, Keyspace keyspace, byte[] key, HttpRequest request) {
+        return new ForwardedObjectHandler(forwarder, tenant, keyspace, key, request);
+    }
+
+    /// Passes a PUT on.
+    ///
+    /// @param bytes of the value
+    static HttpRequestHandler ofPut(
+            RequestForwarder forwarder, String tenant, Keyspace keyspace, byte[] key, HttpRequest request, long bytes) {
+        ByteBudget incoming = keyspace.keyspaceLimits().incoming();
+        if (!incoming.tryAcquire(bytes)) {
+            return new ProblemDetails(
+                            HttpResponseStatus.INSUFFICIENT_STORAGE, "as much is being received as may be; try again")
+                    .toHandler();
+        }
+        ForwardedObjectHandler handler = new ForwardedObjectHandler(forwarder, tenant, keyspace, key, request);
+        handler.body = PooledByteBufAllocator.DEFAULT.directBuffer((int) bytes, (int) bytes);
+        return handler;
+    }
+
+    @Override
+    public void onBody(ByteBuf part) {
+        ByteBuf target = body;
+        if (target == null) {
+            part.skipBytes(part.readableBytes());
+        } else {
+            target.writeBytes(part, Math.min(part.readableBytes(), target.writableBytes()));
+        }
+    }
+
+    @Override
+    public void respond(HttpResponder out) {
+        switch (method) {
+            case "GET" -> ask(out, Kind.READ, reply -> sendValue(reply, out), "GET");
+            case "HEAD" -> ask(out, Kind.READ, reply -> sendLength(reply, out), "EXISTS");
+            case "DELETE" ->
+                ask(out, changing(), reply -> send(reply, ":1", HttpResponseStatus.NO_CONTENT, out), "DEL");
+            default -> put(out);
+        }
+    }
+
+    private Kind changing() {
+        return keyspace.isContent(key) ? Kind.CONTENT : Kind.REPEATABLE_WRITE;
+    }
+
+    private void put(HttpResponder out) {
+        ByteBuf value = body;
+        if (value == null || value.isWritable()) {
+            out.sendProblem(
+                    new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than its Content-Length"));
+            return;
+        }
+        ask(out, changing(), reply -> send(reply, "+", HttpResponseStatus.NO_CONTENT, out), "SET");
+    }
+
+    /// @param expected how the reply begins that is told by the status; others say that there is no such object
+    private static void send(Reply reply, String expected, HttpResponseStatus status, HttpResponder out) {
+        try (reply) {
+            if (isError(reply)) {
+                out.sendProblem(problem(reply));
+            } else if (reply.firstBytes(expected.length()).equals(expected)) {
+                out.sendEmpty(status);
+            } else {
+                out.sendProblem(notFound());
+            }
+        }
+    }
+
+    private void sendValue(Reply reply, HttpResponder out) {
+        long bytes = isError(reply) ? -1 : number(reply);
+        if (bytes < 0) {
+            try (reply) {
+                out.sendProblem(isError(reply) ? problem(reply) : notFound());
+            }
+            return;
+        }
+        int headBytes = 1 + Long.toString(bytes).length() + CRLF.length();
+        out.sendPinned(
+                new PinnedBytes(
+                        bytes, (offset, length, each) -> visit(reply, headBytes + offset, length, each), reply::close),
+                range,
+                true);
+    }
+
+    private static void visit(Reply reply, long offset, long length, SegmentVisitor each) {
+        long start = 0;
+        for (MemorySegment piece : reply.pieces()) {
+            long from = Math.max(offset, start);
+            long to = Math.min(offset + length, start + piece.byteSize());
+            if (from < to) {
+                each.visitSegment(piece, from - start, to - from);
+            }
+            start += piece.byteSize();
+        }
+    }
+
+    private void sendLength(Reply exists, HttpResponder out) {
+        if (isError(exists) || number(exists) == 0) {
+            send(exists, "+", HttpResponseStatus.OK, out);
+            return;
+        }
+        exists.close();
+        ask(
+                out,
+                Kind.READ,
+                reply -> {
+                    try (reply) {
+                        if (isError(reply)) {
+                            out.sendProblem(problem(reply));
+                        } else {
+                            out.sendPinned(new PinnedBytes(number(reply), (_, _, _) -> {}, () -> {}), range, false);
+                        }
+                    }
+                },
+                "STRLEN");
+    }
+
+    private static boolean isError(Reply reply) {
+        return !reply.error().isEmpty() || reply.firstBytes(1).equals("-");
+    }
+
+    /// The number in the first line of a reply.
+    private static long number(Reply reply) {
+        String text = reply.firstBytes(24);
+        return Long.parseLong(text, 1, text.indexOf('\r'), 10);
+    }
+
+    private static ProblemDetails problem(Reply reply) {
+        String text = reply.error().isEmpty()
+                ? reply.firstBytes(200).lines().findFirst().orElse("")
+                : reply.error();
+        HttpResponseStatus status = text.startsWith("-OOM")
+                ? HttpResponseStatus.INSUFFICIENT_STORAGE
+                : HttpResponseStatus.SERVICE_UNAVAILABLE;
+        return new ProblemDetails(status, "the server that owns the object: " + text);
+    }
+
+    private static ProblemDetails notFound() {
+        return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object");
+    }
+
+    private void ask(HttpResponder out, Kind kind, Consumer<Reply> then, String command) {
+        List<ByteBuf> message = message(command);
+        List<MemorySegment> bytes = message.stream()
+                .filter(ByteBuf::isReadable)
+                .map(part -> MemorySegment.ofBuffer(part.nioBuffer()))
+                .toList();
+        Request request = new Request(tenant, Dialect.RESP2, HashSlots.of(key), kind, bytes);
+        forwarder.forward(request, reply -> {
+            message.forEach(ByteBuf::release);
+            out.sendLater(() -> then.accept(reply), reply::close);
+        });
+    }
+
+    private List<ByteBuf> message(String command) {
+        ByteBuf value = command.equals("SET") ? body : null;
+        ByteBuf head = PooledByteBufAllocator.DEFAULT.directBuffer();
+        head.writeCharSequence(
+                "*" + (value == null ? 2 : 3) + CRLF + "$" + command.length() + CRLF + command + CRLF + "$" + key.length
+                        + CRLF,
+                StandardCharsets.US_ASCII);
+        head.writeBytes(key).writeCharSequence(CRLF, StandardCharsets.US_ASCII);
+        List<ByteBuf> message = new ArrayList<>(List.of(head));
+        if (value != null) {
+            head.writeCharSequence("$" + value.readableBytes() + CRLF, StandardCharsets.US_ASCII);
+            message.add(value.retain());
+            message.add(PooledByteBufAllocator.DEFAULT
+                    .directBuffer(2)
+                    .writeBytes(CRLF.getBytes(StandardCharsets.US_ASCII)));
+        }
+        return message;
+    }
+
+    @Override
+    public void close() {
+        ByteBuf value = body;
+        if (value != null) {
+            body = null;
+            keyspace.keyspaceLimits().incoming().release(value.capacity());
+            value.release();
+        }
+    }
+}

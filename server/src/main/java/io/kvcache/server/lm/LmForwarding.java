@@ -1,0 +1,75 @@
+package io.kvcache.server.lm;
+
+import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.forward.RequestForwarder.Kind;
+import io.kvcache.server.forward.RequestForwarder.Reply;
+import io.kvcache.server.forward.RequestForwarder.Request;
+import io.kvcache.server.lm.LmSession.LmRequest;
+import io.kvcache.transport.cluster.HashSlots;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.PooledByteBufAllocator;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.function.Consumer;
+import org.jspecify.annotations.Nullable;
+
+/// Passes requests about keys of other servers of the cluster on to those.
+///
+/// **Threads.** Any.
+///
+/// @param tenant whose clients say the requests
+record LmForwarding(RequestForwarder forwarder, String tenant) {
+
+    private static final byte PADDING = ' ';
+
+    /// Returns whether another server has to run a request.
+    boolean isElsewhere(LmRequest request) {
+        return request.command() <= LmRequest.EXIST && forwarder.isElsewhere(HashSlots.of(request.key()));
+    }
+
+    /// Passes a request on.
+    ///
+    /// @param header the request as it came
+    /// @param value of a PUT, taken over; null for others
+    /// @param reply takes the reply, on another thread; that of a PUT only says whether it ran
+    void forward(LmVersion version, LmRequest request, byte[] header, @Nullable ByteBuf value, Consumer<Reply> reply) {
+        List<ByteBuf> buffers = new ArrayList<>();
+        buffers.add(buffer(header));
+        if (value != null) {
+            buffers.add(value);
+            buffers.add(buffer(health(version))); // as a PUT has no reply
+        }
+        List<MemorySegment> segments = buffers.stream()
+                .filter(ByteBuf::isReadable)
+                .map(each -> MemorySegment.ofBuffer(each.nioBuffer()))
+                .toList();
+        Kind kind = value == null ? Kind.READ : Kind.CONTENT;
+        forwarder.forward(new Request(tenant, dialect(version), HashSlots.of(request.key()), kind, segments), come -> {
+            buffers.forEach(ByteBuf::release);
+            reply.accept(come);
+        });
+    }
+
+    private static ByteBuf buffer(byte[] bytes) {
+        return PooledByteBufAllocator.DEFAULT.directBuffer(bytes.length).writeBytes(bytes);
+    }
+
+    private static byte[] health(LmVersion version) {
+        byte[] header = new byte[version.requestBytes()];
+        header[0] = LmRequest.HEALTH;
+        for (int i = header.length - LmVersion.KEY_BYTES; i < header.length; i++) {
+            header[i] = PADDING;
+        }
+        return header;
+    }
+
+    private static Dialect dialect(LmVersion version) {
+        return switch (version) {
+            case V0 -> Dialect.LM_V0;
+            case V1A -> Dialect.LM_V1A;
+            case V1B -> Dialect.LM_V1B;
+        };
+    }
+}

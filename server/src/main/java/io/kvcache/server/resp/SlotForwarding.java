@@ -1,0 +1,375 @@
+package io.kvcache.server.resp;
+
+import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.forward.RequestForwarder.Kind;
+import io.kvcache.server.forward.RequestForwarder.Reply;
+import io.kvcache.server.forward.RequestForwarder.Request;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.resp.RespProtocol.RespStats;
+import io.kvcache.transport.cluster.HashSlots;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.PooledByteBufAllocator;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Set;
+import java.util.stream.IntStream;
+
+/// Passes commands about keys of other servers of the cluster on to those, for clients that know one server only.
+///
+/// A command about keys of one slot is passed on as it is. Of one about several, those that can be are cut: each key is
+/// asked for by itself, some at a time.
+///
+/// **Threads.** Any.
+final class SlotForwarding {
+
+    /// Of one command that are passed on at the same time. Their replies wait in memory.
+    private static final int KEYS_AT_A_TIME = 16;
+
+    private static final byte[] CRLF = {'\r', '\n'};
+    private static final Set<String> COUNTING = Set.of("EXISTS", "TOUCH", "DEL", "UNLINK");
+
+    /// Counts from the first key on, whoever has the others; so it concerns this server's keys.
+    private static final String PREFIX = "KV.PREFIX";
+
+    private final RequestForwarder forwarder;
+    private final KeyspaceRouter keyspaceRouter;
+    private final String tenant;
+    private final RespStats stats;
+
+    SlotForwarding(RequestForwarder forwarder, KeyspaceRouter keyspaceRouter, String tenant, RespStats stats) {
+        this.forwarder = forwarder;
+        this.keyspaceRouter = keyspaceRouter;
+        this.tenant = tenant;
+        this.stats = stats;
+    }
+
+    /// Returns whether the value of a key is to be passed on, and so takes no room in the store.
+    ///
+    /// @param command a cut one passes all values on
+    boolean isPassedOn(CommandSpec command, byte[] key) {
+        return command.values().step() > 1 || forwarder.isElsewhere(HashSlots.of(key));
+    }
+
+    /// Begins to receive a value that is to be passed on.
+    static ValueUpload upload(Keyspace keyspace, long bytes) {
+        ByteBudget incoming = keyspace.keyspaceLimits().incoming();
+        if (!incoming.tryAcquire(bytes)) {
+            return ValueUpload.rejected(CommandException.OUT_OF_MEMORY);
+        }
+        ByteBuf buffer = PooledByteBufAllocator.DEFAULT.directBuffer((int) bytes, (int) bytes);
+        return ValueUpload.toBuffer(buffer, () -> incoming.release(bytes));
+    }
+
+    private static List<Integer> keyPlaces(CommandSpec spec, RespRequest request) {
+        return IntStream.range(1, request.count())
+                .filter(place -> spec.keys().has(place, request.count()))
+                .boxed()
+                .toList();
+    }
+
+    /// Runs a command if another server has to, or parts of it.
+    ///
+    /// @return whether it is run here
+    boolean run(RespSession session, CommandSpec spec, RespRequest request, RespEncoder out) throws CommandException {
+        List<Integer> places = keyPlaces(spec, request);
+        if (places.isEmpty() || spec.name().equals(PREFIX) || isRejected(request)) {
+            return false;
+        }
+        int slot = HashSlots.of(request.argument(places.getFirst()));
+        boolean one = places.stream().allMatch(place -> HashSlots.of(request.argument(place)) == slot);
+        boolean passedOn = request.values().stream().anyMatch(ValueUpload::isPassedOn);
+        boolean elsewhere =
+                places.stream().anyMatch(place -> forwarder.isElsewhere(HashSlots.of(request.argument(place))));
+        if (!elsewhere && !passedOn) {
+            return false;
+        }
+        if (one && (passedOn || request.values().isEmpty())) {
+            runWhole(session, spec, request, out);
+        } else if (spec.name().equals("MGET")) {
+            out.beginArray(places.size());
+            runMget(session, request, out, 1);
+        } else if (COUNTING.contains(spec.name())) {
+            runCounting(session, spec, request, out, 1, 0);
+        } else if (spec.name().equals("MSET") && request.count() % 2 == 1) {
+            request.values().forEach(ValueUpload::transfer);
+            runMset(session, request, out, 0);
+        } else if (request.values().isEmpty()) {
+            throw new CommandException("CROSSSLOT Keys in request belong to several servers of the cluster");
+        } else if (isContent(request.argument(places.getFirst()))) {
+            return false; // it was this server's when its value came, and may stay here
+        } else {
+            throw new CommandException(
+                    "TRYAGAIN the key has just become node " + forwarder.ownerName(slot) + "'s of the cluster");
+        }
+        return true;
+    }
+
+    private static boolean isRejected(RespRequest request) {
+        return request.values().stream().anyMatch(value -> value.rejection() != null);
+    }
+
+    private boolean isContent(byte[] key) {
+        return keyspaceRouter.of(key).isContent(key);
+    }
+
+    private Kind kindOf(CommandSpec spec, RespRequest request, byte[] key) {
+        if (spec.flags().contains("readonly")) {
+            return Kind.READ;
+        }
+        if (isContent(key)) {
+            return Kind.CONTENT;
+        }
+        return switch (spec.name()) {
+            case "SET" -> request.count() == 3 || hasOnlyExpiry(request) ? Kind.REPEATABLE_WRITE : Kind.WRITE;
+            case "SETEX", "PSETEX", "MSET", "DEL", "UNLINK", "EXPIRE", "PEXPIRE", "EXPIREAT", "PEXPIREAT", "PERSIST" ->
+                Kind.REPEATABLE_WRITE;
+            default -> Kind.WRITE;
+        };
+    }
+
+    private static boolean hasOnlyExpiry(RespRequest request) {
+        return request.count() == 5 && Set.of("EX", "PX", "EXAT", "PXAT").contains(request.argumentUpperCase(3));
+    }
+
+    private void runWhole(RespSession session, CommandSpec spec, RespRequest request, RespEncoder out) {
+        byte[] key = request.argument(keyPlaces(spec, request).getFirst());
+        Message message = new Message();
+        message.beginArray(request.count());
+        int values = 0;
+        for (int i = 0; i < request.count(); i++) {
+            if (spec.values().has(i, request.count())) {
+                message.bulk(request.values().get(values));
+                values++;
+            } else {
+                message.bulk(request.argument(i));
+            }
+        }
+        boolean stores = spec.name().equals("SET");
+        forward(
+                session,
+                List.of(new Part(key, kindOf(spec, request, key), message)),
+                out,
+                replies -> write(session, stores, replies.getFirst(), out));
+    }
+
+    private void write(RespSession session, boolean stores, Reply reply, RespEncoder out) {
+        boolean failed = !reply.error().isEmpty() || reply.firstBytes(1).equals("-");
+        if (!failed) {
+            out.writeReply(reply.pieces(), reply::close);
+            return;
+        }
+        if (!session.isMaybeNativeClient()) {
+            stats.errors.increment();
+            writeError(reply, out);
+        } else if (stores) { // as WriteCommands does
+            stats.droppedAfterOk.increment();
+            out.writeOk();
+        } else {
+            out.writeNull();
+        }
+        reply.close();
+    }
+
+    private static void writeError(Reply reply, RespEncoder out) {
+        if (reply.error().isEmpty()) {
+            out.writeReply(reply.pieces(), () -> {});
+        } else {
+            out.writeError("TRYAGAIN " + reply.error());
+        }
+    }
+
+    private void runMget(RespSession session, RespRequest request, RespEncoder out, int from) {
+        int to = Math.min(request.count(), from + KEYS_AT_A_TIME);
+        List<Part> parts = new ArrayList<>();
+        for (int i = from; i < to; i++) {
+            parts.add(Part.of(Kind.READ, "GET", request.argument(i)));
+        }
+        forward(session, parts, out, replies -> {
+            for (Reply reply : replies) {
+                if (reply.firstBytes(1).equals("$")) {
+                    out.writeReply(reply.pieces(), reply::close);
+                } else {
+                    reply.close();
+                    out.writeNull();
+                }
+            }
+            if (to < request.count()) {
+                session.handler().awaitWritable(() -> runMget(session, request, out, to));
+            }
+        });
+    }
+
+    private void runCounting(
+            RespSession session, CommandSpec spec, RespRequest request, RespEncoder out, int from, long before) {
+        int to = Math.min(request.count(), from + KEYS_AT_A_TIME);
+        List<Part> parts = new ArrayList<>();
+        for (int i = from; i < to; i++) {
+            byte[] key = request.argument(i);
+            parts.add(Part.of(kindOf(spec, request, key), spec.name(), key));
+        }
+        forward(session, parts, out, replies -> {
+            long count = before;
+            for (Reply reply : replies) {
+                String text = reply.firstBytes(24);
+                if (!text.startsWith(":")) {
+                    fail(replies, reply, out);
+                    return;
+                }
+                count += Long.parseLong(text.substring(1).strip());
+            }
+            replies.forEach(Reply::close);
+            if (to < request.count()) {
+                runCounting(session, spec, request, out, to, count);
+            } else {
+                out.writeInteger(count);
+            }
+        });
+    }
+
+    /// @param from index of the first pair
+    private void runMset(RespSession session, RespRequest request, RespEncoder out, int from) {
+        int to = Math.min(request.values().size(), from + KEYS_AT_A_TIME);
+        List<Part> parts = new ArrayList<>();
+        for (int i = from; i < to; i++) {
+            byte[] key = request.argument(1 + 2 * i);
+            Message message = new Message();
+            message.beginArray(3);
+            message.bulk("SET".getBytes(StandardCharsets.US_ASCII));
+            message.bulk(key);
+            message.bulk(request.values().get(i));
+            parts.add(new Part(key, isContent(key) ? Kind.CONTENT : Kind.REPEATABLE_WRITE, message));
+        }
+        List<ValueUpload> rest = request.values().subList(to, request.values().size());
+        forward(
+                session,
+                parts,
+                out,
+                replies -> {
+                    for (Reply reply : replies) {
+                        if (!reply.firstBytes(1).equals("+")) {
+                            rest.forEach(ValueUpload::release);
+                            fail(replies, reply, out);
+                            return;
+                        }
+                    }
+                    replies.forEach(Reply::close);
+                    if (rest.isEmpty()) {
+                        out.writeOk();
+                    } else {
+                        runMset(session, request, out, to);
+                    }
+                },
+                () -> rest.forEach(ValueUpload::release));
+    }
+
+    private void fail(List<Reply> replies, Reply failed, RespEncoder out) {
+        stats.errors.increment();
+        writeError(failed, out);
+        replies.forEach(Reply::close);
+    }
+
+    @FunctionalInterface
+    private interface RepliesHandler {
+        void accept(List<Reply> replies);
+    }
+
+    private void forward(RespSession session, List<Part> parts, RespEncoder out, RepliesHandler next) {
+        forward(session, parts, out, next, () -> {});
+    }
+
+    /// @param abandon run in place of `next` when the connection has ended by then
+    private void forward(
+            RespSession session, List<Part> parts, RespEncoder out, RepliesHandler next, Runnable abandon) {
+        Dialect dialect = out.protocolVersion() == 3 ? Dialect.RESP3 : Dialect.RESP2;
+        List<Request> requests =
+                parts.stream().map(part -> part.request(tenant, dialect)).toList();
+        session.handler()
+                .<List<Reply>>await(
+                        then -> forwarder.forwardAll(requests, replies -> {
+                            parts.forEach(part -> part.message.release());
+                            then.accept(replies);
+                        }),
+                        next::accept,
+                        replies -> {
+                            replies.forEach(Reply::close);
+                            abandon.run();
+                        });
+    }
+
+    /// A command about one key.
+    private record Part(byte[] key, Kind kind, Message message) {
+
+        static Part of(Kind kind, String command, byte[] key) {
+            Message message = new Message();
+            message.beginArray(2);
+            message.bulk(command.getBytes(StandardCharsets.US_ASCII));
+            message.bulk(key);
+            return new Part(key, kind, message);
+        }
+
+        Request request(String tenant, Dialect dialect) {
+            return new Request(tenant, dialect, HashSlots.of(key), kind, message.segments());
+        }
+    }
+
+    /// A request as bytes.
+    ///
+    /// **Ownership.** Of its buffers, until [#release].
+    private static final class Message {
+
+        private static final int INITIAL_BYTES = 256;
+
+        private final List<ByteBuf> buffers = new ArrayList<>();
+        private final List<ValueUpload> values = new ArrayList<>();
+        private ByteBuf last = next();
+
+        private ByteBuf next() {
+            ByteBuf buffer = PooledByteBufAllocator.DEFAULT.directBuffer(INITIAL_BYTES);
+            buffers.add(buffer);
+            return buffer;
+        }
+
+        void beginArray(int elements) {
+            line('*', elements);
+        }
+
+        private void line(char mark, long number) {
+            last.writeByte(mark);
+            IntegerCodec.write(number, last);
+            last.writeBytes(CRLF);
+        }
+
+        void bulk(byte[] bytes) {
+            line('$', bytes.length);
+            last.writeBytes(bytes).writeBytes(CRLF);
+        }
+
+        /// @param value taken over
+        void bulk(ValueUpload value) {
+            value.transfer();
+            values.add(value);
+            ByteBuf bytes = value.passedBytes();
+            line('$', bytes.readableBytes());
+            buffers.add(bytes.retain());
+            last = next();
+            last.writeBytes(CRLF);
+        }
+
+        List<MemorySegment> segments() {
+            return buffers.stream()
+                    .filter(ByteBuf::isReadable)
+                    .map(buffer -> MemorySegment.ofBuffer(buffer.nioBuffer()))
+                    .toList();
+        }
+
+        void release() {
+            buffers.forEach(ByteBuf::release);
+            values.forEach(ValueUpload::release);
+        }
+    }
+}
