@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cluster.ClusterComparison;
+import io.kvcache.bench.cluster.ClusterCosts;
 import io.kvcache.bench.cluster.ClusterReplay;
 import io.kvcache.bench.cluster.ClusterTrial;
 import io.kvcache.bench.cluster.TrialScenario;
@@ -41,6 +42,7 @@ final class ClusterBenchCommand implements Callable<Integer> {
     private static final int QUICK_REQUESTS = 1_200;
     private static final int QUICK_RATE = 60;
     private static final int ROUNDS = 3;
+    private static final int COST_ROUNDS = 21;
 
     @Option(
             names = "--scenario",
@@ -121,12 +123,22 @@ final class ClusterBenchCommand implements Callable<Integer> {
             description = "Let clients read the servers' memory in place, as they do on one host.")
     private boolean sharedMemory;
 
+    @Option(
+            names = "--costs",
+            description =
+                    "Measure what a cluster costs when nothing happens, instead: a get through it beside one from a"
+                            + " single server, and a value that a server passes on.")
+    private boolean costs;
+
     @Mixin
     private final SuiteOptions options = new SuiteOptions();
 
     @Override
     public Integer call() throws IOException, InterruptedException {
         CommandIo io = options.io();
+        if (costs) {
+            return reportCosts(io);
+        }
         List<TrialScenario> scenarios = io.check(this::scenarios);
         ClusterReplay.Settings replay = io.check(this::replay);
         long memory = io.check(() -> ByteSizeText.parse(hostBytes).bytes());
@@ -136,6 +148,15 @@ final class ClusterBenchCommand implements Callable<Integer> {
         List<BenchResult> answers = new ClusterComparison(trial, times, io::printError).run(scenarios);
         io.printError("load " + MachineInfo.current().load() + " at the end");
         BenchReport report = BenchReport.of("cluster", "a cluster of servers, undisturbed and disturbed", answers);
+        return options.reportResults(report.suite(), answers);
+    }
+
+    private int reportCosts(CommandIo io) throws IOException, InterruptedException {
+        int times = io.isGiven("--rounds") ? rounds : options.isQuick() ? ROUNDS : COST_ROUNDS;
+        io.printError("load " + MachineInfo.current().load());
+        List<BenchResult> answers = new ClusterCosts(times, io::printError).run();
+        io.printError("load " + MachineInfo.current().load() + " at the end");
+        BenchReport report = BenchReport.of("cluster-costs", "what a cluster costs when nothing happens", answers);
         return options.reportResults(report.suite(), answers);
     }
 

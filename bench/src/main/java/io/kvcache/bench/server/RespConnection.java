@@ -140,6 +140,18 @@ public final class RespConnection implements AutoCloseable {
         in.limit(0);
     }
 
+    /// Gets a value and forgets it.
+    ///
+    /// @throws IOException unless it has so many bytes
+    public void get(String key, long bytes) throws IOException {
+        send(command("GET", key));
+        long length = readLength();
+        if (length != bytes) {
+            throw new IOException(key + " has " + length + " bytes, not " + bytes);
+        }
+        skip(length + 2);
+    }
+
     private byte next() throws IOException {
         if (!in.hasRemaining()) {
             in.clear();
