@@ -769,7 +769,9 @@ final class HttpBlocksTest {
                 reply = putBelow(client, length, length + 20);
             }
             length += HttpTestClient.json(reply).get("blocks").intValue();
-            assertThat(detail(reply, 507)).contains("the chain is as long as host memory");
+            // Where the disk was quick, the chain's first blocks are on it alone already.
+            assertThat(reply.statusCode()).isIn(507, 409);
+            assertThat(detail(reply, reply.statusCode())).contains("the chain is as long as host memory");
             moveToDisk(disk, client);
 
             HttpResponse<byte[]> later = putBelow(client, length, length + 1);

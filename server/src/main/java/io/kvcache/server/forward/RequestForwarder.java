@@ -132,10 +132,9 @@ public final class RequestForwarder implements AutoCloseable {
         this.own = own;
     }
 
-    /// Returns whether another server owns a slot. Then requests about its keys are passed on.
+    /// Returns whether requests about a slot's keys are passed on: another server owns it, or none does yet.
     public boolean isElsewhere(int slot) {
-        SlotMap map = ownership.map();
-        return map.owner(slot) != null && !map.isOwn(slot);
+        return !ownership.map().isOwn(slot);
     }
 
     /// Returns the owner's name, or an empty text without one.
