@@ -18,6 +18,9 @@ import picocli.CommandLine.Option;
 /// `kvcache sim --placement`: the options, and tables of what a trace finds and what a join moves.
 final class PlacementSimRunner {
 
+    /// Draining, gone, joining, serving.
+    private static final int CHANGES_PER_RESTART = 4;
+
     @Option(
             names = "--placement",
             required = true,
@@ -57,6 +60,7 @@ final class PlacementSimRunner {
             printHits(io, read, simulator, progressLine);
             printJoins(io, progressLine);
         }
+        printViews(io);
         return 0;
     }
 
@@ -99,6 +103,18 @@ final class PlacementSimRunner {
                     row.readBalance(),
                     row.storedBalance(),
                     row.serversPerRead()));
+        }
+    }
+
+    /// A client follows one server, and is sent the whole view at each change.
+    private void printViews(CommandIo io) {
+        io.println("Views, as a client follows them while all nodes are restarted within an hour, "
+                + CHANGES_PER_RESTART + " changes each:");
+        io.println("  nodes  bytes of a view  MiB an hour to a client");
+        for (int count : nodes) {
+            int bytes = PlacementSimulator.viewBytes(count);
+            double hour = (double) bytes * count * CHANGES_PER_RESTART / (1 << 20);
+            io.println(String.format(Locale.ROOT, "%,7d  %,15d  %,23.1f", count, bytes, hour));
         }
     }
 

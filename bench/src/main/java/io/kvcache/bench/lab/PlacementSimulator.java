@@ -10,8 +10,13 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.transport.cluster.BlockGroups;
 import io.kvcache.transport.cluster.ClusterNode;
+import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.HashSlots;
+import io.kvcache.transport.cluster.NodeInfo;
+import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.Placement;
+import io.kvcache.transport.wire.BodyWriter;
+import io.kvcache.transport.wire.ViewCodec;
 import java.util.BitSet;
 import java.util.List;
 import java.util.SplittableRandom;
@@ -63,6 +68,27 @@ public final class PlacementSimulator {
                 IntStream.range(0, servers)
                         .mapToObj(server -> ClusterNode.named("kv-" + server))
                         .toList());
+    }
+
+    /// Returns the bytes of a view of so many servers, with names and addresses as a StatefulSet gives them.
+    public static int viewBytes(int servers) {
+        List<NodeInfo> nodes = IntStream.range(0, servers)
+                .mapToObj(server -> {
+                    String host = "kv-" + server + ".kvcache.inference.svc.cluster.local";
+                    return new NodeInfo(
+                            new ClusterNode("kv-" + server, 1, "zone-a", "node-" + server),
+                            0,
+                            NodeState.SERVING,
+                            "tls:" + host + ":7420",
+                            host + ":7389",
+                            "0.1.0",
+                            0,
+                            0);
+                })
+                .toList();
+        BodyWriter body = new BodyWriter();
+        ViewCodec.write(new ClusterView("prod-kv", 1, nodes), body);
+        return body.size();
     }
 
     /// What a trace finds at some number of servers.
