@@ -359,7 +359,7 @@ public final class CacheServer implements AutoCloseable {
         return new HttpEndpoints(
                 everybodys,
                 List.of(new EventEndpoint(events), new DiskEndpoint(cache), new ClusterEndpoint(member)),
-                () -> member == null ? "" : member.joiningReason());
+                () -> member == null ? "" : member.notServingReason());
     }
 
     /// Returns the problems of the files that these settings name: passwords, secrets, salts, certificates. Never

@@ -282,7 +282,7 @@ final class ProtocolFactory {
     private Map<String, TextEndpoint> textEndpoints(boolean all) {
         Map<String, TextEndpoint> pages = new HashMap<>();
         pages.put("/health/live", new TextEndpoint(TEXT, true, () -> true, () -> "live\n"));
-        ReadinessCheck readinessCheck = new ReadinessCheck(cache, connectionRegistry, httpEndpoints.joining());
+        ReadinessCheck readinessCheck = new ReadinessCheck(cache, connectionRegistry, httpEndpoints.notServing());
         pages.put("/health/ready", new TextEndpoint(TEXT, true, readinessCheck::isReady, readinessCheck));
         if (all) {
             List<MeterBinder> binders = new ArrayList<>(List.of(
@@ -384,16 +384,16 @@ final class ProtocolFactory {
 
         private final TieredKvCache cache;
         private final ConnectionRegistry connectionRegistry;
-        private final Supplier<String> joining;
+        private final Supplier<String> notServing;
 
-        ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry, Supplier<String> joining) {
+        ReadinessCheck(TieredKvCache cache, ConnectionRegistry connectionRegistry, Supplier<String> notServing) {
             this.cache = cache;
             this.connectionRegistry = connectionRegistry;
-            this.joining = joining;
+            this.notServing = notServing;
         }
 
         boolean isReady() {
-            return !connectionRegistry.isShutdownAnnounced() && joining.get().isEmpty();
+            return !connectionRegistry.isShutdownAnnounced() && notServing.get().isEmpty();
         }
 
         private String state() {
@@ -403,7 +403,8 @@ final class ProtocolFactory {
             if (connectionRegistry.isShutdownAnnounced()) {
                 return "leaving\n";
             }
-            return joining.get().isEmpty() ? "ready\n" : "joining: " + joining.get() + "\n";
+            String reason = notServing.get();
+            return (reason.isEmpty() ? "ready" : reason) + "\n";
         }
 
         @Override
@@ -431,7 +432,7 @@ final class ProtocolFactory {
     ///
     /// @param tenantEndpoints of each tenant its own
     /// @param operatorEndpoints only where pages that tell of all tenants are shown too
-    /// @param joining why the server does not serve yet in the cluster that it belongs to; empty when it does
+    /// @param notServing why the server does not serve in the cluster that it belongs to; empty when it does
     record HttpEndpoints(
-            List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints, Supplier<String> joining) {}
+            List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints, Supplier<String> notServing) {}
 }

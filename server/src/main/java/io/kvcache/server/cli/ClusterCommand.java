@@ -17,16 +17,23 @@ import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.JsonNode;
 
-/// `kvcache cluster status`.
-@Command(name = "cluster", description = "Show the cluster that a server is in.", mixinStandardHelpOptions = true)
+/// `kvcache cluster status` and `kvcache cluster drain`.
+@Command(
+        name = "cluster",
+        description = "Show the cluster that a server is in, or drain the server.",
+        mixinStandardHelpOptions = true)
 final class ClusterCommand implements Runnable {
+
+    private static final String DRAIN_PATH = "/v1/cluster/drain";
+
+    private static final long POLL_MILLIS = 500;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
     @Override
     public void run() {
-        throw new ParameterException(spec.commandLine(), "kvcache cluster takes a subcommand: status");
+        throw new ParameterException(spec.commandLine(), "kvcache cluster takes a subcommand: status or drain");
     }
 
     @Command(
@@ -44,6 +51,84 @@ final class ClusterCommand implements Runnable {
         }
         out.flush();
         return 0;
+    }
+
+    @Command(
+            name = "drain",
+            description = "Take a server out of service: the others own everything from then on, and get what it has in"
+                    + " memory. It goes on running until it is stopped.",
+            mixinStandardHelpOptions = true)
+    int drain(
+            @Mixin ConnectionOptions server,
+            @Option(names = "--wait", description = "Show the handover until it is over.") boolean wait,
+            @Option(names = "--force", description = "Drain even the only server that serves.") boolean force,
+            @Option(names = "--undo", description = "Let the server serve again.") boolean undo)
+            throws IOException, InterruptedException {
+        if (undo && (wait || force)) {
+            throw new ParameterException(spec.commandLine(), "--undo takes neither --wait nor --force");
+        }
+        try (HttpApiClient client = server.httpClient()) {
+            if (undo) {
+                print(text(client.delete(DRAIN_PATH), "node") + " serves again");
+                return 0;
+            }
+            JsonNode drain = client.post(DRAIN_PATH + (force ? "?force=true" : ""));
+            print(text(drain, "node") + " drains: it owns nothing any more, and hands over what it has in memory");
+            if (!wait) {
+                print(
+                        "`kvcache cluster drain --wait` shows how far it is; `kvcache cluster drain --undo` ends the drain");
+                return 0;
+            }
+            return followHandover(client, drain);
+        }
+    }
+
+    private int followHandover(HttpApiClient client, JsonNode begun) throws IOException, InterruptedException {
+        JsonNode drain = begun;
+        long shown = 0;
+        while (isHandingOver(drain)) {
+            Thread.sleep(POLL_MILLIS);
+            drain = client.get(DRAIN_PATH);
+            long blocks = drain.at("/handover/blocks").longValue();
+            if (isHandingOver(drain) && blocks != shown) {
+                print("  " + blocks + " blocks given");
+                shown = blocks;
+            }
+        }
+        if (!text(drain, "state").equals("draining")) {
+            throw new IOException(text(drain, "node") + " is " + text(drain, "state") + ": the drain was undone");
+        }
+        print(formatHandover(drain));
+        print("Next: stop the server by SIGTERM, or let it serve again by `kvcache cluster drain --undo`");
+        return 0;
+    }
+
+    private static boolean isHandingOver(JsonNode drain) {
+        return text(drain, "state").equals("draining")
+                && drain.at("/handover/running").booleanValue();
+    }
+
+    /// The result of a handover.
+    static String formatHandover(JsonNode drain) {
+        if (drain.get("othersServing").longValue() == 0) {
+            return "no other server serves, so nothing could be given";
+        }
+        JsonNode handover = drain.get("handover");
+        int left = handover.get("left").intValue();
+        return String.format(
+                Locale.ROOT,
+                "handed over %d chains, %d blocks; %s",
+                handover.get("chains").intValue(),
+                handover.get("blocks").longValue(),
+                left == 0
+                        ? "none are left"
+                        : left + " chains are left, as shutdown.drain is over; a stop tries them again");
+    }
+
+    private void print(String line) {
+        PrintWriter out = spec.commandLine().getOut();
+        out.println(line);
+        out.flush();
     }
 
     /// A line on the view, then one for each server. Columns are as wide as their widest text.

@@ -65,6 +65,13 @@ public final class HttpApiClient implements AutoCloseable {
         return json(request(path).POST(BodyPublishers.noBody()).build());
     }
 
+    /// Asks for something to be undone.
+    ///
+    /// @throws IOException when there is no server, or it refuses, with its reason
+    public JsonNode delete(String path) throws IOException {
+        return json(request(path).DELETE().build());
+    }
+
     private JsonNode json(HttpRequest request) throws IOException {
         try (InputStream body = send(request)) {
             return JsonMapper.shared().readTree(body);

@@ -1,5 +1,6 @@
 package io.kvcache.server.cluster;
 
+import io.kvcache.server.cluster.ClusterMember.DrainOutcome;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
@@ -9,15 +10,18 @@ import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
+import io.netty.handler.codec.http.QueryStringDecoder;
 import java.time.Instant;
 import java.util.List;
 import java.util.Locale;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// `/v1/cluster`: the cluster as this server sees it.
+/// `/v1/cluster`: the cluster as this server sees it. `/v1/cluster/drain` drains this server, and lets it serve again.
 public final class ClusterEndpoint implements HttpEndpoint {
 
     private static final String PATH = "/v1/cluster";
+    private static final String DRAIN_PATH = PATH + "/drain";
 
     private final @Nullable ClusterMember member;
 
@@ -28,28 +32,94 @@ public final class ClusterEndpoint implements HttpEndpoint {
 
     @Override
     public List<String> paths() {
-        return List.of(PATH);
+        return List.of(PATH, DRAIN_PATH);
     }
 
     @Override
     public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
-        if (!path.equals(PATH)) {
+        if (!path.equals(PATH) && !path.equals(DRAIN_PATH)) {
             return null;
         }
-        if (!request.method().name().equals("GET")) {
-            return HttpResponder.methodNotAllowed(request, "GET");
-        }
         ClusterMember here = member;
-        return here == null
-                ? ProblemDetails.withType(
-                                HttpResponseStatus.NOT_FOUND,
-                                "no-cluster",
-                                "this server is in no cluster; cluster.name and cluster.listen in its settings make it"
-                                        + " join one")
-                        .toHandler()
-                : (HttpRequestHandler.BodylessHandler) out -> out.sendJson(
+        if (here == null) {
+            return ProblemDetails.withType(
+                            HttpResponseStatus.NOT_FOUND,
+                            "no-cluster",
+                            "this server is in no cluster; cluster.name and cluster.listen in its settings make it"
+                                    + " join one")
+                    .toHandler();
+        }
+        return path.equals(PATH) ? viewHandler(request, here) : drainHandler(request, here);
+    }
+
+    private static HttpRequestHandler viewHandler(HttpRequest request, ClusterMember here) {
+        return request.method().name().equals("GET")
+                ? (HttpRequestHandler.BodylessHandler) out -> out.sendJson(
                         HttpResponseStatus.OK,
-                        ClusterJson.of(here.node(), here.views().view()));
+                        ClusterJson.of(here.node(), here.views().view()))
+                : HttpResponder.methodNotAllowed(request, "GET");
+    }
+
+    private static HttpRequestHandler drainHandler(HttpRequest request, ClusterMember here) {
+        boolean force = new QueryStringDecoder(request.uri())
+                .parameters()
+                .getOrDefault("force", List.of())
+                .contains("true");
+        return switch (request.method().name()) {
+            case "GET" ->
+                (HttpRequestHandler.BodylessHandler) out -> out.sendJson(HttpResponseStatus.OK, DrainJson.of(here));
+            case "POST" -> changeHandler(here, () -> here.drainForOperator(force), HttpResponseStatus.ACCEPTED);
+            case "DELETE" -> changeHandler(here, here::serveAgain, HttpResponseStatus.OK);
+            default -> HttpResponder.methodNotAllowed(request, "GET, POST, DELETE");
+        };
+    }
+
+    /// On a thread of its own, as telling all servers may take a while.
+    private static HttpRequestHandler changeHandler(
+            ClusterMember here, Supplier<DrainOutcome> change, HttpResponseStatus accepted) {
+        return (HttpRequestHandler.BodylessHandler) out -> Thread.ofVirtual().start(() -> {
+            DrainOutcome outcome = change.get();
+            out.sendLater(() -> answer(here, outcome, accepted, out), () -> {});
+        });
+    }
+
+    private static void answer(
+            ClusterMember here, DrainOutcome outcome, HttpResponseStatus accepted, HttpResponder out) {
+        switch (outcome) {
+            case ACCEPTED -> out.sendJson(accepted, DrainJson.of(here));
+            case JOINING ->
+                out.sendProblem(conflict("joining", "this server still joins the cluster; wait until it serves"));
+            case STOPPING -> out.sendProblem(conflict("stopping", "this server stops already"));
+            case ONLY_SERVER ->
+                out.sendProblem(conflict(
+                        "only-server",
+                        "this is the only server of the cluster that serves, so no server would own anything;"
+                                + " start another one first, or drain it all the same with --force (force=true"
+                                + " in the query)"));
+        }
+    }
+
+    private static ProblemDetails conflict(String type, String detail) {
+        return ProblemDetails.withType(HttpResponseStatus.CONFLICT, type, detail);
+    }
+
+    /// A drain.
+    ///
+    /// @param node the server
+    /// @param state of it: joining, serving or draining
+    /// @param othersServing how many other servers may own what this one had
+    /// @param handover how far it has given it to them
+    private record DrainJson(String node, String state, long othersServing, DrainHandover.Progress handover) {
+
+        static DrainJson of(ClusterMember here) {
+            return new DrainJson(
+                    here.node(),
+                    here.state().name().toLowerCase(Locale.ROOT),
+                    here.views().view().serving().stream()
+                            .filter(server -> !server.name().equals(here.node()))
+                            .count(),
+                    here.drainProgress());
+        }
     }
 
     /// The page.

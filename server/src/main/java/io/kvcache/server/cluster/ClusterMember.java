@@ -68,6 +68,8 @@ public final class ClusterMember implements AutoCloseable {
     private volatile boolean inView;
     private boolean leaves;
     private volatile @Nullable PeeredKvCache handover;
+    private volatile @Nullable DrainHandover drainHandover;
+    private Duration drainLimit = Duration.ZERO;
     private @Nullable GroupDrops drops;
     private @Nullable DropExchange exchange;
     private @Nullable Thread follower;
@@ -134,6 +136,8 @@ public final class ClusterMember implements AutoCloseable {
         drops = opened;
         exchange = log;
         handover = cache;
+        drainHandover = new DrainHandover(cache, keeper);
+        drainLimit = server.shutdown().drain();
         return cache;
     }
 
@@ -293,14 +297,20 @@ public final class ClusterMember implements AutoCloseable {
         served.countDown();
     }
 
-    /// Returns why this server does not serve yet; empty when it does.
-    public String joiningReason() {
-        if (!isJoining()) {
-            return "";
-        }
+    private String joiningReason() {
         return inView
                 ? "this server has not applied yet what was dropped while it was away"
                 : "the cluster does not know this server yet";
+    }
+
+    /// Returns why this server does not serve: a word, and for people perhaps more behind a colon. Empty when it
+    /// serves.
+    public String notServingReason() {
+        return switch (state) {
+            case JOINING -> "joining: " + joiningReason();
+            case SERVING -> "";
+            case DRAINING -> "draining";
+        };
     }
 
     /// Tells all that this server is about to leave, so that clients turn to others. Does nothing a second time,
@@ -317,16 +327,71 @@ public final class ClusterMember implements AutoCloseable {
     ///
     /// @param limit how long it may take
     public void handOver(Duration limit) {
-        PeeredKvCache opened = handover;
+        DrainHandover opened = drainHandover;
         if (opened != null && state == NodeState.DRAINING) {
-            PeeredKvCache.HandedOver given = opened.handOver(limit);
-            LOG.log(
-                    Level.INFO,
-                    given.left() == 0
-                            ? "Handed over %d chains of groups".formatted(given.chains())
-                            : "Handed over %d chains of groups; there was no time for %d more"
-                                    .formatted(given.chains(), given.left()));
+            opened.run(limit);
         }
+    }
+
+    /// What came of an operator's request to drain a server, or to let it serve again.
+    enum DrainOutcome {
+        ACCEPTED,
+        JOINING,
+        STOPPING,
+        ONLY_SERVER
+    }
+
+    /// Drains for an operator: the other servers own everything from now on, and are given what this one has in
+    /// memory, in the background. It goes on running. Asked again, it begins nothing new.
+    ///
+    /// @param force whether it does so even where no other server serves
+    synchronized DrainOutcome drainForOperator(boolean force) {
+        if (leaves) {
+            return DrainOutcome.STOPPING;
+        }
+        if (state == NodeState.JOINING) {
+            return DrainOutcome.JOINING;
+        }
+        if (state == NodeState.SERVING) {
+            boolean alone = keeper.view().serving().stream()
+                    .allMatch(server -> server.name().equals(node()));
+            if (alone && !force) {
+                return DrainOutcome.ONLY_SERVER;
+            }
+            become(NodeState.DRAINING);
+            LOG.log(Level.INFO, "Drains from cluster " + config.name() + " for an operator, and goes on running");
+            requireDrainHandover().begin(drainLimit);
+        }
+        return DrainOutcome.ACCEPTED;
+    }
+
+    /// Serves again after [#drainForOperator].
+    synchronized DrainOutcome serveAgain() {
+        if (leaves) {
+            return DrainOutcome.STOPPING;
+        }
+        if (state == NodeState.JOINING) {
+            return DrainOutcome.JOINING;
+        }
+        if (state == NodeState.DRAINING) {
+            requireDrainHandover().restart();
+            become(NodeState.SERVING);
+            LOG.log(Level.INFO, "Serves again in cluster " + config.name() + " for an operator");
+        }
+        return DrainOutcome.ACCEPTED;
+    }
+
+    /// How far a drain for an operator is.
+    DrainHandover.Progress drainProgress() {
+        return requireDrainHandover().progress();
+    }
+
+    private DrainHandover requireDrainHandover() {
+        return Objects.requireNonNull(drainHandover, "openStore has not been called");
+    }
+
+    NodeState state() {
+        return state;
     }
 
     private void become(NodeState next) {
@@ -334,8 +399,7 @@ public final class ClusterMember implements AutoCloseable {
         state = next;
     }
 
-    /// Returns whether it still has to join before it owns anything.
-    public boolean isJoining() {
+    private boolean isJoining() {
         return state == NodeState.JOINING;
     }
 
@@ -381,6 +445,10 @@ public final class ClusterMember implements AutoCloseable {
         keeper.close();
         if (drops != null) {
             drops.close();
+        }
+        DrainHandover drain = drainHandover;
+        if (drain != null) {
+            drain.awaitBackground(Duration.ofSeconds(AGREE_SECONDS));
         }
         PeeredKvCache opened = handover;
         if (opened != null) {

@@ -69,7 +69,11 @@ final class ClusterProcessTest {
     }
 
     private static CliResult status(ServeCommandProcess server, String... more) {
-        List<String> arguments = new ArrayList<>(List.of("cluster", "status", "--port=" + server.port()));
+        return run("status", server, more);
+    }
+
+    private static CliResult run(String command, ServeCommandProcess server, String... more) {
+        List<String> arguments = new ArrayList<>(List.of("cluster", command, "--port=" + server.port()));
         arguments.addAll(List.of(more));
         return CliRunner.run(arguments.toArray(String[]::new));
     }
@@ -127,6 +131,38 @@ final class ClusterProcessTest {
         } finally {
             for (ServeCommandProcess each : servers) {
                 each.close();
+            }
+        }
+    }
+
+    @Test
+    void givenTwoServers_whenOneIsDrained_thenItRunsOnUntilItIsStopped() throws Exception {
+        List<Integer> ports = freePorts(2);
+        CompletableFuture<ServeCommandProcess> starting = start(0, ports);
+        try (ServeCommandProcess drained = starting.join()) {
+            CliResult refused = run("drain", drained);
+            assertThat(refused.exitCode()).isEqualTo(1);
+            assertThat(refused.err()).contains("the server says 409: this is the only server", "--force");
+
+            try (ServeCommandProcess other = start(1, ports).join()) {
+                awaitOneView(List.of(drained, other));
+
+                CliResult done = run("drain", drained, "--wait");
+                assertThat(done.exitCode()).as(done.err()).isZero();
+                assertThat(done.out()).isEqualTo("""
+                        kv-0 drains: it owns nothing any more, and hands over what it has in memory
+                        handed over 0 chains, 0 blocks; none are left
+                        Next: stop the server by SIGTERM, or let it serve again by `kvcache cluster drain --undo`
+                        """);
+                assertThat(status(drained).out()).containsPattern("kv-0 +draining +0\\.0 %");
+                assertThat(run("drain", drained, "--undo").out()).isEqualTo("kv-0 serves again\n");
+                awaitOneView(List.of(drained, other));
+                assertThat(run("drain", drained, "--undo", "--wait").exitCode()).isEqualTo(2);
+
+                assertThat(run("drain", drained).out()).contains("kv-0 drains", "drain --wait", "drain --undo");
+                drained.terminate();
+                drained.awaitExit();
+                awaitOneView(List.of(other));
             }
         }
     }
