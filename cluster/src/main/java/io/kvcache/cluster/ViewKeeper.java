@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
@@ -28,7 +29,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
     private final Membership membership;
     private final Flaps flaps;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
-    private final List<Consumer<byte[]>> messageListeners = new CopyOnWriteArrayList<>();
+    private final List<BiConsumer<String, byte[]>> messageListeners = new CopyOnWriteArrayList<>();
     private final AtomicLong viewChanges = new AtomicLong();
     private final AtomicLong merges = new AtomicLong();
 
@@ -112,8 +113,8 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         membership.broadcast(message);
     }
 
-    /// Gives each message of another server to a listener, which must not block.
-    public void listenToMessages(Consumer<byte[]> listener) {
+    /// Gives each message of another server, behind its name, to a listener, which must not block.
+    public void listenToMessages(BiConsumer<String, byte[]> listener) {
         messageListeners.add(listener);
     }
 
@@ -212,7 +213,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
 
         @Override
         public void onMessage(String from, byte[] message) {
-            messageListeners.forEach(listener -> listener.accept(message));
+            messageListeners.forEach(listener -> listener.accept(from, message));
         }
     }
 

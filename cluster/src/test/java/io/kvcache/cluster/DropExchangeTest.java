@@ -54,7 +54,7 @@ final class DropExchangeTest {
             before.forEach(log::add);
             remembered.addAll(before);
             exchange = new DropExchange(log, this, views, () -> nanos / 1_000_000);
-            views.listenToMessages(exchange::onMessage);
+            views.listenToMessages((_, message) -> exchange.onMessage(message));
             servers.add(this);
             views.start(new NodeInfo(
                     ClusterNode.named(name), incarnation, NodeState.JOINING, "a", "", "", 0, exchange.digest()));

@@ -131,10 +131,13 @@ final class ClusterCommand implements Runnable {
         out.flush();
     }
 
-    /// A line on the view, then one for each server. Columns are as wide as their widest text.
+    /// A line on the view, one for each server, and one for each that has other settings. Columns are as wide as
+    /// their widest text.
     static String formatTable(JsonNode cluster) {
         List<List<String>> rows = new ArrayList<>();
-        rows.add(List.of("NODE", "STATE", "SHARE", "WEIGHT", "DROPS", "STARTED", "ADDRESS", "ZONE", "HOST", "VERSION"));
+        rows.add(List.of(
+                "NODE", "STATE", "SHARE", "WEIGHT", "DROPS", "CONFIG", "STARTED", "ADDRESS", "ZONE", "HOST",
+                "VERSION"));
         cluster.get("nodes").forEach(node -> rows.add(row(node)));
         int[] widths = IntStream.range(0, rows.getFirst().size())
                 .map(column -> rows.stream()
@@ -159,6 +162,16 @@ final class ClusterCommand implements Runnable {
             }
             table.append(line.toString().stripTrailing()).append(System.lineSeparator());
         }
+        for (JsonNode node : cluster.get("nodes")) {
+            List<String> settings = differences(node);
+            if (!settings.isEmpty()) {
+                table.append("CONFIG differs at ")
+                        .append(text(node, "name"))
+                        .append(": ")
+                        .append(String.join(", ", settings))
+                        .append(System.lineSeparator());
+            }
+        }
         return table.toString();
     }
 
@@ -172,11 +185,25 @@ final class ClusterCommand implements Runnable {
                         .stripTrailingZeros()
                         .toPlainString(),
                 node.get("dropsAgree").booleanValue() ? "same" : "differ",
+                config(node),
                 text(node, "incarnation").replaceFirst("\\.\\d+", ""),
                 text(node, "address"),
                 orDash(text(node, "zone")),
                 orDash(text(node, "host")),
                 text(node, "version"));
+    }
+
+    private static String config(JsonNode node) {
+        if (!node.path("configDiffers").isArray()) {
+            return "-"; // it has not told, or is of an earlier version
+        }
+        return differences(node).isEmpty() ? "same" : "differ";
+    }
+
+    private static List<String> differences(JsonNode node) {
+        List<String> settings = new ArrayList<>();
+        node.path("configDiffers").forEach(setting -> settings.add(setting.stringValue()));
+        return settings;
     }
 
     private static String text(JsonNode from, String field) {

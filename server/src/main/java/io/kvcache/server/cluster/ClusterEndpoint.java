@@ -17,7 +17,8 @@ import java.util.Locale;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// `/v1/cluster`: the cluster as this server sees it. `/v1/cluster/drain` drains this server, and lets it serve again.
+/// `/v1/cluster`: the cluster as this server sees it. `/v1/cluster/drain` drains this server, and lets it serve
+/// again.
 public final class ClusterEndpoint implements HttpEndpoint {
 
     private static final String PATH = "/v1/cluster";
@@ -54,9 +55,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
 
     private static HttpRequestHandler viewHandler(HttpRequest request, ClusterMember here) {
         return request.method().name().equals("GET")
-                ? (HttpRequestHandler.BodylessHandler) out -> out.sendJson(
-                        HttpResponseStatus.OK,
-                        ClusterJson.of(here.node(), here.views().view()))
+                ? (HttpRequestHandler.BodylessHandler) out -> out.sendJson(HttpResponseStatus.OK, ClusterJson.of(here))
                 : HttpResponder.methodNotAllowed(request, "GET");
     }
 
@@ -130,7 +129,9 @@ public final class ClusterEndpoint implements HttpEndpoint {
     /// @param digest the same at servers that see the same, in hexadecimal
     private record ClusterJson(String cluster, String node, long epoch, String digest, List<NodeJson> nodes) {
 
-        static ClusterJson of(String node, ClusterView view) {
+        static ClusterJson of(ClusterMember here) {
+            String node = here.node();
+            ClusterView view = here.views().view();
             NodeInfo own = view.node(node);
             double serving = view.serving().stream()
                     .mapToDouble(each -> each.node().weight())
@@ -141,7 +142,8 @@ public final class ClusterEndpoint implements HttpEndpoint {
                     view.epoch(),
                     String.format(Locale.ROOT, "%016x", view.digest()),
                     view.nodes().stream()
-                            .map(each -> NodeJson.of(each, serving, own == null ? 0 : own.drops()))
+                            .map(each -> NodeJson.of(
+                                    each, serving, own == null ? 0 : own.drops(), here.differencesAt(each.name())))
                             .toList());
         }
     }
@@ -153,6 +155,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
     /// @param address of its transport
     /// @param sharePercent of the groups of blocks that it owns, on average
     /// @param dropsAgree whether it has applied the same drops as the server that was asked
+    /// @param configDiffers settings that should be the same and are not; null while it has not told
     private record NodeJson(
             String name,
             String state,
@@ -163,9 +166,10 @@ public final class ClusterEndpoint implements HttpEndpoint {
             String zone,
             String host,
             String version,
-            boolean dropsAgree) {
+            boolean dropsAgree,
+            @Nullable List<String> configDiffers) {
 
-        static NodeJson of(NodeInfo info, double servingWeight, long drops) {
+        static NodeJson of(NodeInfo info, double servingWeight, long drops, @Nullable List<String> differences) {
             double share = info.state() == NodeState.SERVING ? info.node().weight() / servingWeight : 0;
             return new NodeJson(
                     info.name(),
@@ -177,7 +181,8 @@ public final class ClusterEndpoint implements HttpEndpoint {
                     info.node().zone(),
                     info.node().host(),
                     info.version(),
-                    info.drops() == drops);
+                    info.drops() == drops,
+                    differences);
         }
     }
 }

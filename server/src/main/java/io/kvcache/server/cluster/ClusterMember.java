@@ -5,6 +5,7 @@ import io.kvcache.cluster.DropExchange;
 import io.kvcache.cluster.JGroupsMembership;
 import io.kvcache.cluster.JGroupsMembership.Settings;
 import io.kvcache.cluster.Membership;
+import io.kvcache.cluster.SettingsComparison;
 import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingKvCache;
@@ -72,6 +73,7 @@ public final class ClusterMember implements AutoCloseable {
     private Duration drainLimit = Duration.ZERO;
     private @Nullable GroupDrops drops;
     private @Nullable DropExchange exchange;
+    private @Nullable SettingsComparison settings;
     private @Nullable Thread follower;
 
     /// Without certificates.
@@ -127,7 +129,9 @@ public final class ClusterMember implements AutoCloseable {
         GroupDrops opened = GroupDrops.open(
                 stores, disks.isEmpty() ? null : disks.getFirst().directory());
         DropExchange log = new DropExchange(opened.log(), opened, keeper, System::currentTimeMillis);
-        keeper.listenToMessages(log::onMessage);
+        keeper.listenToMessages((_, message) -> log.onMessage(message));
+        SettingsComparison comparison = new SettingsComparison(keeper, SettingsDigests.of(config, server));
+        keeper.listenToMessages(comparison::onMessage);
         PeeredKvCache cache = PeeredKvCache.ofCluster(
                 new BorrowedStore(store, this::isJoining),
                 new PeeredKvCache.Handover(config.node(), keeper, config.handover(), log::digest),
@@ -135,6 +139,7 @@ public final class ClusterMember implements AutoCloseable {
         opened.serveThrough(cache);
         drops = opened;
         exchange = log;
+        settings = comparison;
         handover = cache;
         drainHandover = new DrainHandover(cache, keeper);
         drainLimit = server.shutdown().drain();
@@ -204,6 +209,16 @@ public final class ClusterMember implements AutoCloseable {
         return Objects.requireNonNull(exchange, "openStore has not been called");
     }
 
+    private SettingsComparison requireSettings() {
+        return Objects.requireNonNull(settings, "openStore has not been called");
+    }
+
+    /// Returns the settings that differ at a server of the cluster; null while it has told none.
+    @Nullable
+    List<String> differencesAt(String server) {
+        return requireSettings().differencesAt(server);
+    }
+
     /// Hears what clients drop.
     public DropListener dropListener() {
         return requireExchange();
@@ -268,6 +283,7 @@ public final class ClusterMember implements AutoCloseable {
 
     private void follow() {
         DropExchange steps = requireExchange();
+        SettingsComparison comparison = requireSettings();
         long start = System.nanoTime();
         while (!Thread.currentThread().isInterrupted()) {
             try {
@@ -275,8 +291,9 @@ public final class ClusterMember implements AutoCloseable {
                 if (state == NodeState.JOINING && mayServe(steps, start)) {
                     startServing();
                 }
+                comparison.step(System.nanoTime());
             } catch (RuntimeException bug) {
-                LOG.log(Level.ERROR, "drops of the cluster", bug);
+                LOG.log(Level.ERROR, "drops or settings of the cluster", bug);
             }
             LockSupport.parkNanos(TimeUnit.MILLISECONDS.toNanos(STEP_MILLIS));
         }

@@ -9,8 +9,8 @@ import java.lang.System.Logger.Level;
 import java.time.Duration;
 import org.jspecify.annotations.Nullable;
 
-/// Gives what a draining server has in memory to the new owners, in the background for an operator, or at once for a
-/// server that stops. What the same owners have got already is not given again.
+/// Gives what a draining server has in memory to the new owners, in the background for an operator, or at once for
+/// a server that stops. What the same owners have got already is not given again.
 ///
 /// **Threads.** Any.
 final class DrainHandover {
