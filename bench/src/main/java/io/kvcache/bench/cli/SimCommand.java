@@ -24,7 +24,8 @@ import picocli.CommandLine.Option;
             "",
             "Seeds do not depend on each other. Repeat one alone with --seed S --seeds 1 and the same --ticks.",
             "Exit code: 0 if all seeds are clean; 1 if one is not, and the command that repeats it is printed.",
-            "--placement takes none of the options of seeds. Its output is the same each time."
+            "--placement takes none of the options of seeds. Its output is the same each time.",
+            "From a checkout, sim --cluster [--seeds N] [--first S] runs a simulated cluster, each seed twice."
         },
         mixinStandardHelpOptions = true,
         sortOptions = false)

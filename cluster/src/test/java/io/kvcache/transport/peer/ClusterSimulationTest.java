@@ -14,13 +14,15 @@ import org.junit.jupiter.api.Timeout;
 
 /// A cluster in bad weather, seed by seed, each exactly as often as it is wanted: see [ClusterSimulation].
 ///
-/// They begin at another seed each time, which is printed. More of them:
-/// `-Dkvcache.cluster.seeds=1000`; one: `-Dkvcache.cluster.seeds=1 -Dkvcache.cluster.first=SEED`.
+/// They begin at another seed each time, which is printed. More of them: `./kvcache sim --cluster --seeds 1000`; one:
+/// `./kvcache sim --cluster --seeds 1 --first SEED`.
 @Timeout(3600)
 final class ClusterSimulationTest {
 
     /// From so many seeds on, each event must have come.
     private static final int COVERING_SEEDS = 20;
+
+    private static final int PROGRESS_SEEDS = 10;
 
     private static final int SEEDS = Repetitions.of("kvcache.cluster.seeds", 100, 1000);
     private static final long FIRST =
@@ -46,11 +48,15 @@ final class ClusterSimulationTest {
         for (int i = 0; i < SEEDS; i++) {
             long seed = FIRST + i;
             assertThat(one(seed, counts)).as("seed %d, run twice", seed).isEqualTo(one(seed, counts));
+            if ((i + 1) % PROGRESS_SEEDS == 0 && i + 1 < SEEDS) {
+                System.out.println("  " + (i + 1) + " of " + SEEDS + " seeds");
+            }
         }
         System.out.println(counts);
         if (SEEDS >= COVERING_SEEDS) {
             assertThat(counts.all()).as("%s", counts).isTrue();
         }
+        System.out.println(SEEDS + " seeds, 0 failures");
     }
 
     private static long one(long seed, ClusterSimulation.EventCounts counts) throws InterruptedException {
@@ -58,8 +64,7 @@ final class ClusterSimulationTest {
             return new ClusterSimulation(seed, counts).run();
         } catch (AssertionError failed) {
             throw new AssertionError(
-                    "seed " + seed + " failed; again with -Dkvcache.cluster.first=" + seed
-                            + " -Dkvcache.cluster.seeds=1",
+                    "seed " + seed + " failed; again with ./kvcache sim --cluster --seeds 1 --first " + seed,
                     failed);
         }
     }
