@@ -170,7 +170,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
 
     private void onMembers(long epoch, List<NodeInfo> members, boolean merged) {
         ClusterView before = view;
-        ClusterView after = new ClusterView(before.cluster(), epoch, members);
+        ClusterView after = before.next(epoch, members, merged);
         ViewChange change = new ViewChange(before, after, merged);
         view = after;
         if (change.isOfDropsAlone()) {

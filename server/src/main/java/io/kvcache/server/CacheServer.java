@@ -1,6 +1,5 @@
 package io.kvcache.server;
 
-import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.core.DeviceSupport.EngineListener;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.time.Clock;
@@ -294,8 +293,7 @@ public final class CacheServer implements AutoCloseable {
         if (cluster == null) {
             return null;
         }
-        ViewKeeper views = cluster.views();
-        return new SlotOwnership(cluster.node(), views, () -> views.mergeCount(), clock, InstantSource.system());
+        return new SlotOwnership(cluster.node(), cluster.views(), clock, InstantSource.system());
     }
 
     private static NetLimits connectionLimits(ServerConfig config) throws IOException {

@@ -14,8 +14,8 @@ import org.junit.jupiter.api.Timeout;
 
 /// A cluster in bad weather, seed by seed, each exactly as often as it is wanted: see [ClusterSimulation].
 ///
-/// They begin at another seed each time, which is printed. More of them: `./kvcache sim --cluster --seeds 1000`; one:
-/// `./kvcache sim --cluster --seeds 1 --first SEED`.
+/// They begin at another seed each time, which is printed. More of them: `./kvcache sim --cluster --seeds 1000`.
+/// One: `./kvcache sim --cluster --seeds 1 --first SEED`.
 @Timeout(3600)
 final class ClusterSimulationTest {
 
@@ -64,8 +64,7 @@ final class ClusterSimulationTest {
             return new ClusterSimulation(seed, counts).run();
         } catch (AssertionError failed) {
             throw new AssertionError(
-                    "seed " + seed + " failed; again with ./kvcache sim --cluster --seeds 1 --first " + seed,
-                    failed);
+                    "seed " + seed + " failed; again with ./kvcache sim --cluster --seeds 1 --first " + seed, failed);
         }
     }
 }

@@ -64,8 +64,7 @@ final class SimNode {
         PeeredKvCache served = PeeredKvCache.ofCluster(
                 new Borrowed(store),
                 new PeeredKvCache.Handover(name, keeper, Duration.ofSeconds(20), () -> 0),
-                new PeeredKvCache.Dependencies(address -> play.connectServer(name, address), play.threads(name)),
-                play::millis);
+                new PeeredKvCache.Dependencies(address -> play.connectServer(name, address), play.threads(name)));
         process = new Run(membership, keeper, served);
         keeper.start(new NodeInfo(ClusterNode.named(name), play.millis(), NodeState.JOINING, name, "", "test", 0));
     }

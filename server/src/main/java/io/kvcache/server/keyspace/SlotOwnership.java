@@ -10,7 +10,6 @@ import java.time.Duration;
 import java.time.InstantSource;
 import java.util.Arrays;
 import java.util.List;
-import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// Which server of a cluster owns which slot of values, and whether a value that this server has may still be served.
@@ -20,8 +19,8 @@ import org.jspecify.annotations.Nullable;
 /// slot has a *fence*, the number of the last change at which it became this server's, or ceased to be. Values with a
 /// lower number count as absent.
 ///
-/// A change also raises the fences of all slots when it shows that others may have owned this server's slots unseen:
-/// when two sides of a partition meet, and when a server appears that serves already.
+/// A change also raises the fences of all slots when it shows that others may have owned this server's slots unseen;
+/// see [ClusterView#meetings].
 ///
 /// Numbers begin with the time of the start, so values of earlier processes are below all fences. A number above the
 /// present one is of a process whose clock was ahead, and counts as lower.
@@ -40,25 +39,22 @@ public final class SlotOwnership {
 
     private final String node;
     private final Clock clock;
-    private final LongSupplier merges;
     private final long firstNumber;
     private volatile SlotMap present;
 
     /// Follows the views of a server from now on.
     ///
     /// @param node name of this server
-    /// @param merges how often two sides of a partition have met, counted before the view that shows it is told
     /// @param wall time of the start of this process
-    public SlotOwnership(String node, ViewSource views, LongSupplier merges, Clock clock, InstantSource wall) {
+    public SlotOwnership(String node, ViewSource views, Clock clock, InstantSource wall) {
         this.node = node;
         this.clock = clock;
-        this.merges = merges;
         firstNumber = wall.millis() << NUMBER_BITS;
         long[] fences = new long[RUNS];
         Arrays.fill(fences, firstNumber);
         ClusterView none = new ClusterView(views.view().cluster(), 0, List.of());
         long settled = clock.nanos() - SETTLE_TIME.toNanos();
-        present = new SlotMap(none, null, firstNumber, fences, firstNumber, settled, merges.getAsLong());
+        present = new SlotMap(none, null, firstNumber, fences, firstNumber, settled);
         views.listen(this::onView);
         onView(views.view());
     }
@@ -66,16 +62,16 @@ public final class SlotOwnership {
     private synchronized void onView(ClusterView view) {
         SlotMap before = present;
         if (view.epoch() > before.view.epoch()) {
-            present = next(before, view, merges.getAsLong());
+            present = next(before, view);
         }
     }
 
-    private SlotMap next(SlotMap before, ClusterView view, long mergeCount) {
+    private SlotMap next(SlotMap before, ClusterView view) {
         Placement placement = view.placement();
         HashSlots slots = placement == null ? null : new HashSlots(placement);
         long number = before.number + 1;
         long[] fences = before.fences.clone();
-        boolean all = mergeCount != before.mergeCount || hasUnseenServer(before.view, view);
+        boolean all = view.meetings() != before.view.meetings();
         for (int run = 0; run < RUNS; run++) {
             int slot = run * HashSlots.RUN_SLOTS;
             if (all || before.isOwn(slot) != isNode(ownerOf(view, slots, slot))) {
@@ -84,15 +80,7 @@ public final class SlotOwnership {
         }
         long now = clock.nanos();
         boolean settled = now - before.changedNanos >= SETTLE_TIME.toNanos();
-        return new SlotMap(view, slots, number, fences, settled ? number : before.unsettled, now, mergeCount);
-    }
-
-    /// Returns whether a server serves in a view that was not in the view before, not even joining.
-    private boolean hasUnseenServer(ClusterView before, ClusterView after) {
-        return after.serving().stream().anyMatch(server -> {
-            NodeInfo known = before.node(server.name());
-            return !isNode(server) && (known == null || known.incarnation() != server.incarnation());
-        });
+        return new SlotMap(view, slots, number, fences, settled ? number : before.unsettled, now);
     }
 
     private static @Nullable NodeInfo ownerOf(ClusterView view, @Nullable HashSlots slots, int slot) {
@@ -142,7 +130,6 @@ public final class SlotOwnership {
         private final long unsettled;
 
         private final long changedNanos;
-        private final long mergeCount;
 
         private SlotMap(
                 ClusterView view,
@@ -150,15 +137,13 @@ public final class SlotOwnership {
                 long number,
                 long[] fences,
                 long unsettled,
-                long changedNanos,
-                long mergeCount) {
+                long changedNanos) {
             this.view = view;
             this.slots = slots;
             this.number = number;
             this.fences = fences;
             this.unsettled = unsettled;
             this.changedNanos = changedNanos;
-            this.mergeCount = mergeCount;
         }
 
         /// The view.

@@ -7,7 +7,6 @@ import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.ViewSource;
 import java.util.List;
 import java.util.concurrent.CopyOnWriteArrayList;
-import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 
 /// Views that the test tells, one after another.
@@ -17,7 +16,6 @@ public final class SettableViews implements ViewSource {
 
     private final List<Consumer<ClusterView>> listeners = new CopyOnWriteArrayList<>();
     private volatile ClusterView view = new ClusterView("test", 0, List.of());
-    private final AtomicLong merges = new AtomicLong();
 
     /// A server whose values are at port 7379 of a host of its name.
     public static NodeInfo server(String name, NodeState state) {
@@ -34,19 +32,17 @@ public final class SettableViews implements ViewSource {
 
     /// Tells the next view.
     public void tell(NodeInfo... servers) {
-        view = new ClusterView("test", view.epoch() + 1, List.of(servers));
-        listeners.forEach(listener -> listener.accept(view));
+        tell(false, servers);
     }
 
     /// Tells a view in which two sides of a partition have met.
     public void tellMerged(NodeInfo... servers) {
-        merges.incrementAndGet();
-        tell(servers);
+        tell(true, servers);
     }
 
-    /// How often two sides have met.
-    public long merges() {
-        return merges.get();
+    private void tell(boolean merged, NodeInfo... servers) {
+        view = view.next(view.epoch() + 1, List.of(servers), merged);
+        listeners.forEach(listener -> listener.accept(view));
     }
 
     @Override

@@ -55,7 +55,7 @@ public final class TestKeyspace implements AutoCloseable {
     /// @param node its name
     public static TestKeyspace inCluster(String node, SettableViews views) {
         ManualClock time = new ManualClock();
-        SlotOwnership ownership = new SlotOwnership(node, views, views::merges, time, time);
+        SlotOwnership ownership = new SlotOwnership(node, views, time, time);
         return new TestKeyspace(
                 64L << 20, PolicyKind.LRU, KeyspaceOptions.defaults(64L << 20).withSlotOwnership(ownership), time);
     }

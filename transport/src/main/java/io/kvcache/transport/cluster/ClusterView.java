@@ -18,6 +18,11 @@ import org.jspecify.annotations.Nullable;
 ///
 /// Only servers in state [NodeState#SERVING] own anything.
 ///
+/// **Meetings.** A server may appear that has owned something without the knowledge of this one. It may have
+/// blocks of this one's groups, and later writes of its values. [#meetings] counts the views that show such servers.
+/// The membership tells when two sides of a partition meet. Beyond that, a server counts that is past joining and was
+/// not in the view before, as what it tells about itself may arrive only after the merge.
+///
 /// **Threads.** Immutable; any thread.
 public final class ClusterView {
 
@@ -27,6 +32,7 @@ public final class ClusterView {
     private final List<NodeInfo> serving;
     private final @Nullable Placement placement;
     private final long digest;
+    private final long meetings;
 
     /// @param cluster name of the cluster, at most 255 bytes of UTF-8 without NUL
     /// @param epoch number of this view at the server that tells it
@@ -38,6 +44,10 @@ public final class ClusterView {
 
     /// @param digest as another server has told it, or 0 to compute it
     public ClusterView(String cluster, long epoch, List<NodeInfo> nodes, long digest) {
+        this(cluster, epoch, nodes, digest, 0);
+    }
+
+    private ClusterView(String cluster, long epoch, List<NodeInfo> nodes, long digest, long meetings) {
         ClusterNode.checkText("cluster", cluster, 0);
         this.cluster = cluster;
         this.epoch = epoch;
@@ -50,6 +60,20 @@ public final class ClusterView {
                 ? null
                 : new Placement(cluster, serving.stream().map(NodeInfo::node).toList());
         this.digest = digest == 0 ? digestOf() : digest;
+        this.meetings = meetings;
+    }
+
+    /// Returns the view that follows this one at the same server.
+    ///
+    /// @param merged whether the membership says that two sides of a partition have met
+    public ClusterView next(long epoch, List<NodeInfo> nodes, boolean merged) {
+        boolean meets = merged || nodes.stream().anyMatch(this::isUnseenOwner);
+        return new ClusterView(cluster, epoch, nodes, 0, meets ? meetings + 1 : meetings);
+    }
+
+    private boolean isUnseenOwner(NodeInfo server) {
+        NodeInfo known = node(server.name());
+        return server.state() != NodeState.JOINING && (known == null || known.incarnation() != server.incarnation());
     }
 
     private void checkNamesDiffer() {
@@ -115,6 +139,12 @@ public final class ClusterView {
     /// The same for views with the same servers in the same states, as far as servers of one version compute it.
     public long digest() {
         return digest;
+    }
+
+    /// How many views of this server, up to this one, show servers that owned something without its knowledge. 0 in
+    /// a view that another server has told.
+    public long meetings() {
+        return meetings;
     }
 
     /// Returns the server of this name, or null.

@@ -21,7 +21,7 @@ import org.jspecify.annotations.Nullable;
 /// No earlier view is kept, as the order of a group tells its history:
 ///
 /// - Before this server joined, the group belonged to the next one in the order. That one is asked for a time after
-///   this server has begun to serve, or has met the other side of a partition.
+///   this server has begun to serve, or has met the other side of a partition; see [ClusterView#meetings].
 /// - A server that is about to leave stands before this one in the order, and owned the group until then.
 ///
 /// A server that has not applied just the drops that this one knows is not asked: it may have what was dropped.
@@ -29,27 +29,16 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any.
 final class FormerOwners implements PeerDirectory {
 
-    /// A server that appears and runs for longer than this has not just joined: it was on the other side of a
-    /// partition.
-    private static final long JUST_STARTED_MILLIS = 10_000;
-
     private final String self;
     private final long windowNanos;
     private final LongSupplier drops;
     private final PeerClock clock;
-    private final WallClock wallClock;
     private final Function<String, Peer<PeerCache>> connector;
     private final Runnable endListening;
     private final Map<String, Peer<PeerCache>> peers = new HashMap<>();
     private final RetiredPeers<PeerCache> retired = new RetiredPeers<>(_ -> false);
     private volatile State state = State.NONE;
     private volatile boolean closed;
-
-    /// Milliseconds since 1970, as incarnations are.
-    @FunctionalInterface
-    interface WallClock {
-        long millis();
-    }
 
     /// What follows from a view.
     ///
@@ -58,6 +47,7 @@ final class FormerOwners implements PeerDirectory {
     /// @param peers connections to them; null for this server
     /// @param self index of this server, or -1 while it owns nothing
     /// @param draining whether any server is about to leave
+    /// @param meetings of the view
     /// @param askNextUntil moment of the clock until which the next one in the order is asked
     private record State(
             @Nullable Placement placement,
@@ -65,22 +55,18 @@ final class FormerOwners implements PeerDirectory {
             List<@Nullable Peer<PeerCache>> peers,
             int self,
             boolean draining,
+            long meetings,
             long askNextUntil) {
 
-        static final State NONE = new State(null, List.of(), List.of(), -1, false, Long.MIN_VALUE);
+        static final State NONE = new State(null, List.of(), List.of(), -1, false, 0, Long.MIN_VALUE);
     }
 
     /// @param connector makes a connection to another server at its address, which is not connected yet
-    FormerOwners(
-            PeeredKvCache.Handover handover,
-            PeerClock clock,
-            WallClock wallClock,
-            Function<String, Peer<PeerCache>> connector) {
+    FormerOwners(PeeredKvCache.Handover handover, PeerClock clock, Function<String, Peer<PeerCache>> connector) {
         self = handover.self();
         windowNanos = handover.window().toNanos();
         drops = handover.drops();
         this.clock = clock;
-        this.wallClock = wallClock;
         this.connector = connector;
         endListening = handover.views().listen(this::onView);
         onView(handover.views().view());
@@ -105,7 +91,7 @@ final class FormerOwners implements PeerDirectory {
         NodeInfo own = view.node(self);
         boolean serves = own != null && own.state() == NodeState.SERVING;
         State before = state;
-        boolean opens = serves && (before.self < 0 || metOthers(before, nodes));
+        boolean opens = serves && (before.self < 0 || before.meetings != view.meetings());
         state = new State(
                 nodes.isEmpty()
                         ? null
@@ -116,18 +102,9 @@ final class FormerOwners implements PeerDirectory {
                 peers(nodes, added),
                 serves ? nodes.indexOf(own) : -1,
                 nodes.stream().anyMatch(node -> node.state() == NodeState.DRAINING),
+                view.meetings(),
                 opens ? now + windowNanos : before.askNextUntil);
         retireOthers(nodes, now);
-    }
-
-    /// Returns whether a server has appeared that was running before.
-    private boolean metOthers(State before, List<NodeInfo> nodes) {
-        long now = wallClock.millis();
-        return nodes.stream()
-                .filter(node -> before.nodes.stream()
-                        .noneMatch(
-                                known -> known.name().equals(node.name()) && known.incarnation() == node.incarnation()))
-                .anyMatch(node -> now - node.incarnation() > JUST_STARTED_MILLIS);
     }
 
     private List<@Nullable Peer<PeerCache>> peers(List<NodeInfo> nodes, List<Peer<PeerCache>> added) {

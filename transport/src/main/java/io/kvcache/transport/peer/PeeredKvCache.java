@@ -133,12 +133,11 @@ public final class PeeredKvCache extends ForwardingKvCache {
                 local,
                 handover,
                 new Dependencies(
-                        name -> new PeerCache.Remote(connector.connect(name)), PeerThreads.start(PeerOptions.DEFAULTS)),
-                System::currentTimeMillis);
+                        name -> new PeerCache.Remote(connector.connect(name)),
+                        PeerThreads.start(PeerOptions.DEFAULTS)));
     }
 
-    static PeeredKvCache ofCluster(
-            LocalKvCache local, Handover handover, Dependencies dependencies, FormerOwners.WallClock wallClock) {
+    static PeeredKvCache ofCluster(LocalKvCache local, Handover handover, Dependencies dependencies) {
         PeerThreads threads = dependencies.threads;
         PeerClock clock = threads.clock();
         Peer.BackoffSettings backoffSettings = new Peer.BackoffSettings(
@@ -146,7 +145,6 @@ public final class PeeredKvCache extends ForwardingKvCache {
         PeerDirectory former = new FormerOwners(
                 handover,
                 clock,
-                wallClock,
                 address -> new Peer<>(address, dependencies.connector, backoffSettings, threads.connectExecutor()));
         PeerStore tier = new PeerStore(local, former, PeerOptions.DEFAULTS, clock);
         return new PeeredKvCache(local, tier, threads, null, true);
