@@ -1,29 +1,21 @@
 package io.kvcache.cluster;
 
+import io.kvcache.transport.net.PemFiles;
 import java.io.IOException;
-import java.io.InputStream;
 import java.net.Socket;
-import java.nio.file.Files;
-import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
-import java.security.KeyFactory;
 import java.security.KeyStore;
 import java.security.Principal;
 import java.security.PrivateKey;
 import java.security.Signature;
 import java.security.SignatureException;
 import java.security.cert.CertificateException;
-import java.security.cert.CertificateFactory;
 import java.security.cert.X509Certificate;
-import java.security.spec.InvalidKeySpecException;
-import java.security.spec.PKCS8EncodedKeySpec;
 import java.time.Instant;
-import java.util.Base64;
 import java.util.Collection;
 import java.util.Comparator;
 import java.util.List;
-import java.util.Map;
 import java.util.stream.Stream;
 import javax.naming.InvalidNameException;
 import javax.naming.ldap.LdapName;
@@ -45,10 +37,6 @@ import javax.net.ssl.X509KeyManager;
 ///
 /// **Threads.** Any.
 public final class ClusterTls {
-
-    /// How a key signs, by its algorithm.
-    private static final Map<String, String> SIGNATURES =
-            Map.of("RSA", "SHA256withRSA", "EC", "SHA256withECDSA", "EdDSA", "EdDSA");
 
     /// Type of a DNS name among the alternative names of a certificate.
     private static final Integer DNS_NAME = 2;
@@ -119,7 +107,7 @@ public final class ClusterTls {
     /// Signs a statement with the key.
     Signed sign(byte[] statement) throws GeneralSecurityException {
         Loaded current = loaded;
-        Signature signature = Signature.getInstance(signatureOf(current.key.getAlgorithm()));
+        Signature signature = Signature.getInstance(PemFiles.signatureAlgorithm(current.key.getAlgorithm()));
         signature.initSign(current.key);
         signature.update(statement);
         return new Signed(current.chain, signature.sign());
@@ -158,22 +146,13 @@ public final class ClusterTls {
         if (names(own).stream().noneMatch(name::equalsIgnoreCase)) {
             throw new CertificateException("its certificate is for " + names(own));
         }
-        Signature signature =
-                Signature.getInstance(signatureOf(own.getPublicKey().getAlgorithm()));
+        Signature signature = Signature.getInstance(
+                PemFiles.signatureAlgorithm(own.getPublicKey().getAlgorithm()));
         signature.initVerify(own.getPublicKey());
         signature.update(statement);
         if (!signature.verify(signed.signature)) {
             throw new SignatureException("its signature is wrong");
         }
-    }
-
-    private static String signatureOf(String algorithm) throws GeneralSecurityException {
-        String signature = SIGNATURES.get(algorithm);
-        if (signature == null) {
-            throw new GeneralSecurityException("a key of algorithm %s cannot be used; allowed: %s"
-                    .formatted(algorithm, SIGNATURES.keySet().stream().sorted().toList()));
-        }
-        return signature;
     }
 
     private static List<String> names(X509Certificate certificate) {
@@ -195,92 +174,17 @@ public final class ClusterTls {
     }
 
     private Loaded load() throws IOException {
-        List<X509Certificate> chain = readCertificates(certificate);
-        PrivateKey privateKey = readKey(key);
+        List<X509Certificate> chain = PemFiles.readCertificates(certificate);
+        PrivateKey privateKey = PemFiles.readKey(key, new char[0]);
+        List<X509Certificate> authorities = PemFiles.readCertificates(authority);
         try {
-            requireMatch(chain.getFirst(), privateKey);
-            return new Loaded(
-                    chain, privateKey, keyManager(chain, privateKey), trustManager(readCertificates(authority)));
+            PemFiles.requireMatch(privateKey, key.toString(), chain.getFirst(), certificate.toString());
+            return new Loaded(chain, privateKey, keyManager(chain, privateKey), trustManager(authorities));
         } catch (GeneralSecurityException unusable) {
             throw new IOException(
                     "%s, %s and %s cannot be used: %s".formatted(certificate, key, authority, unusable.getMessage()),
                     unusable);
         }
-    }
-
-    private void requireMatch(X509Certificate own, PrivateKey privateKey) throws IOException, GeneralSecurityException {
-        byte[] text = {1, 2, 3};
-        Signature signature = Signature.getInstance(signatureOf(privateKey.getAlgorithm()));
-        signature.initSign(privateKey);
-        signature.update(text);
-        byte[] signed = signature.sign();
-        if (!own.getPublicKey().getAlgorithm().equals(privateKey.getAlgorithm())
-                || !verifies(own, signature, text, signed)) {
-            throw new IOException(
-                    "the key in %s does not belong to the certificate in %s; give the key that the certificate was made for"
-                            .formatted(key, certificate));
-        }
-    }
-
-    private static boolean verifies(X509Certificate own, Signature signature, byte[] text, byte[] signed)
-            throws GeneralSecurityException {
-        try {
-            signature.initVerify(own.getPublicKey());
-            signature.update(text);
-            return signature.verify(signed);
-        } catch (SignatureException otherLength) {
-            return false;
-        }
-    }
-
-    private static List<X509Certificate> readCertificates(Path file) throws IOException {
-        try (InputStream in = Files.newInputStream(file)) {
-            List<X509Certificate> all = CertificateFactory.getInstance("X.509").generateCertificates(in).stream()
-                    .map(X509Certificate.class::cast)
-                    .toList();
-            if (!all.isEmpty()) {
-                return all;
-            }
-        } catch (NoSuchFileException missing) {
-            throw new IOException(file + " does not exist", missing);
-        } catch (CertificateException malformed) {
-            throw new IOException(file + " has no certificate in PEM (-----BEGIN CERTIFICATE-----)", malformed);
-        }
-        throw new IOException(file + " has no certificate; allowed: PEM with one and more");
-    }
-
-    private static PrivateKey readKey(Path file) throws IOException {
-        PKCS8EncodedKeySpec encoded;
-        try {
-            String text = Files.readString(file);
-            int begin = text.indexOf("-----BEGIN PRIVATE KEY-----");
-            int end = text.indexOf("-----END PRIVATE KEY-----");
-            if (begin < 0 || end < begin) {
-                throw new IllegalArgumentException("no key");
-            }
-            String body = text.substring(begin, end).substring("-----BEGIN PRIVATE KEY-----".length());
-            encoded = new PKCS8EncodedKeySpec(Base64.getMimeDecoder().decode(body));
-        } catch (NoSuchFileException missing) {
-            throw new IOException(file + " does not exist", missing);
-        } catch (IllegalArgumentException malformed) {
-            throw unreadableKey(file);
-        }
-        for (String algorithm : SIGNATURES.keySet()) {
-            try {
-                return KeyFactory.getInstance(algorithm).generatePrivate(encoded);
-            } catch (InvalidKeySpecException other) {
-                // a key of another algorithm
-            } catch (GeneralSecurityException missing) {
-                throw new IllegalStateException("this JVM has no keys of algorithm " + algorithm, missing);
-            }
-        }
-        throw unreadableKey(file);
-    }
-
-    private static IOException unreadableKey(Path file) {
-        return new IOException(file
-                + " has no private key in PKCS#8 PEM (-----BEGIN PRIVATE KEY-----) of RSA, EC or Ed25519; convert it:"
-                + " openssl pkcs8 -topk8 -nocrypt -in " + file + " -out key.pem");
     }
 
     private static X509KeyManager keyManager(List<X509Certificate> chain, PrivateKey key)

@@ -112,7 +112,7 @@ final class ClientAccessTest {
                     .contains("no trust in 127.0.0.1:", "give it with --ca FILE");
             assertThat(run(1, "top", "--once", port, mine[0], mine[1], "--tls"))
                     .contains("no trust in 127.0.0.1:", "give it with --ca FILE");
-            assertThat(run(1, "ping", port, "--ca=" + password)).contains("no PEM with certificates");
+            assertThat(run(1, "ping", port, "--ca=" + password)).contains("has no certificate in PEM");
             assertThat(run(1, "ping", port)).contains("the port may speak TLS: try --tls, or --ca FILE");
             assertThat(run(1, "ping", port, mine[0], mine[1])).contains("the port may speak TLS: try --tls");
             assertThat(run(1, "top", "--once", port)).contains("the port may speak TLS: try --tls, or --ca FILE");

@@ -50,6 +50,7 @@ final class ClusterCheckTest {
         CliResult result = check("listen: 127.0.0.1, tls: { certificate: /none, key: /none, authority: /none }");
 
         assertThat(result.exitCode()).isEqualTo(1);
-        assertThat(result.err()).contains("kvcache.yaml:3: cluster.tls cannot be used: /none does not exist");
+        assertThat(result.err())
+                .contains("kvcache.yaml:3: cluster.tls cannot be used: /none cannot be read: it does not exist");
     }
 }

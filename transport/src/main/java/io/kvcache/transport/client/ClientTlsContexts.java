@@ -1,15 +1,12 @@
 package io.kvcache.transport.client;
 
+import io.kvcache.transport.net.PemFiles;
 import java.io.IOException;
-import java.io.InputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import java.security.KeyStore;
-import java.security.cert.Certificate;
-import java.security.cert.CertificateException;
-import java.security.cert.CertificateFactory;
-import java.util.Collection;
+import java.security.cert.X509Certificate;
+import java.util.List;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
@@ -32,16 +29,12 @@ public final class ClientTlsContexts {
     /// @param pem one or more certificates
     /// @throws IOException when it cannot be used; the message names it
     public static SSLContext of(Path pem) throws IOException {
-        try (InputStream in = Files.newInputStream(pem)) {
-            Collection<? extends Certificate> all =
-                    CertificateFactory.getInstance("X.509").generateCertificates(in);
-            if (all.isEmpty()) {
-                throw new IOException(pem + " has no certificate; allowed: PEM with one and more");
-            }
+        List<X509Certificate> all = PemFiles.readCertificates(pem);
+        try {
             KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
             store.load(null, null);
             int number = 0;
-            for (Certificate each : all) {
+            for (X509Certificate each : all) {
                 store.setCertificateEntry("trusted-" + number++, each);
             }
             TrustManagerFactory managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
@@ -49,8 +42,6 @@ public final class ClientTlsContexts {
             SSLContext context = SSLContext.getInstance("TLS");
             context.init(null, managers.getTrustManagers(), null);
             return context;
-        } catch (CertificateException malformed) {
-            throw new IOException(pem + " is no PEM with certificates: " + malformed.getMessage(), malformed);
         } catch (GeneralSecurityException unusable) {
             throw new IOException(pem + " cannot be used: " + unusable.getMessage(), unusable);
         }
