@@ -42,7 +42,7 @@ final class DrainHandover {
     synchronized Progress progress() {
         return new Progress(
                 background != null && background.isAlive(),
-                givenBlocks() - blocksBefore,
+                Math.max(0, givenBlocks() - blocksBefore), // an owner that has left takes its count along
                 handedOver.chains(),
                 handedOver.left());
     }
