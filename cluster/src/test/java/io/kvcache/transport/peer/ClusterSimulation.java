@@ -15,6 +15,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.NodeState;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -37,7 +38,8 @@ import java.util.stream.IntStream;
 /// false suspicion, lost and late messages.
 ///
 /// What runs is the code of production from [ClusteredKvCache] over the view ([io.kvcache.cluster.ViewKeeper]) to the
-/// handover ([FormerOwners]) and the stores. Only membership, connections and time are simulated.
+/// handover and the copies ([FormerOwners], [GroupCopies]) and the stores. Only membership, connections and time
+/// are simulated.
 ///
 /// All the while every byte that is handed out is its key's, what is handed out is a prefix, and no get, match or put
 /// fails. When the weather is over, all servers and clients have one view, what one client puts the others find, and
@@ -53,6 +55,9 @@ public final class ClusterSimulation {
     private static final int OPERATIONS = 30;
     private static final int CHAINS = 4;
     private static final int BLOCKS = 150;
+    /// So many reads of a group make copies of it.
+    private static final int MIN_READS = 2;
+
     private static final long STEP = TimeUnit.MILLISECONDS.toNanos(10);
     private static final long QUIET_STEP = TimeUnit.MILLISECONDS.toNanos(250);
     private static final long QUIET = TimeUnit.SECONDS.toNanos(60);
@@ -71,6 +76,7 @@ public final class ClusterSimulation {
     private final List<ClusteredKvCache> clients = new ArrayList<>();
     private final Set<String> otherSide = new HashSet<>();
     private final EventCounts counts;
+    private final ReplicaPolicy replicas;
     private boolean partitioned;
     private boolean fair;
     private boolean over;
@@ -81,6 +87,9 @@ public final class ClusterSimulation {
         long found;
         long shorter;
         long handedOver;
+        long copied;
+        long readAtCopies;
+        long missingCopies;
         long crashes;
         long partitions;
         long joins;
@@ -91,6 +100,9 @@ public final class ClusterSimulation {
             return found > 0
                     && shorter > 0
                     && handedOver > 0
+                    && copied > 0
+                    && readAtCopies > 0
+                    && missingCopies > 0
                     && crashes > 0
                     && partitions > 0
                     && joins > 0
@@ -99,8 +111,19 @@ public final class ClusterSimulation {
 
         @Override
         public String toString() {
-            return "%d blocks found, %d prefixes cut short, %d blocks handed over, %d crashes, %d partitions, %d joins, %d drains"
-                    .formatted(found, shorter, handedOver, crashes, partitions, joins, drains);
+            return ("%d blocks found, %d prefixes cut short, %d blocks handed over, %d copied, %d reads at copies, "
+                            + "%d copies missing, %d crashes, %d partitions, %d joins, %d drains")
+                    .formatted(
+                            found,
+                            shorter,
+                            handedOver,
+                            copied,
+                            readAtCopies,
+                            missingCopies,
+                            crashes,
+                            partitions,
+                            joins,
+                            drains);
         }
     }
 
@@ -109,6 +132,7 @@ public final class ClusterSimulation {
         random = new SplittableRandom(seed);
         turnScheduler = new TurnScheduler(random.split());
         network = new SimulatedNetwork(random.nextLong(), FAILURE_AFTER);
+        replicas = any(List.of(ReplicaPolicy.values()));
     }
 
     /// Answers what tells this run from another one.
@@ -167,7 +191,8 @@ public final class ClusterSimulation {
                         address -> connectClient(client, address),
                         threads.fetchExecutor(),
                         threads.connectExecutor(),
-                        turnScheduler));
+                        turnScheduler,
+                        new GroupCopies.Options(MIN_READS, random.split()::nextInt)));
         cache.register(SPACE);
         return cache;
     }
@@ -214,6 +239,10 @@ public final class ClusterSimulation {
 
     long millis() {
         return EPOCH + TimeUnit.NANOSECONDS.toMillis(turnScheduler.now());
+    }
+
+    ReplicaPolicy replicas() {
+        return replicas;
     }
 
     SplittableRandom split() {
@@ -416,11 +445,14 @@ public final class ClusterSimulation {
         for (ClusteredKvCache client : clients) {
             assertThat(client.match(fresh, Duration.ofSeconds(1)).blocks()).isEqualTo(70);
         }
+        clients.forEach(client -> {
+            counts.readAtCopies += client.copyStats().reads();
+            counts.missingCopies += client.copyStats().missing();
+        });
         running.forEach(node -> {
             SimNode.Run process = Objects.requireNonNull(node.process());
-            counts.handedOver += process.served.peerStats().stream()
-                    .mapToLong(PeerStats::found)
-                    .sum();
+            counts.handedOver += process.served.fetchedCount() - process.served.copiedCount();
+            counts.copied += process.served.copiedCount();
             assertThat(process.served.corruptCount()).isZero();
         });
     }

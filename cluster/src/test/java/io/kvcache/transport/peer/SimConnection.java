@@ -118,12 +118,15 @@ final class SimConnection implements ClusterConnection, PeerCache {
 
     @Override
     public int drop(BlockChain chain, int first, DropMark mark) {
-        return cache.drop(chain, first);
+        SimNode.Run process = requireAnswer(REQUEST);
+        return node.drop(
+                process, mark, chain.keyLo(first), () -> target(process).drop(chain, first));
     }
 
     @Override
     public long drop(Namespace namespace, DropMark mark) {
-        return cache.drop(namespace);
+        SimNode.Run process = requireAnswer(REQUEST);
+        return node.drop(process, mark, 1, () -> target(process).drop(namespace));
     }
 
     @Override

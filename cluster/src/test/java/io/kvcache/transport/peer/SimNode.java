@@ -7,9 +7,11 @@ import io.kvcache.core.LocalKvCache;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterNode;
+import io.kvcache.transport.cluster.DropMark;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import java.time.Duration;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A server of a [ClusterSimulation]. Its store outlives its processes, as a disk does; the simulation empties it where
@@ -18,6 +20,10 @@ final class SimNode {
 
     final String name;
     final TieredKvCache store;
+
+    /// Digest of the drops in its log, which is on a disk too.
+    private long drops;
+
     private @Nullable Run process;
 
     SimNode(String name, TieredKvCache store) {
@@ -63,10 +69,29 @@ final class SimNode {
                 () -> play.scheduler().now());
         PeeredKvCache served = PeeredKvCache.ofCluster(
                 new Borrowed(store),
-                new PeeredKvCache.Handover(name, keeper, Duration.ofSeconds(20), () -> 0),
+                new PeeredKvCache.Handover(name, keeper, Duration.ofSeconds(20), () -> drops),
                 new PeeredKvCache.Dependencies(address -> play.connectServer(name, address), play.threads(name)));
         process = new Run(membership, keeper, served);
-        keeper.start(new NodeInfo(ClusterNode.named(name), play.millis(), NodeState.JOINING, name, "", "test", 0));
+        keeper.start(new NodeInfo(
+                ClusterNode.named(name),
+                play.millis(),
+                NodeState.JOINING,
+                name,
+                "",
+                "test",
+                play.replicas().features(),
+                drops));
+    }
+
+    /// Drops something as a server does: it is in the log before the store applies it, and in what the others are
+    /// told after that.
+    ///
+    /// @param from key of the first block, as a client drops each group of a chain; 1 for a namespace
+    <T> T drop(Run running, DropMark mark, long from, Supplier<T> drop) {
+        drops ^= mark.id() * (from | 1);
+        T dropped = drop.get();
+        running.keeper.update(running.keeper.self().withDrops(drops));
+        return dropped;
     }
 
     /// Ends the process, which says nothing to the others.

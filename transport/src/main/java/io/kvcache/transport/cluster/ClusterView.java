@@ -33,6 +33,7 @@ public final class ClusterView {
     private final @Nullable Placement placement;
     private final long digest;
     private final long meetings;
+    private final ReplicaPolicy replicas;
 
     /// @param cluster name of the cluster, at most 255 bytes of UTF-8 without NUL
     /// @param epoch number of this view at the server that tells it
@@ -61,6 +62,7 @@ public final class ClusterView {
                 : new Placement(cluster, serving.stream().map(NodeInfo::node).toList());
         this.digest = digest == 0 ? digestOf() : digest;
         this.meetings = meetings;
+        replicas = ReplicaPolicy.of(features());
     }
 
     /// Returns the view that follows this one at the same server.
@@ -158,6 +160,11 @@ public final class ClusterView {
     /// The features that all servers have.
     public long features() {
         return nodes.stream().mapToLong(NodeInfo::features).reduce(-1L, (one, other) -> one & other);
+    }
+
+    /// Which groups have copies, as far as all servers agree.
+    public ReplicaPolicy replicas() {
+        return replicas;
     }
 
     @Override

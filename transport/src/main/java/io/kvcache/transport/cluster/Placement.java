@@ -111,8 +111,9 @@ public final class Placement {
 
     /// Returns the first server of [#order] that is eligible.
     ///
+    /// @param key of the group's first block
     /// @param eligible holds for at least one server
-    int first(BlockKey key, IntPredicate eligible) {
+    public int first(BlockKey key, IntPredicate eligible) {
         int first = -1;
         double best = 0;
         for (int node = 0; node < weights.length; node++) {

@@ -19,8 +19,14 @@ import java.util.List;
 import java.util.concurrent.Executor;
 import java.util.function.Consumer;
 import java.util.function.Function;
+import java.util.function.ToIntFunction;
+import org.jspecify.annotations.Nullable;
 
 /// The blocks of a clustered cache: cuts chains into groups, and asks the owners of all groups at the same time.
+///
+/// **Copies.** A group is read at the server that [GroupCopies] chooses. If that is not the owner, what is
+/// resident there counts, and the owner is asked for the rest with all the time that the caller gives. So a copy
+/// never shortens what the owner has. Blocks are put to the owner alone.
 ///
 /// **Threads.** Any.
 final class ClusterBlocks {
@@ -29,6 +35,7 @@ final class ClusterBlocks {
     private static final Thread ANOTHER_THREAD = Thread.ofPlatform().unstarted(() -> {});
 
     private final ClusterMembers members;
+    private final GroupCopies copies;
     private final Executor executor;
     private final PeerClock clock;
     private final long connectNanos;
@@ -37,11 +44,15 @@ final class ClusterBlocks {
     ///
     /// @param from first block that is wanted, in the whole chain
     /// @param to block behind the last one
-    private record Part(BlockGroup group, int from, int to, ClusterRoute.Reached server) {
-
-        KvCache cache() {
-            return server.connection().cache();
-        }
+    /// @param server the owner, or the one that takes its place
+    /// @param copy another server to read from first, or null for none
+    private record Part(
+            ClusterRoute route,
+            BlockGroup group,
+            int from,
+            int to,
+            ClusterRoute.Reached server,
+            ClusterRoute.@Nullable Reached copy) {
 
         /// Index of the first wanted block in the group's own chain.
         int offset() {
@@ -56,12 +67,30 @@ final class ClusterBlocks {
         int blocks() {
             return to - from;
         }
+
+        /// Returns whether reading it sends no message.
+        boolean isMemoryMapped() {
+            return (copy == null ? server : copy).connection().isMemoryMapped();
+        }
+
+        /// This part from a later block on, of the owner alone.
+        Part rest(int from) {
+            return new Part(route, group, from, to, server, null);
+        }
+
+        long bytes(int blocks) {
+            long block = group.chain().namespace().parts().stream()
+                    .mapToLong(each -> each.bytes())
+                    .sum();
+            return blocks * block;
+        }
     }
 
     /// @param executor runs a request to one server while the caller runs another
     /// @param connectNanos how long a call waits for a server that is being connected
-    ClusterBlocks(ClusterMembers members, Executor executor, PeerClock clock, long connectNanos) {
+    ClusterBlocks(ClusterMembers members, GroupCopies copies, Executor executor, PeerClock clock, long connectNanos) {
         this.members = members;
+        this.copies = copies;
         this.executor = executor;
         this.clock = clock;
         this.connectNanos = connectNanos;
@@ -70,7 +99,8 @@ final class ClusterBlocks {
     /// Cuts blocks into parts. Ends before the first group of which no server is reached.
     ///
     /// @param in namespace of the groups
-    private List<Part> parts(BlockChain chain, Namespace in, int from, int to) {
+    /// @param reads whether copies may be used
+    private List<Part> parts(BlockChain chain, Namespace in, int from, int to, boolean reads) {
         ClusterRoute route = members.route();
         long until = clock.deadlineAfter(connectNanos);
         List<Part> parts = new ArrayList<>();
@@ -82,15 +112,15 @@ final class ClusterBlocks {
                 return parts;
             }
             int end = Math.min(to, group.end());
-            parts.add(new Part(group, at, end, server));
+            parts.add(new Part(route, group, at, end, server, reads ? copies.choose(route, group, server) : null));
             at = end;
         }
         return parts;
     }
 
     Match match(BlockChain chain, Namespace in, Function<KvCache, Function<BlockChain, Match>> how) {
-        List<Part> parts = parts(chain, in, 0, chain.length());
-        List<Match> found = each(parts, part -> how.apply(part.cache()).apply(part.group.chain()));
+        List<Part> parts = parts(chain, in, 0, chain.length(), true);
+        List<Match> found = each(parts, part -> match(part, how));
         int device = 0;
         int host = 0;
         int disk = 0;
@@ -106,32 +136,88 @@ final class ClusterBlocks {
         return new Match(device, host, disk);
     }
 
+    /// Of a copy only resident blocks count, as no others are read there.
+    private Match match(Part part, Function<KvCache, Function<BlockChain, Match>> how) {
+        ClusterRoute.Reached copy = part.copy;
+        if (copy == null) {
+            return call(part.server, cache -> how.apply(cache).apply(part.chain()));
+        }
+        Match at = call(copy, cache -> cache.match(part.chain()));
+        Match resident = new Match(at.deviceBlocks(), at.hostBlocks(), 0);
+        if (resident.blocks() == part.blocks()) {
+            return resident;
+        }
+        Match owned = call(part.server, cache -> how.apply(cache).apply(part.chain()));
+        boolean isShorter = resident.blocks() < owned.blocks();
+        noteCopy(part, copy, isShorter);
+        return isShorter ? owned : resident;
+    }
+
+    private void noteCopy(Part part, ClusterRoute.Reached copy, boolean isMissing) {
+        if (isMissing) {
+            copies.onMissing(part.group, part.chain(), copy);
+        } else {
+            copies.onComplete(part.group, copy);
+        }
+    }
+
     BlockTable acquire(BlockChain chain, Namespace in, int from, Duration timeout) {
-        List<Part> parts = parts(chain, in, from, chain.length());
+        List<Part> parts = parts(chain, in, from, chain.length(), true);
         if (parts.isEmpty()) {
             return BlockTable.empty(from);
         }
-        if (parts.size() == 1 && parts.getFirst().group.first() == 0) {
-            Part only = parts.getFirst();
-            return call(only, part -> part.cache().acquire(part.chain(), from, timeout));
+        List<ClusterBlockTable.GroupTable> tables =
+                eachOrClose(parts, true, part -> acquire(part, timeout), ClusterBlocks::close).stream()
+                        .flatMap(List::stream)
+                        .toList();
+        return tables.size() == 1 && tables.getFirst().first() == 0
+                ? tables.getFirst().table()
+                : new ClusterBlockTable(from, tables, clock);
+    }
+
+    private static void close(List<ClusterBlockTable.GroupTable> tables) {
+        tables.forEach(each -> each.table().close());
+    }
+
+    /// Returns the table of a part: that of the copy if it has all, else what the copy has and the owner's table
+    /// of the rest.
+    private List<ClusterBlockTable.GroupTable> acquire(Part part, Duration timeout) {
+        ClusterRoute.Reached copy = part.copy;
+        if (copy == null) {
+            return List.of(tableOf(part, part.server, timeout));
         }
-        List<ClusterBlockTable.GroupTable> tables = new ArrayList<>();
-        List<BlockTable> found = eachOrClose(
-                parts, true, part -> part.cache().acquire(part.chain(), part.offset(), timeout), BlockTable::close);
-        for (int i = 0; i < found.size(); i++) {
-            Part part = parts.get(i);
-            tables.add(new ClusterBlockTable.GroupTable(part.group.first(), part.to, found.get(i)));
+        ClusterBlockTable.GroupTable resident = tableOf(part, copy, KvCache.NO_WAIT);
+        int end = resident.endBlock();
+        if (end == part.to) {
+            copies.onComplete(part.group, copy);
+            return List.of(resident);
         }
-        return new ClusterBlockTable(from, tables, clock);
+        try {
+            ClusterBlockTable.GroupTable rest = tableOf(part.rest(end), part.server, timeout);
+            noteCopy(part, copy, rest.endBlock() > end);
+            if (end > part.from) {
+                return List.of(new ClusterBlockTable.GroupTable(resident.first(), end, resident.table()), rest);
+            }
+            resident.table().close();
+            return List.of(rest);
+        } catch (RuntimeException failed) {
+            resident.table().close();
+            throw failed;
+        }
+    }
+
+    private ClusterBlockTable.GroupTable tableOf(Part part, ClusterRoute.Reached server, Duration timeout) {
+        BlockTable table = read(
+                part,
+                server,
+                cache -> cache.acquire(part.chain(), part.offset(), timeout),
+                found -> found.endBlock() - part.offset());
+        return new ClusterBlockTable.GroupTable(part.group.first(), part.to, table);
     }
 
     int getAll(BlockChain chain, Namespace in, int from, List<MemorySegment> into) {
-        List<Part> parts = parts(chain, in, from, Math.min(chain.length(), from + into.size()));
-        List<Integer> copied = each(
-                parts,
-                isShareable(into),
-                part -> part.cache()
-                        .getAll(part.chain(), part.offset(), into.subList(part.from - from, part.to - from)));
+        List<Part> parts = parts(chain, in, from, Math.min(chain.length(), from + into.size()), true);
+        List<Integer> copied = each(parts, isShareable(into), part -> getAll(part, from, into));
         int all = 0;
         for (int i = 0; i < copied.size(); i++) {
             all += copied.get(i);
@@ -142,26 +228,48 @@ final class ClusterBlocks {
         return all;
     }
 
+    private int getAll(Part part, int from, List<MemorySegment> into) {
+        ClusterRoute.Reached copy = part.copy;
+        int copied = copy == null ? 0 : copyOut(part, copy, from, into);
+        if (copied == part.blocks()) {
+            return copied;
+        }
+        int more = copyOut(part.rest(part.from + copied), part.server, from, into);
+        if (copy != null) {
+            noteCopy(part, copy, more > 0);
+        }
+        return copied + more;
+    }
+
+    private int copyOut(Part part, ClusterRoute.Reached server, int from, List<MemorySegment> into) {
+        return read(
+                part,
+                server,
+                cache -> cache.getAll(part.chain(), part.offset(), into.subList(part.from - from, part.to - from)),
+                count -> count);
+    }
+
     BlockWriter put(BlockChain chain, Namespace in, int index, int blockPart, Duration timeout) {
-        List<Part> parts = parts(chain, in, index, index + 1);
-        return parts.isEmpty()
-                ? new NoRoomWriter()
-                : call(
-                        parts.getFirst(),
-                        part -> part.cache().put(part.group.chain(), part.offset(), blockPart, timeout));
+        List<Part> parts = parts(chain, in, index, index + 1, false);
+        return parts.isEmpty() ? new NoRoomWriter() : put(parts.getFirst(), blockPart, timeout);
+    }
+
+    private static BlockWriter put(Part part, int blockPart, Duration timeout) {
+        return call(part.server, cache -> cache.put(part.group.chain(), part.offset(), blockPart, timeout));
     }
 
     PutSummary putAll(BlockChain chain, Namespace in, int from, List<MemorySegment> blocks, Duration timeout) {
-        List<Part> parts = parts(chain, in, from, from + blocks.size());
+        List<Part> parts = parts(chain, in, from, from + blocks.size(), false);
         List<PutSummary> summaries = each(
                 parts,
                 isShareable(blocks),
-                part -> part.cache()
-                        .putAll(
+                part -> call(
+                        part.server,
+                        cache -> cache.putAll(
                                 part.chain(),
                                 part.offset(),
                                 blocks.subList(part.from - from, part.to - from),
-                                timeout));
+                                timeout)));
         int stored = 0;
         int present = 0;
         PutOutcome last = parts.isEmpty() && !blocks.isEmpty() ? PutOutcome.NO_ROOM : PutOutcome.PRESENT;
@@ -196,8 +304,8 @@ final class ClusterBlocks {
         if (chain.length() == 0 || from >= chain.length()) {
             return false;
         }
-        List<Part> parts = parts(chain, in, from, chain.length());
-        List<Boolean> taken = each(parts, part -> part.cache().hint(hintFor(hint, part)));
+        List<Part> parts = parts(chain, in, from, chain.length(), false);
+        List<Boolean> taken = each(parts, part -> call(part.server, cache -> cache.hint(hintFor(hint, part))));
         return !taken.isEmpty() && taken.stream().allMatch(one -> one);
     }
 
@@ -257,20 +365,41 @@ final class ClusterBlocks {
         ParallelCalls<T> calls = new ParallelCalls<>(executor, clock);
         for (int i = 0; i < parts.size(); i++) {
             Part part = parts.get(i);
-            if (!parallel || i == 0 || part.server.connection().isMemoryMapped()) {
-                calls.addOwn(() -> call(part, call));
+            if (!parallel || i == 0 || part.isMemoryMapped()) {
+                calls.addOwn(() -> call.apply(part));
             } else {
-                calls.start(() -> call(part, call));
+                calls.start(() -> call.apply(part));
             }
         }
         return calls.results(close);
     }
 
+    /// Reads at a server, and notes how much.
+    ///
+    /// @param count of the blocks that came
+    private <T> T read(Part part, ClusterRoute.Reached server, Function<KvCache, T> call, ToIntFunction<T> count) {
+        ReadLoad load = server.peer().readLoad;
+        long wanted = part.bytes(part.blocks());
+        load.begin(wanted);
+        long bytes = 0;
+        try {
+            T result = call(server, call);
+            int blocks = count.applyAsInt(result);
+            bytes = part.bytes(blocks);
+            if (blocks > 0) {
+                BlockChain read = part.group.chain().prefix(part.offset() + blocks);
+                copies.onRead(part.route, part.group, read, bytes, server.equals(part.copy));
+            }
+            return result;
+        } finally {
+            load.end(wanted, bytes, clock.nanos());
+        }
+    }
+
     /// Calls a server, and notes whether it failed.
-    private static <T> T call(Part part, Function<Part, T> call) {
-        ClusterRoute.Reached server = part.server;
+    static <T> T call(ClusterRoute.Reached server, Function<KvCache, T> call) {
         long failedBefore = server.connection().failureCount();
-        T result = call.apply(part);
+        T result = call.apply(server.connection().cache());
         if (server.connection().failureCount() > failedBefore) {
             server.peer().onFailure();
         } else {

@@ -52,6 +52,10 @@ import org.jspecify.annotations.Nullable;
 /// follows its changes. It asks the owners of all groups of a chain at the same time, and writes straight to them.
 /// An object lies on the server of its slot ([io.kvcache.transport.cluster.HashSlots]).
 ///
+/// **Copies.** Groups that this client reads much, it reads at up to eight servers; see
+/// [io.kvcache.transport.cluster.ReplicaPolicy]. The others of them fetch the group from its owner. A copy that
+/// lacks blocks costs another request, and finds no less than the owner has.
+///
 /// **Failures.** A dead, slow or faulty server is a miss, as in [RemoteKvCache]. From its first failure on, a server
 /// is avoided for 100 ms, then twice as long each time up to 10 s. Meanwhile its groups are read and written at the
 /// next server in their order, which will own them when the view says so. Objects of such a server are misses, and
@@ -68,6 +72,7 @@ public final class ClusteredKvCache implements KvCache {
 
     private final Dependencies dependencies;
     private final ClusterMembers members;
+    private final GroupCopies copies;
     private final ClusterBlocks blocks;
     private final ClusterObjects objects;
     private final Map<Namespace, GroupSpace> spaces = new ConcurrentHashMap<>();
@@ -85,16 +90,19 @@ public final class ClusteredKvCache implements KvCache {
             Function<String, ClusterConnection> connector,
             ExecutorService calls,
             ExecutorService connecting,
-            PeerClock clock) {}
+            PeerClock clock,
+            GroupCopies.Options copies) {}
 
     private ClusteredKvCache(ClusterMembers members, Dependencies dependencies) {
         this.members = members;
         this.dependencies = dependencies;
-        blocks = new ClusterBlocks(members, dependencies.calls, dependencies.clock, CONNECT_NANOS);
+        copies = new GroupCopies(dependencies.copies, dependencies.calls, dependencies.clock);
+        blocks = new ClusterBlocks(members, copies, dependencies.calls, dependencies.clock, CONNECT_NANOS);
         objects = new ClusterObjects(members, dependencies.clock, CONNECT_NANOS);
     }
 
     /// Connects to a cluster. A request to one of its servers takes at most a second longer than the call's timeout.
+    /// Before it asks the owner of a group, a call may ask a copy, for a second at most.
     ///
     /// @param seeds addresses of one or more of its servers, as [RemoteKvCache#connect] takes them
     /// @throws UncheckedIOException when none can be reached
@@ -124,7 +132,8 @@ public final class ClusteredKvCache implements KvCache {
                         Executors.newThreadPerTaskExecutor(Thread.ofVirtual()
                                 .name("kvcache-cluster-connect-", 0)
                                 .factory()),
-                        PeerClock.MACHINE));
+                        PeerClock.MACHINE,
+                        GroupCopies.Options.DEFAULTS));
     }
 
     static ClusteredKvCache connect(List<String> seeds, Dependencies dependencies) {
@@ -148,6 +157,11 @@ public final class ClusteredKvCache implements KvCache {
     /// Returns the servers as this client knows them.
     public ClusterView view() {
         return members.route().view();
+    }
+
+    /// Returns what copies of groups have done for this client.
+    public CopyStats copyStats() {
+        return copies.stats();
     }
 
     private void requireOpen() {

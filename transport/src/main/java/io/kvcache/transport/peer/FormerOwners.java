@@ -7,6 +7,7 @@ import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.Placement;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
@@ -15,14 +16,18 @@ import java.util.function.Function;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
 
-/// The servers of a cluster that owned a group before this one did, and, while this one drains, those that own its
-/// groups after it.
+/// The servers of a cluster that owned a group before this one did, or own it now, and, while this one drains,
+/// those that own its groups after it.
 ///
 /// No earlier view is kept, as the order of a group tells its history:
 ///
 /// - Before this server joined, the group belonged to the next one in the order. That one is asked for a time after
 ///   this server has begun to serve, or has met the other side of a partition; see [ClusterView#meetings].
 /// - A server that is about to leave stands before this one in the order, and owned the group until then.
+///
+/// A server that is asked for a group which it does not own has no former owners of it. It asks the owner, if that
+/// is reached now, and keeps a copy: see [GroupCopies]. Where the owner is not reached, it may own the group next,
+/// and asks as if it did.
 ///
 /// A server that has not applied just the drops that this one knows is not asked: it may have what was dropped.
 ///
@@ -49,6 +54,7 @@ final class FormerOwners implements PeerDirectory {
     /// @param draining whether any server is about to leave
     /// @param meetings of the view
     /// @param askNextUntil moment of the clock until which the next one in the order is asked
+    /// @param replicas which groups have copies
     private record State(
             @Nullable Placement placement,
             List<NodeInfo> nodes,
@@ -56,9 +62,22 @@ final class FormerOwners implements PeerDirectory {
             int self,
             boolean draining,
             long meetings,
-            long askNextUntil) {
+            long askNextUntil,
+            ReplicaPolicy replicas) {
 
-        static final State NONE = new State(null, List.of(), List.of(), -1, false, 0, Long.MIN_VALUE);
+        static final State NONE = new State(null, List.of(), List.of(), -1, false, 0, Long.MIN_VALUE, ReplicaPolicy.NONE);
+
+        /// Returns the index of a group's owner, or -1 where no server serves.
+        int owner(BlockGroup group) {
+            Placement all = placement;
+            return all == null || nodes.stream().noneMatch(State::serves)
+                    ? -1
+                    : all.first(group.key(), node -> serves(nodes.get(node)));
+        }
+
+        private static boolean serves(NodeInfo node) {
+            return node.state() == NodeState.SERVING;
+        }
     }
 
     /// @param connector makes a connection to another server at its address, which is not connected yet
@@ -103,7 +122,8 @@ final class FormerOwners implements PeerDirectory {
                 serves ? nodes.indexOf(own) : -1,
                 nodes.stream().anyMatch(node -> node.state() == NodeState.DRAINING),
                 view.meetings(),
-                opens ? now + windowNanos : before.askNextUntil);
+                opens ? now + windowNanos : before.askNextUntil,
+                view.replicas());
         retireOthers(nodes, now);
     }
 
@@ -154,14 +174,29 @@ final class FormerOwners implements PeerDirectory {
     public List<Peer<PeerCache>> holders(BlockGroup group) {
         State now = state;
         Placement placement = now.placement;
-        boolean askNext = now.askNextUntil - clock.nanos() > 0;
         if (placement == null
                 || now.self < 0
-                || !(askNext || now.draining)
                 || !BlockGroup.isGroups(group.chain().namespace())) {
             return List.of();
         }
-        return holders(now, placement.order(group.key()), askNext, drops.getAsLong());
+        Peer<PeerCache> owner = now.replicas == ReplicaPolicy.NONE ? null : otherOwner(now, group);
+        if (owner != null) {
+            return List.of(owner);
+        }
+        boolean askNext = now.askNextUntil - clock.nanos() > 0;
+        return askNext || now.draining
+                ? holders(now, placement.order(group.key()), askNext, drops.getAsLong())
+                : List.of();
+    }
+
+    /// Returns the owner of a group that is not this server's, if it can be asked now. It is not waited for:
+    /// clients come here when it has just died.
+    private @Nullable Peer<PeerCache> otherOwner(State now, BlockGroup group) {
+        int owner = now.owner(group);
+        Peer<PeerCache> peer = owner < 0 ? null : now.peers.get(owner);
+        return peer != null && now.nodes.get(owner).drops() == drops.getAsLong() && peer.connectionIfUsable() != null
+                ? peer
+                : null;
     }
 
     private static List<Peer<PeerCache>> holders(State now, int[] order, boolean askNext, long drops) {
@@ -212,9 +247,17 @@ final class FormerOwners implements PeerDirectory {
         return List.of();
     }
 
+    /// Where each group that was read has a second copy, the former owner has the place for it.
     @Override
-    public boolean isMove() {
-        return true;
+    public boolean isMove(BlockGroup group) {
+        return !isCopy(group) && state.replicas != ReplicaPolicy.REUSED;
+    }
+
+    @Override
+    public boolean isCopy(BlockGroup group) {
+        State now = state;
+        boolean hasCopies = now.self >= 0 && now.replicas != ReplicaPolicy.NONE;
+        return hasCopies && BlockGroup.isGroups(group.chain().namespace()) && now.owner(group) != now.self;
     }
 
     @Override

@@ -47,6 +47,9 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     final LongAdder failures = new LongAdder();
     final LongAdder corrupt = new LongAdder();
 
+    /// What this process reads there as a client of the cluster.
+    final ReadLoad readLoad = new ReadLoad();
+
     /// Back-off after a failure.
     record BackoffSettings(PeerClock clock, long maxBackoffNanos) {}
 

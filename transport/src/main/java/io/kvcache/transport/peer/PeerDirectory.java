@@ -33,7 +33,10 @@ interface PeerDirectory extends AutoCloseable {
     List<Peer<PeerCache>> mirrors();
 
     /// Returns whether a holder should let go of a group that was fetched from it.
-    boolean isMove();
+    boolean isMove(BlockGroup group);
+
+    /// Returns whether what this store fetches of a group is a copy, as another server owns it.
+    boolean isCopy(BlockGroup group);
 
     /// All peers, for statistics.
     List<Peer<PeerCache>> all();
@@ -90,7 +93,12 @@ interface PeerDirectory extends AutoCloseable {
         }
 
         @Override
-        public boolean isMove() {
+        public boolean isMove(BlockGroup group) {
+            return false;
+        }
+
+        @Override
+        public boolean isCopy(BlockGroup group) {
             return false;
         }
 

@@ -46,6 +46,7 @@ final class PeerStore implements AutoCloseable {
     private final Map<BlockKey, SingleFlight> flights = new ConcurrentHashMap<>();
     private final InFlightFetches fetches;
     private final LongAdder fetched = new LongAdder();
+    private final LongAdder copied = new LongAdder();
 
     PeerStore(KvCache local, PeerDirectory directory, PeerOptions options, PeerClock clock) {
         this.local = local;
@@ -64,6 +65,13 @@ final class PeerStore implements AutoCloseable {
     boolean mayHave(BlockChain chain, int block) {
         return misses.getIfPresent(chain.key(block)) == null
                 && !directory.holders(directory.group(chain, block)).isEmpty();
+    }
+
+    /// Returns whether what is fetched of a group is a copy, as another store owns it.
+    ///
+    /// @param chain of the group, not empty
+    boolean isCopy(BlockChain chain) {
+        return directory.isCopy(directory.group(chain, 0));
     }
 
     /// @throws IllegalArgumentException when the layout's text leaves no room for what marks groups
@@ -163,6 +171,7 @@ final class PeerStore implements AutoCloseable {
             }
             int end = fetchFrom(cache, new FetchRequest(peer, fetch, chain, group, at), left);
             if (end > at) {
+                copied.add(directory.isCopy(group) ? end - at : 0);
                 letGo(cache, group);
             }
             return end;
@@ -171,7 +180,7 @@ final class PeerStore implements AutoCloseable {
 
     /// Tells the peer that a group has moved here.
     private void letGo(PeerCache from, BlockGroup group) {
-        if (directory.isMove()) {
+        if (directory.isMove(group)) {
             from.forget(group.chain());
         }
     }
@@ -335,6 +344,11 @@ final class PeerStore implements AutoCloseable {
     /// Returns the number of blocks that peers have brought, those that are no peers any more among them.
     long fetchedCount() {
         return fetched.sum();
+    }
+
+    /// Returns the number of those that are copies of what other servers own.
+    long copiedCount() {
+        return copied.sum();
     }
 
     /// Returns the number of blocks from peers that did not match their checksum.

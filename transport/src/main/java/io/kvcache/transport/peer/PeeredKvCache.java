@@ -3,6 +3,7 @@ package io.kvcache.transport.peer;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.ForwardingKvCache;
+import io.kvcache.core.Hint;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.PutOutcome;
@@ -46,7 +47,7 @@ import org.jspecify.annotations.Nullable;
 /// `replicas`. No caller waits for a peer beyond its own timeout. Only `drop` needs all peers; when it throws, the
 /// blocks are dropped here.
 ///
-/// Objects, hints, events and statistics are the store's own.
+/// Objects, events and statistics are the store's own, and hints but those of expected blocks.
 ///
 /// **Ownership.** The store is this cache's, which closes it.
 ///
@@ -57,6 +58,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
     private final PeerThreads threads;
     private final @Nullable Replicator replicator;
     private final boolean matchesAtPeers;
+    private final BackgroundFetches backgroundFetches;
 
     private PeeredKvCache(
             LocalKvCache local,
@@ -69,6 +71,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         this.peerStore = tier;
         this.threads = threads;
         this.replicator = replicator;
+        backgroundFetches = new BackgroundFetches(tier, threads.fetchExecutor());
     }
 
     /// Opens a cache over servers, which it connects to at their first use.
@@ -122,6 +125,10 @@ public final class PeeredKvCache extends ForwardingKvCache {
     /// For a time after this server has joined, and while others drain, `acquire` and `match` with a timeout ask
     /// the server that owned a missing group before. The store keeps what comes, and the former owner evicts it
     /// next. In a match, blocks that a former owner has count as those of a disk.
+    ///
+    /// Of a group that another server owns, they ask the owner, unless the cluster's
+    /// [policy][io.kvcache.transport.cluster.ReplicaPolicy] is to have no copies. What comes is a copy: the owner
+    /// keeps the group. [io.kvcache.core.Hint.Expect] has missing blocks fetched in the background.
     ///
     /// @param local the store, this cache's from now on. Only its namespaces of
     ///     [groups][io.kvcache.transport.cluster.BlockGroup] are asked for elsewhere
@@ -196,6 +203,24 @@ public final class PeeredKvCache extends ForwardingKvCache {
         public Handover(String self, ViewSource views, Duration window) {
             this(self, views, window, () -> 0);
         }
+    }
+
+    /// In a cluster, missing blocks that are expected are fetched from other servers in the background. Of a group
+    /// that another server owns that is all: requests for a copy need not come, so the store does not wait for
+    /// one.
+    ///
+    /// @return for such a group, whether the blocks are here or will be fetched
+    @Override
+    public boolean hint(Hint hint) {
+        BlockChain chain = hint.chain();
+        if (!matchesAtPeers || !(hint instanceof Hint.Expect) || chain.length() == 0) {
+            return delegate().hint(hint);
+        }
+        boolean isCopy = peerStore.isCopy(chain);
+        int at = delegate().match(chain).blocks();
+        boolean complete = at == chain.length();
+        boolean fetched = !complete && peerStore.mayHave(chain, at) && backgroundFetches.add(chain, at);
+        return isCopy ? complete || fetched : delegate().hint(hint) || fetched;
     }
 
     /// @throws IllegalArgumentException also when the layout's text leaves no room for what marks groups
@@ -378,6 +403,11 @@ public final class PeeredKvCache extends ForwardingKvCache {
     /// Returns the number of blocks that peers, or former owners, have brought.
     public long fetchedCount() {
         return peerStore.fetchedCount();
+    }
+
+    /// Returns the number of those that are copies of what other servers own.
+    public long copiedCount() {
+        return peerStore.copiedCount();
     }
 
     /// Returns the number of blocks from peers that did not match their checksum, and were discarded.

@@ -288,7 +288,8 @@ final class ClusteredKvCacheTest {
                         new MuteConnection(new ClusterConnection.Remote(RemoteKvCache.connect(address)), address, mute),
                 Executors.newVirtualThreadPerTaskExecutor(),
                 Executors.newVirtualThreadPerTaskExecutor(),
-                PeerClock.MACHINE);
+                PeerClock.MACHINE,
+                GroupCopies.Options.DEFAULTS);
         try (ClusteredKvCache other = ClusteredKvCache.connect(cluster.addresses(), dependencies)) {
             await("one server is asked", () -> mute.get() != null);
             cluster.add(store());

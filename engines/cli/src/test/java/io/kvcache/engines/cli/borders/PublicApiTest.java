@@ -102,6 +102,7 @@ final class PublicApiTest {
             "io.kvcache.transport.cluster.DropMark",
             "io.kvcache.transport.cluster.ViewSource",
             "io.kvcache.transport.net.Connector",
+            "io.kvcache.transport.peer.CopyStats",
             "io.kvcache.transport.peer.PeerConnector",
             "io.kvcache.transport.peer.PeerStats",
             "io.kvcache.transport.client.CommandReply",
