@@ -258,7 +258,14 @@ public final class ClusterMember implements AutoCloseable {
         long applied = requireExchange().digest();
         try {
             keeper.start(new NodeInfo(
-                    node, System.currentTimeMillis(), NodeState.JOINING, address, values, version, 0, applied));
+                    node,
+                    System.currentTimeMillis(),
+                    NodeState.JOINING,
+                    address,
+                    values,
+                    version,
+                    config.replicas().features(),
+                    applied));
         } catch (IllegalStateException refused) {
             throw new IllegalStateException(
                     refused.getMessage() + " (cluster.node is " + config.node() + ", cluster.listen is "
@@ -447,7 +454,13 @@ public final class ClusterMember implements AutoCloseable {
     /// Returns how many blocks it has fetched from their former owners.
     public long handoverBlocks() {
         PeeredKvCache opened = handover;
-        return opened == null ? 0 : opened.fetchedCount();
+        return opened == null ? 0 : opened.fetchedCount() - opened.copiedCount();
+    }
+
+    /// Returns how many blocks it has fetched as copies of what other servers own.
+    public long copiedBlocks() {
+        PeeredKvCache opened = handover;
+        return opened == null ? 0 : opened.copiedCount();
     }
 
     /// The views.

@@ -24,6 +24,7 @@ final class SettingsDigests {
         SortedMap<String, Long> digests = new TreeMap<>();
         digests.put("cluster.failure_after", digest(cluster.failureAfter()));
         digests.put("cluster.handover", digest(cluster.handover()));
+        digests.put("cluster.replicas", digest(cluster.replicas()));
         ListenerConfig redisCluster = server.access().redisClusterListener();
         digests.put(
                 "listeners.resp-cluster",

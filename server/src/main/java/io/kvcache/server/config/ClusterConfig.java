@@ -1,5 +1,6 @@
 package io.kvcache.server.config;
 
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
@@ -24,6 +25,7 @@ import org.jspecify.annotations.Nullable;
 /// @param weight share of the blocks relative to the other servers, or `auto` for its host memory in GiB
 /// @param zone where servers fail together; empty if unknown
 /// @param handover how long former owners of blocks are asked after a change of the view
+/// @param replicas which groups of blocks have copies
 /// @param advertise where clients reach the transport; null for where it listens
 public record ClusterConfig(
         String name,
@@ -36,6 +38,7 @@ public record ClusterConfig(
         String weight,
         String zone,
         Duration handover,
+        ReplicaPolicy replicas,
         @Nullable ClusterAddress advertise) {
 
     static final int DEFAULT_PORT = 7421;
@@ -120,6 +123,7 @@ public record ClusterConfig(
         String weight = from.get("cluster.weight", AUTO, ClusterConfig::parseWeight);
         String zone = from.text("cluster.zone", "");
         Duration handover = from.duration("cluster.handover", DEFAULT_HANDOVER);
+        ReplicaPolicy replicas = from.constant("cluster.replicas", ReplicaPolicy.HEAT);
         Optional<ClusterAddress> advertise =
                 from.get("cluster.advertise", noPlace, text -> Optional.of(ClusterAddress.parse(text)));
         if (!from.hasSettings(SECTION) || (from.isSet("cluster.listen") && listen.isEmpty())) {
@@ -139,6 +143,7 @@ public record ClusterConfig(
                             weight,
                             zone,
                             handover,
+                            replicas,
                             advertise.orElse(null)));
                 })
                 .orElse(null);

@@ -212,7 +212,7 @@ public record ServerMetrics(
     }
 
     /// The cluster that the server is in.
-    public static MeterBinder ofCluster(ViewKeeper views, LongSupplier handoverBlocks) {
+    public static MeterBinder ofCluster(ViewKeeper views, LongSupplier handoverBlocks, LongSupplier copiedBlocks) {
         return registry -> {
             Meters meters = Meters.of(registry);
             meters.gauge(
@@ -233,6 +233,10 @@ public record ServerMetrics(
                     "kv.cluster.handover.blocks",
                     "Blocks fetched from their former owners.",
                     handoverBlocks::getAsLong);
+            meters.count(
+                    "kv.cluster.copied.blocks",
+                    "Blocks fetched as copies of what other servers own.",
+                    copiedBlocks::getAsLong);
         };
     }
 

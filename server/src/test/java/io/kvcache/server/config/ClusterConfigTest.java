@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.catchThrowableOfType;
 
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -54,6 +55,7 @@ final class ClusterConfigTest {
                         "auto",
                         "",
                         Duration.ofMinutes(10),
+                        ReplicaPolicy.HEAT,
                         null));
     }
 
@@ -71,6 +73,7 @@ final class ClusterConfigTest {
                   weight: 2.5
                   zone: rack-4
                   handover: 1m
+                  replicas: reused
                   advertise: kv-0.example:7420
                 """);
 
@@ -89,6 +92,7 @@ final class ClusterConfigTest {
                         "2.5",
                         "rack-4",
                         Duration.ofMinutes(1),
+                        ReplicaPolicy.REUSED,
                         new ClusterAddress("kv-0.example", 7420)));
         assertThat(Objects.requireNonNull(all.cluster()).seeds().getLast()).hasToString("[fd00::5]:7423");
     }
@@ -116,6 +120,7 @@ final class ClusterConfigTest {
             name: kv, listen: 127.0.0.1, seeds: ['a:b']           | f:2: cluster.seeds.0 is 'a:b'; it takes HOST or HOST:PORT, as in kv-0:7421
             name: kv, listen: 127.0.0.1, failure_after: 0.5s      | f:2: cluster.failure_after is 500ms; it takes 1s to 60s
             name: kv, listen: 127.0.0.1, handover: 25h            | f:2: cluster.handover is 1500m; it takes 0 to 24h
+            name: kv, listen: 127.0.0.1, replicas: 2              | f:2: cluster.replicas is '2'; it takes none, heat, reused
             name: kv, listen: 127.0.0.1, weight: 0                | f:2: cluster.weight is '0'; it takes auto, or a number, 0.001 to 1000000
             name: kv, listen: 127.0.0.1, weight: heavy            | f:2: cluster.weight is 'heavy'; it takes auto, or a number, 0.001 to 1000000
             name: kv, listen: 127.0.0.1, advertise: kv-0          | f:2: cluster.advertise is 'kv-0'; it takes HOST:PORT, as in kv-0:7420, the port from 1 to 65535
