@@ -398,10 +398,11 @@ final class ClusterBlocks {
 
     /// Calls a server, and notes whether it failed.
     static <T> T call(ClusterRoute.Reached server, Function<KvCache, T> call) {
+        long start = server.peer().nanos();
         long failedBefore = server.connection().failureCount();
         T result = call.apply(server.connection().cache());
         if (server.connection().failureCount() > failedBefore) {
-            server.peer().onFailure();
+            server.peer().onFailureSince(start);
         } else {
             server.peer().onSuccess();
         }

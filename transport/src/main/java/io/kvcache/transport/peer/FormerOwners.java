@@ -65,7 +65,8 @@ final class FormerOwners implements PeerDirectory {
             long askNextUntil,
             ReplicaPolicy replicas) {
 
-        static final State NONE = new State(null, List.of(), List.of(), -1, false, 0, Long.MIN_VALUE, ReplicaPolicy.NONE);
+        static final State NONE =
+                new State(null, List.of(), List.of(), -1, false, 0, Long.MIN_VALUE, ReplicaPolicy.NONE);
 
         /// Returns the index of a group's owner, or -1 where no server serves.
         int owner(BlockGroup group) {

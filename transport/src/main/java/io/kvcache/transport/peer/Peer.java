@@ -26,6 +26,9 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
 
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
+    /// How many times as long as a call waited for it a peer is not used.
+    private static final int WAIT_FACTOR = 4;
+
     private final String name;
     private final Function<String, C> connector;
     private final BackoffSettings backoffSettings;
@@ -203,17 +206,36 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
 
     /// Begins or extends the back-off after a failure.
     void onFailure() {
-        long now = backoffSettings.clock.nanos();
+        onFailure(0);
+    }
+
+    /// Begins or extends the back-off after a call that failed. A peer for which a call waited in vain is not used for
+    /// longer than that, or the callers of a server that stands still would wait for it most of the time.
+    ///
+    /// @param startNanos moment of [#nanos] at which the call began
+    void onFailureSince(long startNanos) {
+        onFailure(WAIT_FACTOR * (nanos() - startNanos));
+    }
+
+    private void onFailure(long leastPauseNanos) {
+        long now = nanos();
         failures.increment();
         synchronized (this) {
+            long least = Math.min(leastPauseNanos, backoffSettings.maxBackoffNanos);
+            long pause = Math.max(least, backoff.nextNanos());
             if (!backingOff) {
                 LOG.log(
                         System.Logger.Level.INFO,
-                        "peer " + name + " failed and is not used for " + backoff.currentNanos() / 1_000_000 + " ms");
+                        "peer " + name + " failed and is not used for " + pause / 1_000_000 + " ms");
             }
             backingOff = true;
-            backoffUntil = now + backoff.nextNanos();
+            backoffUntil = now + pause;
         }
+    }
+
+    /// The moment, by the clock of back-offs.
+    long nanos() {
+        return backoffSettings.clock.nanos();
     }
 
     boolean isConnected() {

@@ -211,7 +211,7 @@ final class PeerStore implements AutoCloseable {
         }
         boolean late = clock.nanos() - start >= timeoutNanos;
         if (at == fetchRequest.at && (late || cache.failureCount() + peer.corrupt.sum() > failedBefore)) {
-            peer.onFailure();
+            peer.onFailureSince(start);
             return NOT_ASKED;
         }
         peer.onSuccess();
