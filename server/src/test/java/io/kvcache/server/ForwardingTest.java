@@ -32,6 +32,7 @@ import redis.clients.jedis.Jedis;
 import redis.clients.jedis.RedisProtocol;
 import redis.clients.jedis.Transaction;
 import redis.clients.jedis.exceptions.JedisDataException;
+import redis.clients.jedis.params.SetParams;
 
 /// Clients that know one server of three and find the values of all.
 @Timeout(240)
@@ -107,7 +108,7 @@ final class ForwardingTest {
                 String key = "counter" + i;
                 assertThat(one.incr(key)).isEqualTo(1);
                 assertThat(other.incrBy(key, 5)).isEqualTo(6);
-                assertThat(one.setnx(key, "no")).isZero();
+                assertThat(one.set(key, "no", SetParams.setParams().nx())).isNull();
                 assertThat(other.expire(key, 100)).isEqualTo(1);
                 assertThat(one.ttl(key)).isBetween(90L, 100L);
                 assertThat(one.getDel(key)).isEqualTo("6");

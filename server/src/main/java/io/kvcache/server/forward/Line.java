@@ -162,7 +162,8 @@ final class Line extends ChannelInboundHandlerAdapter {
             throw new IOException("no reply within " + timeout.toMillis() + " ms", late);
         } catch (ExecutionException failed) {
             close();
-            throw new IOException(String.valueOf(failed.getCause().getMessage()), failed.getCause());
+            Throwable cause = failed.getCause();
+            throw new IOException(cause == null ? "no reply" : String.valueOf(cause.getMessage()), cause);
         } catch (InterruptedException stopped) {
             var _ = asked.answer.completeExceptionally(stopped);
             close();

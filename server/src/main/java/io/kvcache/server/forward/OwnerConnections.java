@@ -28,6 +28,9 @@ public final class OwnerConnections implements AutoCloseable {
     /// Connects to another server.
     @FunctionalInterface
     public interface Connector {
+
+        /// Connects.
+        ///
         /// @param address of its transport
         /// @param tenant for whom requests are passed on
         /// @throws UncheckedIOException when it cannot be reached

@@ -2,6 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
@@ -16,16 +17,11 @@ import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
 /// A request about an object that another server of the cluster owns. It is passed on as a command of Redis' protocol.
 final class ForwardedObjectHandler implements HttpRequestHandler {
-
-    private static final String CRLF = "\r\n";
 
     private final RequestForwarder forwarder;
     private final String tenant;
@@ -125,7 +121,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
             }
             return;
         }
-        int headBytes = 1 + Long.toString(bytes).length() + CRLF.length();
+        int headBytes = "$\r\n".length() + Long.toString(bytes).length();
         out.sendPinned(
                 new PinnedBytes(
                         bytes, (offset, length, each) -> visit(reply, headBytes + offset, length, each), reply::close),
@@ -191,35 +187,15 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     }
 
     private void ask(HttpResponder out, Kind kind, Consumer<Reply> then, String command) {
-        List<ByteBuf> message = message(command);
-        List<MemorySegment> bytes = message.stream()
-                .filter(ByteBuf::isReadable)
-                .map(part -> MemorySegment.ofBuffer(part.nioBuffer()))
-                .toList();
-        Request request = new Request(tenant, Dialect.RESP2, HashSlots.of(key), kind, bytes);
+        ByteBuf value = command.equals("SET") ? body : null;
+        RequestBytes bytes = value == null
+                ? RequestBytes.command(command, key)
+                : new RequestBytes().beginArray(3).bulk(command).bulk(key).bulk(value);
+        Request request = new Request(tenant, Dialect.RESP2, HashSlots.of(key), kind, bytes.segments());
         forwarder.forward(request, reply -> {
-            message.forEach(ByteBuf::release);
+            bytes.release();
             out.sendLater(() -> then.accept(reply), reply::close);
         });
-    }
-
-    private List<ByteBuf> message(String command) {
-        ByteBuf value = command.equals("SET") ? body : null;
-        ByteBuf head = PooledByteBufAllocator.DEFAULT.directBuffer();
-        head.writeCharSequence(
-                "*" + (value == null ? 2 : 3) + CRLF + "$" + command.length() + CRLF + command + CRLF + "$" + key.length
-                        + CRLF,
-                StandardCharsets.US_ASCII);
-        head.writeBytes(key).writeCharSequence(CRLF, StandardCharsets.US_ASCII);
-        List<ByteBuf> message = new ArrayList<>(List.of(head));
-        if (value != null) {
-            head.writeCharSequence("$" + value.readableBytes() + CRLF, StandardCharsets.US_ASCII);
-            message.add(value.retain());
-            message.add(PooledByteBufAllocator.DEFAULT
-                    .directBuffer(2)
-                    .writeBytes(CRLF.getBytes(StandardCharsets.US_ASCII)));
-        }
-        return message;
     }
 
     @Override

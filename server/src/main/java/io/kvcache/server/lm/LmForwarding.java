@@ -1,6 +1,7 @@
 package io.kvcache.server.lm;
 
 import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
@@ -8,10 +9,6 @@ import io.kvcache.server.forward.RequestForwarder.Request;
 import io.kvcache.server.lm.LmSession.LmRequest;
 import io.kvcache.transport.cluster.HashSlots;
 import io.netty.buffer.ByteBuf;
-import io.netty.buffer.PooledByteBufAllocator;
-import java.lang.foreign.MemorySegment;
-import java.util.ArrayList;
-import java.util.List;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -35,25 +32,17 @@ record LmForwarding(RequestForwarder forwarder, String tenant) {
     /// @param value of a PUT, taken over; null for others
     /// @param reply takes the reply, on another thread; that of a PUT only says whether it ran
     void forward(LmVersion version, LmRequest request, byte[] header, @Nullable ByteBuf value, Consumer<Reply> reply) {
-        List<ByteBuf> buffers = new ArrayList<>();
-        buffers.add(buffer(header));
+        RequestBytes bytes = new RequestBytes().add(header);
         if (value != null) {
-            buffers.add(value);
-            buffers.add(buffer(health(version))); // as a PUT has no reply
+            bytes.add(value).add(health(version)); // as a PUT has no reply
+            value.release();
         }
-        List<MemorySegment> segments = buffers.stream()
-                .filter(ByteBuf::isReadable)
-                .map(each -> MemorySegment.ofBuffer(each.nioBuffer()))
-                .toList();
         Kind kind = value == null ? Kind.READ : Kind.CONTENT;
-        forwarder.forward(new Request(tenant, dialect(version), HashSlots.of(request.key()), kind, segments), come -> {
-            buffers.forEach(ByteBuf::release);
+        int slot = HashSlots.of(request.key());
+        forwarder.forward(new Request(tenant, dialect(version), slot, kind, bytes.segments()), come -> {
+            bytes.release();
             reply.accept(come);
         });
-    }
-
-    private static ByteBuf buffer(byte[] bytes) {
-        return PooledByteBufAllocator.DEFAULT.directBuffer(bytes.length).writeBytes(bytes);
     }
 
     private static byte[] health(LmVersion version) {

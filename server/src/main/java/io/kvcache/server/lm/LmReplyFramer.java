@@ -23,7 +23,7 @@ final class LmReplyFramer implements ReplyFramer {
         for (int i = 0; i < part.readableBytes() && seen + i < LENGTH_OFFSET + Integer.BYTES; i++) {
             int place = seen + i - LENGTH_OFFSET;
             if (place >= 0) {
-                length |= (part.getByte(part.readerIndex() + i) & 0xFF) << Byte.SIZE * place;
+                length |= (part.getByte(part.readerIndex() + i) & 0xFF) << (Byte.SIZE * place);
             }
         }
         seen += part.readableBytes();

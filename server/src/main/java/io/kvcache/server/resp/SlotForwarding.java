@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
@@ -12,9 +13,8 @@ import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.transport.cluster.HashSlots;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.PooledByteBufAllocator;
-import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
 import java.util.stream.IntStream;
@@ -30,10 +30,9 @@ final class SlotForwarding {
     /// Of one command that are passed on at the same time. Their replies wait in memory.
     private static final int KEYS_AT_A_TIME = 16;
 
-    private static final byte[] CRLF = {'\r', '\n'};
     private static final Set<String> COUNTING = Set.of("EXISTS", "TOUCH", "DEL", "UNLINK");
 
-    /// Counts from the first key on, whoever has the others; so it concerns this server's keys.
+    /// Counts leading keys, which may be of several servers. It concerns this server's keys only.
     private static final String PREFIX = "KV.PREFIX";
 
     private final RequestForwarder forwarder;
@@ -138,21 +137,20 @@ final class SlotForwarding {
 
     private void runWhole(RespSession session, CommandSpec spec, RespRequest request, RespEncoder out) {
         byte[] key = request.argument(keyPlaces(spec, request).getFirst());
-        Message message = new Message();
-        message.beginArray(request.count());
-        int values = 0;
+        RequestBytes bytes = new RequestBytes().beginArray(request.count());
+        Iterator<ValueUpload> values = request.values().iterator();
         for (int i = 0; i < request.count(); i++) {
             if (spec.values().has(i, request.count())) {
-                message.bulk(request.values().get(values));
-                values++;
+                bytes.bulk(values.next().passedBytes());
             } else {
-                message.bulk(request.argument(i));
+                bytes.bulk(request.argument(i));
             }
         }
+        request.values().forEach(ValueUpload::transfer);
         boolean stores = spec.name().equals("SET");
         forward(
                 session,
-                List.of(new Part(key, kindOf(spec, request, key), message)),
+                List.of(new Part(key, kindOf(spec, request, key), bytes, request.values())),
                 out,
                 replies -> write(session, stores, replies.getFirst(), out));
     }
@@ -237,12 +235,11 @@ final class SlotForwarding {
         List<Part> parts = new ArrayList<>();
         for (int i = from; i < to; i++) {
             byte[] key = request.argument(1 + 2 * i);
-            Message message = new Message();
-            message.beginArray(3);
-            message.bulk("SET".getBytes(StandardCharsets.US_ASCII));
-            message.bulk(key);
-            message.bulk(request.values().get(i));
-            parts.add(new Part(key, isContent(key) ? Kind.CONTENT : Kind.REPEATABLE_WRITE, message));
+            ValueUpload value = request.values().get(i);
+            RequestBytes bytes =
+                    new RequestBytes().beginArray(3).bulk("SET").bulk(key).bulk(value.passedBytes());
+            Kind kind = isContent(key) ? Kind.CONTENT : Kind.REPEATABLE_WRITE;
+            parts.add(new Part(key, kind, bytes, List.of(value)));
         }
         List<ValueUpload> rest = request.values().subList(to, request.values().size());
         forward(
@@ -291,7 +288,7 @@ final class SlotForwarding {
         session.handler()
                 .<List<Reply>>await(
                         then -> forwarder.forwardAll(requests, replies -> {
-                            parts.forEach(part -> part.message.release());
+                            parts.forEach(Part::release);
                             then.accept(replies);
                         }),
                         next::accept,
@@ -302,73 +299,21 @@ final class SlotForwarding {
     }
 
     /// A command about one key.
-    private record Part(byte[] key, Kind kind, Message message) {
+    ///
+    /// @param values that are in its bytes; taken over
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    private record Part(byte[] key, Kind kind, RequestBytes bytes, List<ValueUpload> values) {
 
         static Part of(Kind kind, String command, byte[] key) {
-            Message message = new Message();
-            message.beginArray(2);
-            message.bulk(command.getBytes(StandardCharsets.US_ASCII));
-            message.bulk(key);
-            return new Part(key, kind, message);
+            return new Part(key, kind, RequestBytes.command(command, key), List.of());
         }
 
         Request request(String tenant, Dialect dialect) {
-            return new Request(tenant, dialect, HashSlots.of(key), kind, message.segments());
-        }
-    }
-
-    /// A request as bytes.
-    ///
-    /// **Ownership.** Of its buffers, until [#release].
-    private static final class Message {
-
-        private static final int INITIAL_BYTES = 256;
-
-        private final List<ByteBuf> buffers = new ArrayList<>();
-        private final List<ValueUpload> values = new ArrayList<>();
-        private ByteBuf last = next();
-
-        private ByteBuf next() {
-            ByteBuf buffer = PooledByteBufAllocator.DEFAULT.directBuffer(INITIAL_BYTES);
-            buffers.add(buffer);
-            return buffer;
-        }
-
-        void beginArray(int elements) {
-            line('*', elements);
-        }
-
-        private void line(char mark, long number) {
-            last.writeByte(mark);
-            IntegerCodec.write(number, last);
-            last.writeBytes(CRLF);
-        }
-
-        void bulk(byte[] bytes) {
-            line('$', bytes.length);
-            last.writeBytes(bytes).writeBytes(CRLF);
-        }
-
-        /// @param value taken over
-        void bulk(ValueUpload value) {
-            value.transfer();
-            values.add(value);
-            ByteBuf bytes = value.passedBytes();
-            line('$', bytes.readableBytes());
-            buffers.add(bytes.retain());
-            last = next();
-            last.writeBytes(CRLF);
-        }
-
-        List<MemorySegment> segments() {
-            return buffers.stream()
-                    .filter(ByteBuf::isReadable)
-                    .map(buffer -> MemorySegment.ofBuffer(buffer.nioBuffer()))
-                    .toList();
+            return new Request(tenant, dialect, HashSlots.of(key), kind, bytes.segments());
         }
 
         void release() {
-            buffers.forEach(ByteBuf::release);
+            bytes.release();
             values.forEach(ValueUpload::release);
         }
     }
