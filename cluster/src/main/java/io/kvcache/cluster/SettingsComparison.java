@@ -21,7 +21,8 @@ import org.jspecify.annotations.Nullable;
 
 /// Compares the settings that should be the same at all servers of a cluster, and warns of those that differ.
 ///
-/// Each server broadcasts a digest of each of these settings whenever another server has appeared: `u8 2, i64
+/// Each server broadcasts a digest of each of these settings when another server has appeared, and now and then: `u8 2,
+/// i64
 /// incarnation, u16 settings`, and for each `text name, i64 digest`. A setting that only one of two servers tells is
 /// not compared, as one of them may be of another version.
 ///
@@ -36,6 +37,10 @@ public final class SettingsComparison {
     /// When the digests are told after a server has appeared. Messages that arrive while it joins are lost.
     private static final List<Long> TELL_AFTER_NANOS =
             List.of(0L, TimeUnit.SECONDS.toNanos(2), TimeUnit.SECONDS.toNanos(10));
+
+    /// And then from time to time: a server that stood still may not know that the others had it for gone, and forgot
+    /// what it told.
+    private static final long PERIOD_NANOS = TimeUnit.SECONDS.toNanos(20);
 
     private final ViewKeeper views;
     private final SortedMap<String, Long> own;
@@ -99,13 +104,16 @@ public final class SettingsComparison {
             changedNanos = nowNanos;
         }
         members = now;
-        if (now.size() > 1
-                && times < TELL_AFTER_NANOS.size()
-                && nowNanos - changedNanos >= TELL_AFTER_NANOS.get(times)) {
+        if (now.size() > 1 && nowNanos - changedNanos >= tellAfterNanos()) {
             times++;
             views.broadcast(message());
         }
         warnOfNew();
+    }
+
+    private long tellAfterNanos() {
+        int periods = times - TELL_AFTER_NANOS.size() + 1;
+        return periods <= 0 ? TELL_AFTER_NANOS.get(times) : TELL_AFTER_NANOS.getLast() + periods * PERIOD_NANOS;
     }
 
     private byte[] message() {

@@ -174,7 +174,7 @@ final class ProtocolFactory {
         }
         ListenerAuth auth = new ListenerAuth(
                 new ListenerAuthConfig(tenant, false, false, List.of(), List.of()), tenants, passwordAuthenticator);
-        RespProtocol resp = new RespProtocol(auth, respContexts(ownership, null), arguments);
+        RespProtocol resp = new RespProtocol(auth, respContexts(ownership, true, null), arguments);
         respProtocols.add(resp);
         return new Front(
                 resp, dialect == Dialect.RESP3 ? "HELLO 3\r\n" : "HELLO 2\r\n", ReplyFramer.Resp::new, incoming);
@@ -206,7 +206,7 @@ final class ProtocolFactory {
         if (redisCluster || asked.contains(ListenProtocol.RESP)) {
             RespProtocol resp = new RespProtocol(
                     listenerAuth,
-                    redisCluster ? respContexts(slotOwnership, null) : respContexts(null, forwarder()),
+                    redisCluster ? respContexts(slotOwnership, false, null) : respContexts(null, false, forwarder()),
                     arguments);
             respProtocols.add(resp);
             spoken.add(resp);
@@ -256,9 +256,10 @@ final class ProtocolFactory {
     }
 
     /// @param ownership null for clients that do not find the owners of keys
+    /// @param passedOn whether other servers pass the commands on
     /// @param forwarder null for commands that are not passed on
     private Map<String, RespContext> respContexts(
-            @Nullable SlotOwnership ownership, @Nullable RequestForwarder forwarder) {
+            @Nullable SlotOwnership ownership, boolean passedOn, @Nullable RequestForwarder forwarder) {
         Map<String, RespContext> contexts = new HashMap<>();
         Map<String, KeyspaceRouter> reaches = tenantKeyspaces.routers();
         boolean sole = reaches.size() == 1;
@@ -274,6 +275,7 @@ final class ProtocolFactory {
                         clock,
                         facts,
                         ownership,
+                        passedOn,
                         forwarder)));
         return contexts;
     }

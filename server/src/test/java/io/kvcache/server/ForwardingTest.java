@@ -15,6 +15,7 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Random;
@@ -143,6 +144,32 @@ final class ForwardingTest {
                 assertThat(other.get("t" + i)).isEqualTo("v" + i);
             }
         }
+    }
+
+    @Test
+    void givenHalvesOfValuesOfLmcache_whenWrittenAndCounted_thenBothLieOnOneServer() {
+        try (Jedis one = jedis(0, RedisProtocol.RESP2);
+                Jedis other = jedis(1, RedisProtocol.RESP2)) {
+            List<String> keys = new ArrayList<>();
+            for (int i = 0; i < 40; i++) {
+                String chunk = "halves@1@0@%016x".formatted(0x7654321L * (i + 1));
+                one.set(chunk + "metadata", "m" + i);
+                one.set(chunk + "kv_bytes", "b" + i);
+                keys.add(chunk + "metadata");
+            }
+            assertThat(countPrefix(other, keys)).isEqualTo(40);
+            one.del(keys.get(30));
+            assertThat(other.get(keys.get(30).replace("metadata", "kv_bytes")))
+                    .as("the other half goes with it")
+                    .isNull();
+            assertThat(countPrefix(other, keys)).isEqualTo(30);
+        }
+    }
+
+    private static long countPrefix(Jedis jedis, List<String> keys) {
+        List<String> words = new ArrayList<>(List.of("0"));
+        words.addAll(keys);
+        return (long) jedis.sendCommand(() -> "KV.PREFIX".getBytes(UTF_8), words.toArray(String[]::new));
     }
 
     @Test

@@ -73,7 +73,8 @@ final class ClusterCommand implements Runnable {
                 return 0;
             }
             JsonNode drain = client.post(DRAIN_PATH + (force ? "?force=true" : ""));
-            print(text(drain, "node") + " drains: it owns nothing any more, and hands over what it has in memory");
+            print(text(drain, "node") + " drains: it owns nothing any more, and hands over its blocks in memory.");
+            print("Values of Redis, LMCache and HTTP clients stay here, and count as absent meanwhile.");
             if (!wait) {
                 print(
                         "`kvcache cluster drain --wait` shows how far it is; `kvcache cluster drain --undo` ends the drain");

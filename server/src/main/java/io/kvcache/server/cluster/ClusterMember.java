@@ -317,8 +317,24 @@ public final class ClusterMember implements AutoCloseable {
     private synchronized void startServing() {
         if (!leaves) {
             become(NodeState.SERVING);
+            warnIfAlone();
         }
         served.countDown();
+    }
+
+    /// A server that the others refuse looks like the first one of its cluster.
+    private void warnIfAlone() {
+        List<String> others = config.seeds().stream()
+                .filter(seed -> !seed.equals(config.listen()))
+                .map(ClusterAddress::toString)
+                .toList();
+        if (keeper.view().nodes().size() == 1 && !others.isEmpty()) {
+            LOG.log(
+                    Level.WARNING,
+                    "Serves alone in cluster " + config.name() + ": no server at cluster.seeds " + others
+                            + " has let this one in. They do not run yet, have another cluster.name, or one of the two"
+                            + " refuses the other's certificate (cluster.tls)");
+        }
     }
 
     private String joiningReason() {

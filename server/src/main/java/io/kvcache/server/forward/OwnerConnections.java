@@ -1,11 +1,13 @@
 package io.kvcache.server.forward;
 
+import io.kvcache.transport.client.CommandReply;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.ViewSource;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
@@ -18,6 +20,8 @@ import java.util.concurrent.TimeUnit;
 public final class OwnerConnections implements AutoCloseable {
 
     private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
+    private static final long MAX_AVOID_NANOS = TimeUnit.SECONDS.toNanos(10);
+    private static final int WAIT_FACTOR = 4;
 
     private final Connector connector;
     private final Runnable endListening;
@@ -56,18 +60,36 @@ public final class OwnerConnections implements AutoCloseable {
         endListening = views.listen(this::onView);
     }
 
-    /// Returns a connection. It may break at any time.
+    /// Passes a request on.
     ///
-    /// @throws NotConnectedException when there is none
-    RemoteKvCache to(NodeInfo server, String tenant) {
+    /// @throws NotConnectedException when it was not sent
+    /// @throws UncheckedIOException when there is no reply. Then the server is not used for longer than the request
+    ///     has waited
+    CommandReply execute(NodeInfo server, RequestForwarder.Request request, Duration timeout) {
+        RemoteKvCache connection = to(server, request.tenant());
+        long start = System.nanoTime();
+        try {
+            return connection.execute(request.dialect().code(), request.bytes(), timeout);
+        } catch (UncheckedIOException unanswered) {
+            long now = System.nanoTime();
+            avoid(server, Math.clamp(WAIT_FACTOR * (now - start), RETRY_NANOS, MAX_AVOID_NANOS));
+            throw unanswered;
+        }
+    }
+
+    private void avoid(NodeInfo server, long nanos) {
+        failedUntil.put(server.incarnation(), System.nanoTime() + nanos);
+    }
+
+    private RemoteKvCache to(NodeInfo server, String tenant) {
         Target target = new Target(server.address(), server.incarnation(), tenant);
+        Long until = failedUntil.get(server.incarnation());
+        if (closed || (until != null && System.nanoTime() - until < 0)) {
+            throw new NotConnectedException("it did not answer a moment ago");
+        }
         RemoteKvCache open = connections.get(target);
         if (open != null) {
             return open;
-        }
-        Long until = failedUntil.get(server.incarnation());
-        if (closed || (until != null && System.nanoTime() - until < 0)) {
-            throw new NotConnectedException("it was not reached a moment ago");
         }
         try {
             RemoteKvCache made = connector.connect(server.address(), tenant);
@@ -77,8 +99,8 @@ public final class OwnerConnections implements AutoCloseable {
             }
             return other == null ? made : other;
         } catch (UncheckedIOException failed) {
-            failedUntil.put(server.incarnation(), System.nanoTime() + RETRY_NANOS);
-            throw new NotConnectedException(String.valueOf(failed.getMessage()));
+            avoid(server, RETRY_NANOS);
+            throw new NotConnectedException(String.valueOf(failed.getCause().getMessage()));
         }
     }
 

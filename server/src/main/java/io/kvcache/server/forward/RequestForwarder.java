@@ -28,15 +28,20 @@ import org.jspecify.annotations.Nullable;
 /// **When the owner does not answer**, a read or a request about a value that never changes is run here at once. A
 /// write
 /// of a value that may change waits until the view names an owner that answers, as only an owner's value is found
-/// later; after five seconds the client is told to try again.
+/// later; after four seconds the client is told to try again.
 ///
 /// **Ownership.** Of its connections and threads, until [#close].
 ///
 /// **Threads.** Any.
 public final class RequestForwarder implements AutoCloseable {
 
-    /// How long a write waits for an owner that answers, and a request for its reply.
-    static final Duration PATIENCE = Duration.ofSeconds(5);
+    /// How long a write waits for an owner that answers. Common clients wait for 5 s.
+    private static final Duration PATIENCE = Duration.ofSeconds(4);
+
+    /// How long an owner may take, and longer for large requests.
+    private static final Duration ATTEMPT = Duration.ofSeconds(2);
+
+    private static final long BYTES_PER_MILLI = 10_000;
 
     private static final Logger LOG = System.getLogger(RequestForwarder.class.getName());
 
@@ -68,7 +73,12 @@ public final class RequestForwarder implements AutoCloseable {
     /// @param tenant for whose client it is
     /// @param slot of all its keys
     /// @param bytes of the request, in native memory that stays as it is until the reply is there
-    public record Request(String tenant, Dialect dialect, int slot, Kind kind, List<MemorySegment> bytes) {}
+    public record Request(String tenant, Dialect dialect, int slot, Kind kind, List<MemorySegment> bytes) {
+
+        long byteCount() {
+            return bytes.stream().mapToLong(MemorySegment::byteSize).sum();
+        }
+    }
 
     /// A reply, or why there is none.
     ///
@@ -198,7 +208,8 @@ public final class RequestForwarder implements AutoCloseable {
             } catch (IllegalStateException refused) {
                 problem = owner.name() + " does not take it: " + refused.getMessage();
             } catch (UncheckedIOException unanswered) {
-                problem = owner.name() + " does not answer: " + unanswered.getMessage();
+                problem = owner.name() + " does not answer: "
+                        + unanswered.getCause().getMessage();
                 if (request.kind == Kind.WRITE && !(unanswered instanceof OwnerConnections.NotConnectedException)) {
                     return unanswered(problem); // it may have run
                 }
@@ -219,8 +230,7 @@ public final class RequestForwarder implements AutoCloseable {
 
     /// Returns null when the server says that it is not the owner.
     private @Nullable Reply ask(NodeInfo owner, Request request) {
-        Reply reply = Reply.of(
-                connections.to(owner, request.tenant).execute(request.dialect.code(), request.bytes, PATIENCE));
+        Reply reply = Reply.of(connections.execute(owner, request, attemptTime(request)));
         String begin = reply.firstBytes(16);
         if (NOT_OWNER.stream().anyMatch(begin::startsWith)) {
             reply.close();
@@ -230,10 +240,12 @@ public final class RequestForwarder implements AutoCloseable {
         return reply;
     }
 
+    private static Duration attemptTime(Request request) {
+        return ATTEMPT.plusMillis(request.byteCount() / BYTES_PER_MILLI);
+    }
+
     private Reply runHere(Request request) {
-        int bytes = Math.toIntExact(
-                request.bytes.stream().mapToLong(MemorySegment::byteSize).sum());
-        Command command = own.begin(request.tenant, request.dialect, bytes);
+        Command command = own.begin(request.tenant, request.dialect, Math.toIntExact(request.byteCount()));
         if (command == null) {
             return Reply.none("as much is being received as may be");
         }
@@ -243,7 +255,7 @@ public final class RequestForwarder implements AutoCloseable {
             at += piece.byteSize();
         }
         try {
-            return Reply.of(command.run(PATIENCE), command);
+            return Reply.of(command.run(attemptTime(request)), command);
         } catch (IOException none) {
             command.close();
             return Reply.none(String.valueOf(none.getMessage()));

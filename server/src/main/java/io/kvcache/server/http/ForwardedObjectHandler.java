@@ -9,8 +9,8 @@ import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.forward.RequestForwarder.Request;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.quota.ByteBudget;
-import io.kvcache.transport.cluster.HashSlots;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.PooledByteBufAllocator;
 import io.netty.handler.codec.http.HttpHeaderNames;
@@ -27,6 +27,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     private final String tenant;
     private final Keyspace keyspace;
     private final byte[] key;
+    private final int slot;
     private final String method;
     private final @Nullable String range;
 
@@ -34,10 +35,11 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     private @Nullable ByteBuf body;
 
     private ForwardedObjectHandler(
-            RequestForwarder forwarder, String tenant, Keyspace keyspace, byte[] key, HttpRequest request) {
+            RequestForwarder forwarder, String tenant, KeyspaceRouter router, byte[] key, HttpRequest request) {
         this.forwarder = forwarder;
         this.tenant = tenant;
-        this.keyspace = keyspace;
+        keyspace = router.of(key);
+        slot = router.slotOf(key);
         this.key = key;
         method = request.method().name();
         range = request.headers().get(HttpHeaderNames.RANGE);
@@ -45,22 +47,27 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
 
     /// Passes a GET, HEAD or DELETE on.
     static HttpRequestHandler of(
-            RequestForwarder forwarder, String tenant, Keyspace keyspace, byte[] key, HttpRequest request) {
-        return new ForwardedObjectHandler(forwarder, tenant, keyspace, key, request);
+            RequestForwarder forwarder, String tenant, KeyspaceRouter router, byte[] key, HttpRequest request) {
+        return new ForwardedObjectHandler(forwarder, tenant, router, key, request);
     }
 
     /// Passes a PUT on.
     ///
     /// @param bytes of the value
     static HttpRequestHandler ofPut(
-            RequestForwarder forwarder, String tenant, Keyspace keyspace, byte[] key, HttpRequest request, long bytes) {
-        ByteBudget incoming = keyspace.keyspaceLimits().incoming();
+            RequestForwarder forwarder,
+            String tenant,
+            KeyspaceRouter router,
+            byte[] key,
+            HttpRequest request,
+            long bytes) {
+        ByteBudget incoming = router.of(key).keyspaceLimits().incoming();
         if (!incoming.tryAcquire(bytes)) {
             return new ProblemDetails(
                             HttpResponseStatus.INSUFFICIENT_STORAGE, "as much is being received as may be; try again")
                     .toHandler();
         }
-        ForwardedObjectHandler handler = new ForwardedObjectHandler(forwarder, tenant, keyspace, key, request);
+        ForwardedObjectHandler handler = new ForwardedObjectHandler(forwarder, tenant, router, key, request);
         handler.body = PooledByteBufAllocator.DEFAULT.directBuffer((int) bytes, (int) bytes);
         return handler;
     }
@@ -191,7 +198,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
         RequestBytes bytes = value == null
                 ? RequestBytes.command(command, key)
                 : new RequestBytes().beginArray(3).bulk(command).bulk(key).bulk(value);
-        Request request = new Request(tenant, Dialect.RESP2, HashSlots.of(key), kind, bytes.segments());
+        Request request = new Request(tenant, Dialect.RESP2, slot, kind, bytes.segments());
         forwarder.forward(request, reply -> {
             bytes.release();
             out.sendLater(() -> then.accept(reply), reply::close);

@@ -13,7 +13,6 @@ import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.net.SlotIo;
-import io.kvcache.transport.cluster.HashSlots;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
@@ -169,14 +168,16 @@ final class HttpRouter {
                             + " bytes, percent-encoded where needed");
         }
         RequestForwarder forwarder = site.forwarder();
-        if (forwarder != null && forwarder.isElsewhere(HashSlots.of(key))) {
+        if (forwarder != null && forwarder.isElsewhere(keyspaceRouter.slotOf(key))) {
             return switch (request.method().name()) {
-                case "GET", "HEAD", "DELETE" -> ForwardedObjectHandler.of(forwarder, tenant, keyspace, key, request);
+                case "GET", "HEAD", "DELETE" ->
+                    ForwardedObjectHandler.of(forwarder, tenant, keyspaceRouter, key, request);
                 case "PUT" ->
                     checkedPut(
                             request,
                             keyspace,
-                            bytes -> ForwardedObjectHandler.ofPut(forwarder, tenant, keyspace, key, request, bytes));
+                            bytes -> ForwardedObjectHandler.ofPut(
+                                    forwarder, tenant, keyspaceRouter, key, request, bytes));
                 default -> methodNotAllowed(request, "GET, HEAD, PUT, DELETE");
             };
         }

@@ -1,6 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.ObjectHint;
+import io.kvcache.transport.cluster.HashSlots;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.HashMap;
@@ -50,6 +51,12 @@ public final class KeyspaceRouter {
     public Keyspace of(byte[] key) {
         KeyOwnershipRules now = ownershipRules.get();
         return now == KeyOwnershipRules.NONE ? ownKeyspace : keyspaceOfTenant(now.ownerOf(key));
+    }
+
+    /// Returns the slot by which servers find a key for clients that know one server. The halves of a value of LMCache
+    /// have one, as they are evicted together; clients of Redis Cluster compute a slot for each.
+    public int slotOf(byte[] key) {
+        return HashSlots.of(of(key).isContent(key) ? ObjectKey.base(key) : key);
     }
 
     /// Takes what a client says of keys to whose they are, some keys at a time.

@@ -55,6 +55,11 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
         return key[base - 1] == ':' ? base - 1 : base;
     }
 
+    /// Returns a key without such a suffix: the same for both halves of a value.
+    static byte[] base(byte[] key) {
+        return isHalf(key) ? Arrays.copyOf(key, baseLength(key)) : key;
+    }
+
     private static boolean endsWith(byte[] key, byte[] suffix) {
         int from = key.length - suffix.length;
         return from > 0 && Arrays.equals(key, from, key.length, suffix, 0, suffix.length);

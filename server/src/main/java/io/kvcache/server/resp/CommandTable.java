@@ -9,6 +9,7 @@ import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
 import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.server.resp.Transaction.TransactionCommands;
+import io.kvcache.transport.cluster.HashSlots;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;
@@ -97,7 +98,9 @@ final class CommandTable {
                         ownership == null ? List.<CommandSpec>of() : new ClusterCommands(ownership).commands())
                 .flatMap(List::stream)
                 .forEach(spec -> commands.put(spec.name(), spec));
-        SlotRedirector redirector = ownership == null ? null : new SlotRedirector(ownership);
+        SlotRedirector redirector = ownership == null
+                ? null
+                : new SlotRedirector(ownership, context.passedOn() ? keyspaceRouter::slotOf : HashSlots::of);
         RequestForwarder forwarder = context.forwarder();
         SlotForwarding forwarding =
                 forwarder == null ? null : new SlotForwarding(forwarder, keyspaceRouter, context.tenant(), stats);

@@ -20,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// @param keyspaceRouter the values that the commands are for
 /// @param serverInfo what the server says of itself
 /// @param slotOwnership for clients of Redis Cluster, which are sent to the owners of keys; null for others
+/// @param passedOn whether other servers of a cluster pass the commands on, and not clients of Redis Cluster
 /// @param forwarder passes commands of clients that know one server on to the owners of keys; null for none
 public record RespContext(
         KvCache cache,
@@ -31,6 +32,7 @@ public record RespContext(
         Clock clock,
         ServerInfo serverInfo,
         @Nullable SlotOwnership slotOwnership,
+        boolean passedOn,
         @Nullable RequestForwarder forwarder) {
 
     /// For clients of a server in no cluster.
@@ -53,6 +55,7 @@ public record RespContext(
                 clock,
                 serverInfo,
                 null,
+                false,
                 null);
     }
 

@@ -10,7 +10,6 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespProtocol.RespStats;
-import io.kvcache.transport.cluster.HashSlots;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.PooledByteBufAllocator;
 import java.util.ArrayList;
@@ -32,7 +31,6 @@ final class SlotForwarding {
 
     private static final Set<String> COUNTING = Set.of("EXISTS", "TOUCH", "DEL", "UNLINK");
 
-    /// Counts leading keys, which may be of several servers. It concerns this server's keys only.
     private static final String PREFIX = "KV.PREFIX";
 
     private final RequestForwarder forwarder;
@@ -51,7 +49,7 @@ final class SlotForwarding {
     ///
     /// @param command a cut one passes all values on
     boolean isPassedOn(CommandSpec command, byte[] key) {
-        return command.values().step() > 1 || forwarder.isElsewhere(HashSlots.of(key));
+        return command.values().step() > 1 || forwarder.isElsewhere(keyspaceRouter.slotOf(key));
     }
 
     /// Begins to receive a value that is to be passed on.
@@ -76,18 +74,20 @@ final class SlotForwarding {
     /// @return whether it is run here
     boolean run(RespSession session, CommandSpec spec, RespRequest request, RespEncoder out) throws CommandException {
         List<Integer> places = keyPlaces(spec, request);
-        if (places.isEmpty() || spec.name().equals(PREFIX) || isRejected(request)) {
+        if (places.isEmpty() || isRejected(request)) {
             return false;
         }
-        int slot = HashSlots.of(request.argument(places.getFirst()));
-        boolean one = places.stream().allMatch(place -> HashSlots.of(request.argument(place)) == slot);
+        int slot = keyspaceRouter.slotOf(request.argument(places.getFirst()));
+        boolean one = places.stream().allMatch(place -> keyspaceRouter.slotOf(request.argument(place)) == slot);
         boolean passedOn = request.values().stream().anyMatch(ValueUpload::isPassedOn);
-        boolean elsewhere =
-                places.stream().anyMatch(place -> forwarder.isElsewhere(HashSlots.of(request.argument(place))));
+        boolean elsewhere = places.stream()
+                .anyMatch(place -> forwarder.isElsewhere(keyspaceRouter.slotOf(request.argument(place))));
         if (!elsewhere && !passedOn) {
             return false;
         }
-        if (one && (passedOn || request.values().isEmpty())) {
+        if (spec.name().equals(PREFIX)) {
+            runPrefix(session, request, out, places.getFirst(), 0);
+        } else if (one && (passedOn || request.values().isEmpty())) {
             runWhole(session, spec, request, out);
         } else if (spec.name().equals("MGET")) {
             out.beginArray(places.size());
@@ -147,30 +147,32 @@ final class SlotForwarding {
             }
         }
         request.values().forEach(ValueUpload::transfer);
-        boolean stores = spec.name().equals("SET");
+        boolean storesContent = spec.name().equals("SET") && request.count() == 3 && isContent(key);
         forward(
                 session,
                 List.of(new Part(key, kindOf(spec, request, key), bytes, request.values())),
                 out,
-                replies -> write(session, stores, replies.getFirst(), out));
+                replies -> write(session, storesContent, replies.getFirst(), out));
     }
 
-    private void write(RespSession session, boolean stores, Reply reply, RespEncoder out) {
-        boolean failed = !reply.error().isEmpty() || reply.firstBytes(1).equals("-");
-        if (!failed) {
+    /// @param storesContent whether the command stores a value that is always the same under its key
+    private void write(RespSession session, boolean storesContent, Reply reply, RespEncoder out) {
+        if (!isError(reply)) {
             out.writeReply(reply.pieces(), reply::close);
             return;
         }
-        if (!session.isMaybeNativeClient()) {
-            stats.errors.increment();
-            writeError(reply, out);
-        } else if (stores) { // as WriteCommands does
+        if (storesContent && session.isMaybeNativeClient()) { // as WriteCommands does
             stats.droppedAfterOk.increment();
             out.writeOk();
         } else {
-            out.writeNull();
+            stats.errors.increment();
+            writeError(reply, out);
         }
         reply.close();
+    }
+
+    private static boolean isError(Reply reply) {
+        return !reply.error().isEmpty() || reply.firstBytes(1).equals("-");
     }
 
     private static void writeError(Reply reply, RespEncoder out) {
@@ -198,6 +200,38 @@ final class SlotForwarding {
             }
             if (to < request.count()) {
                 session.handler().awaitWritable(() -> runMget(session, request, out, to));
+            }
+        });
+    }
+
+    /// @param from place of the first key that is asked for
+    private void runPrefix(RespSession session, RespRequest request, RespEncoder out, int from, int before) {
+        int to = Math.min(request.count(), from + KEYS_AT_A_TIME);
+        List<Part> parts = new ArrayList<>();
+        for (int i = from; i < to; i++) {
+            byte[] key = request.argument(i);
+            RequestBytes bytes = new RequestBytes()
+                    .beginArray(3)
+                    .bulk(PREFIX)
+                    .bulk(request.argument(1))
+                    .bulk(key);
+            parts.add(new Part(key, Kind.READ, bytes, List.of()));
+        }
+        forward(session, parts, out, replies -> {
+            if (isError(replies.getFirst())) { // of the words, as all have the same
+                fail(replies, replies.getFirst(), out);
+                return;
+            }
+            int present = 0;
+            while (present < replies.size()
+                    && replies.get(present).firstBytes(2).equals(":1")) {
+                present++;
+            }
+            replies.forEach(Reply::close);
+            if (present == parts.size() && to < request.count()) {
+                runPrefix(session, request, out, to, before + present);
+            } else {
+                out.writeInteger(before + present);
             }
         });
     }
@@ -283,8 +317,9 @@ final class SlotForwarding {
     private void forward(
             RespSession session, List<Part> parts, RespEncoder out, RepliesHandler next, Runnable abandon) {
         Dialect dialect = out.protocolVersion() == 3 ? Dialect.RESP3 : Dialect.RESP2;
-        List<Request> requests =
-                parts.stream().map(part -> part.request(tenant, dialect)).toList();
+        List<Request> requests = parts.stream()
+                .map(part -> part.request(tenant, dialect, keyspaceRouter.slotOf(part.key)))
+                .toList();
         session.handler()
                 .<List<Reply>>await(
                         then -> forwarder.forwardAll(requests, replies -> {
@@ -308,8 +343,8 @@ final class SlotForwarding {
             return new Part(key, kind, RequestBytes.command(command, key), List.of());
         }
 
-        Request request(String tenant, Dialect dialect) {
-            return new Request(tenant, dialect, HashSlots.of(key), kind, bytes.segments());
+        Request request(String tenant, Dialect dialect, int slot) {
+            return new Request(tenant, dialect, slot, kind, bytes.segments());
         }
 
         void release() {

@@ -2,10 +2,10 @@ package io.kvcache.server.resp;
 
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.keyspace.SlotOwnership.SlotMap;
-import io.kvcache.transport.cluster.HashSlots;
 import io.kvcache.transport.cluster.NodeInfo;
 import java.util.Collection;
 import java.util.function.Consumer;
+import java.util.function.ToIntFunction;
 import org.jspecify.annotations.Nullable;
 
 /// Sends clients of Redis Cluster to the server that owns their keys.
@@ -22,9 +22,12 @@ final class SlotRedirector {
     private static final String CROSS_SLOT = "CROSSSLOT Keys in request don't hash to the same slot";
 
     private final SlotOwnership ownership;
+    private final ToIntFunction<byte[]> slots;
 
-    SlotRedirector(SlotOwnership ownership) {
+    /// @param slots tells the slot of a key
+    SlotRedirector(SlotOwnership ownership, ToIntFunction<byte[]> slots) {
         this.ownership = ownership;
+        this.slots = slots;
     }
 
     /// Returns the slot of all keys of a request, or [#NO_KEY].
@@ -35,7 +38,7 @@ final class SlotRedirector {
         int slot = NO_KEY;
         if (keys.first() > 0) {
             for (int i = keys.first(); keys.has(i, request.count()) && i < request.count(); i += keys.step()) {
-                slot = requireSame(slot, HashSlots.of(request.argument(i)));
+                slot = requireSame(slot, slots.applyAsInt(request.argument(i)));
             }
         }
         return slot;
@@ -67,7 +70,7 @@ final class SlotRedirector {
     /// Returns the error for a key that belongs elsewhere, or null.
     @Nullable
     String redirectionOf(byte[] key) {
-        return redirectionOf(HashSlots.of(key));
+        return redirectionOf(slots.applyAsInt(key));
     }
 
     /// Returns the error for a slot that belongs elsewhere, or null.

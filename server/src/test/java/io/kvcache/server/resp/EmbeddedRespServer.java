@@ -65,6 +65,7 @@ public final class EmbeddedRespServer implements AutoCloseable {
                                 test.time(),
                                 new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, () -> true),
                                 test.slotOwnership(),
+                                false,
                                 null)),
                 arguments);
         embeddedConnection = connect();
