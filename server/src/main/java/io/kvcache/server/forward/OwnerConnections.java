@@ -77,6 +77,12 @@ public final class OwnerConnections implements AutoCloseable {
         }
     }
 
+    /// Why something failed, without the name of a class.
+    static String reason(UncheckedIOException failed) {
+        Throwable cause = failed.getCause();
+        return String.valueOf(cause == null ? failed.getMessage() : cause.getMessage());
+    }
+
     private void avoid(NodeInfo server, long nanos) {
         failedUntil.put(server.incarnation(), System.nanoTime() + nanos);
     }
@@ -100,7 +106,7 @@ public final class OwnerConnections implements AutoCloseable {
             return other == null ? made : other;
         } catch (UncheckedIOException failed) {
             avoid(server, RETRY_NANOS);
-            throw new NotConnectedException(String.valueOf(failed.getCause().getMessage()));
+            throw new NotConnectedException(reason(failed));
         }
     }
 

@@ -208,8 +208,7 @@ public final class RequestForwarder implements AutoCloseable {
             } catch (IllegalStateException refused) {
                 problem = owner.name() + " does not take it: " + refused.getMessage();
             } catch (UncheckedIOException unanswered) {
-                problem = owner.name() + " does not answer: "
-                        + unanswered.getCause().getMessage();
+                problem = owner.name() + " does not answer: " + OwnerConnections.reason(unanswered);
                 if (request.kind == Kind.WRITE && !(unanswered instanceof OwnerConnections.NotConnectedException)) {
                     return unanswered(problem); // it may have run
                 }
