@@ -499,15 +499,14 @@ class LmcacheTest(ServedTest):
             KvCacheL2Adapter({"host": "x"})
 
 
-class TwoProcessesTest(unittest.TestCase):
+class TwoProcessesTest(ServedTest):
     """Two engines store and load blocks of 16 KiB to 1 MiB; the server has room for a tenth of them."""
 
     def check(self, kind: str) -> None:
-        server = Server("64MiB")
-        self.addCleanup(server.close)
+        jobs = str(300 * SCALE)
         children = [
             subprocess.Popen(
-                [sys.executable, "-m", "tests.engine_process", server.address, str(seed), str(600 * SCALE), kind],
+                [sys.executable, "-m", "tests.engine_process", self.server.address, str(seed), jobs, kind],
                 stdout=subprocess.PIPE,
                 text=True,
             )
