@@ -4,6 +4,7 @@ import static io.kvcache.gpu.tier.DeviceTierHarness.chain;
 import static io.kvcache.gpu.tier.DeviceTierHarness.key;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.gpu.cuda.FakeCuda;
@@ -16,11 +17,13 @@ import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.ValueSource;
+import org.junit.jupiter.params.provider.FieldSource;
 
 /// Every call of the driver fails once, each in turn, while a tier is written to until it reclaims,
 /// is read from and looked at, and another driver of the process keeps the context.
 final class DeviceTierFaultsTest {
+
+    static final List<Integer> CODES = List.of(2, 46, 999).subList(0, Repetitions.usualOrFull(2, 3));
 
     private static final int MIN_CALLS = 100;
     private static final int BLOCKS = 60;
@@ -43,7 +46,7 @@ final class DeviceTierFaultsTest {
     }
 
     @ParameterizedTest
-    @ValueSource(ints = {2, 46, 999})
+    @FieldSource("CODES")
     @Tag("slow")
     void givenAFaultAtEachCallInTurn_whenATierReclaims_thenNeverAWrongByteNorALeak(int code) throws Exception {
         FaultInjection.assumePossible(fakeCuda);

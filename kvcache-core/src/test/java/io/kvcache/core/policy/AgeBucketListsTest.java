@@ -2,6 +2,7 @@ package io.kvcache.core.policy;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.policy.AgeBucketLists.AgeBuckets;
 import io.kvcache.core.policy.ReuseTracker.AgeHistogram;
 import java.util.ArrayDeque;
@@ -18,7 +19,7 @@ import org.junit.jupiter.api.Test;
 final class AgeBucketListsTest {
 
     private static final int RECORDS = 400;
-    private static final int STEPS = 30_000;
+    private static final int STEPS = Repetitions.usualOrFull(8_000, 30_000);
     private static final int LANES = 5;
 
     @Test

@@ -2,6 +2,7 @@ package io.kvcache.core.policy;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import java.util.Arrays;
 import java.util.BitSet;
 import java.util.Random;
@@ -13,7 +14,7 @@ final class ImportanceAccountingTest {
 
     private static final int TENANTS = 2;
     private static final int BLOCKS = 20_000;
-    private static final int STEPS = 40_000;
+    private static final int STEPS = Repetitions.usualOrFull(16_000, 40_000);
 
     @Test
     @Tag("slow")

@@ -59,7 +59,7 @@ final class ImportancePolicyTest {
             cache.use(i % 2 == 0 ? i / 2 % 1500 : fresh++);
         }
         int hits = 0;
-        for (int i = 0; i < 3 * AnnouncedRequests.horizon(0); i++) {
+        for (int i = 0; i < 200_000; i++) {
             int key = 5_000_000 + i / 20 * 10 + random.nextInt(800);
             hits += cache.use(key) && i > 50_000 ? 1 : 0;
         }

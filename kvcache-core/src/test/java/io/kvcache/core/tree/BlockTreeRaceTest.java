@@ -2,6 +2,7 @@ package io.kvcache.core.tree;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.tree.RecordPool.NewRecordFields;
 import java.lang.foreign.Arena;
 import java.util.ArrayList;
@@ -30,7 +31,7 @@ final class BlockTreeRaceTest {
     private static final int MAX_ADDED = RECORDS - STAYING - WRITERS - 1; // one is for replacing
     private static final int READERS = 2;
     private static final int REMEMBERED = 1 << 16;
-    private static final int WRITES = Integer.getInteger("kvcache.race.writes", 10_000_000);
+    private static final int WRITES = Repetitions.of("kvcache.race.writes", 3_000_000, 10_000_000);
 
     private final RecordPool pool =
             new RecordPool(Arena.ofShared().allocate(RecordLayout.spanBytes(RECORDS), 64), RECORDS);

@@ -2,6 +2,7 @@ package io.kvcache.tiers.directory;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.FileDevice;
 import io.kvcache.tiers.device.FileDeviceOptions;
@@ -40,7 +41,7 @@ final class PowerLossTest {
     private static final long BYTES = 8L << 20;
     private static final DiskLogConfig CONFIG = DiskLogConfig.of(DiskGeometry.of(BYTES), 0xABCDEF);
     private static final long SEED = 77;
-    private static final int VARIANTS = 2;
+    private static final int VARIANTS = Repetitions.usualOrFull(1, 2);
 
     private final SplittableRandom random = new SplittableRandom(SEED);
     private final Arena arena = Arena.ofShared();
