@@ -18,8 +18,9 @@ import java.util.EnumMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
-import java.util.Optional;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
 
 /// The calls of the C library that this machine has.
 ///
@@ -35,10 +36,13 @@ public final class Libc {
     private static final VarHandle ERRNO =
             Linker.Option.captureStateLayout().varHandle(PathElement.groupElement("errno"));
 
-    private final Map<LibcFunction, MethodHandle> handles;
+    private final Map<LibcFunction, MemorySegment> addresses;
 
-    private Libc(Map<LibcFunction, MethodHandle> handles) {
-        this.handles = handles;
+    /// Made at the first use of each: most programs use some, and each takes a millisecond or more.
+    private final Map<LibcFunction, MethodHandle> handles = new ConcurrentHashMap<>();
+
+    private Libc(Map<LibcFunction, MemorySegment> addresses) {
+        this.addresses = addresses;
     }
 
     /// The calls of the running system. The numbers in this package are those of Linux, so elsewhere there are
@@ -57,12 +61,13 @@ public final class Libc {
     ///
     /// @throws IllegalStateException when the JVM was told to refuse native access; names the flag that allows it
     public static Libc bind(SymbolLookup lookup) {
-        Map<LibcFunction, MethodHandle> handles = new EnumMap<>(LibcFunction.class);
+        Map<LibcFunction, MemorySegment> addresses = new EnumMap<>(LibcFunction.class);
         for (LibcFunction libcFunction : LibcFunction.values()) {
-            Optional<MemorySegment> address = lookup.find(libcFunction.symbol());
-            address.ifPresent(found -> handles.put(libcFunction, downcall(libcFunction, found)));
+            lookup.find(libcFunction.symbol()).ifPresent(found -> addresses.put(libcFunction, found));
         }
-        return new Libc(handles);
+        Libc libc = new Libc(addresses);
+        addresses.keySet().stream().findFirst().ifPresent(libc::handleOrNull); // refused now, not at some later call
+        return libc;
     }
 
     @SuppressWarnings("restricted") // Binding C functions is what this class is for; signatures are in Call.
@@ -77,14 +82,23 @@ public final class Libc {
         }
     }
 
+    private @Nullable MethodHandle handleOrNull(LibcFunction libcFunction) {
+        MethodHandle made = handles.get(libcFunction);
+        if (made != null) {
+            return made;
+        }
+        MemorySegment address = addresses.get(libcFunction);
+        return address == null ? null : handles.computeIfAbsent(libcFunction, each -> downcall(each, address));
+    }
+
     /// Returns whether this machine has the function.
     public boolean supports(LibcFunction libcFunction) {
-        return handles.containsKey(libcFunction);
+        return addresses.containsKey(libcFunction);
     }
 
     /// Calls, and returns what the function returned or, where that is −1, the negated errno, as the kernel does.
     public long call(LibcFunction libcFunction, Object... arguments) {
-        MethodHandle handle = handles.get(libcFunction);
+        MethodHandle handle = handleOrNull(libcFunction);
         if (handle == null) {
             return -Errno.ENOSYS.number();
         }
@@ -106,7 +120,7 @@ public final class Libc {
     ///
     /// @throws IllegalStateException when the machine does not have it
     public MethodHandle handle(LibcFunction libcFunction) {
-        MethodHandle handle = handles.get(libcFunction);
+        MethodHandle handle = handleOrNull(libcFunction);
         if (handle == null) {
             throw new IllegalStateException("This platform has no " + libcFunction.symbol());
         }
