@@ -31,7 +31,6 @@ public final class LogLineFormatter extends Formatter {
     private static final Logger KVCACHE_LOGGER = Logger.getLogger("io.kvcache");
 
     private final LogFormat format;
-    private final JsonMapper json = JsonMapper.builder().build();
 
     public LogLineFormatter(LogFormat format) {
         this.format = format;
@@ -80,7 +79,7 @@ public final class LogLineFormatter extends Formatter {
         if (thrown != null) {
             fields.put("error", stackTrace(thrown));
         }
-        return (format == LogFormat.JSON ? json.writeValueAsString(fields) : keyValuePairs(fields)) + "\n";
+        return (format == LogFormat.JSON ? JsonLines.MAPPER.writeValueAsString(fields) : keyValuePairs(fields)) + "\n";
     }
 
     /// Returns a logger's name without nested classes: readers and filters know a class by its file.
@@ -142,6 +141,12 @@ public final class LogLineFormatter extends Formatter {
             }
         });
         return text.toString();
+    }
+
+    /// Made for the first line of JSON: what it takes is a good part of a server's start.
+    private static final class JsonLines {
+
+        static final JsonMapper MAPPER = JsonMapper.builder().build();
     }
 
     /// The least important events that are written.
