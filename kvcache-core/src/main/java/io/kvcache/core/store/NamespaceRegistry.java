@@ -11,12 +11,13 @@ import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
 /// The registered namespaces, by number and by name.
 ///
-/// **Threads.** Any; registering copies the table, so that look-ups take no lock.
+/// **Threads.** Any; look-ups take no lock.
 public final class NamespaceRegistry {
 
     /// A record has 16 bits for its namespace.
@@ -31,9 +32,15 @@ public final class NamespaceRegistry {
 
     private final SlabPool slabs;
     private final SlotClassPolicies policies;
-    private volatile Table table = new Table(List.of(), Map.of());
 
-    private record Table(List<NamespaceEntry> byId, Map<Namespace, NamespaceEntry> byName) {}
+    /// Copied by each registration.
+    private volatile List<NamespaceEntry> byId = List.of();
+
+    /// Of those that [#byId] has.
+    private final Map<Namespace, NamespaceEntry> byName = new ConcurrentHashMap<>();
+
+    /// Under the names without their parts; under the store's lock.
+    private final Map<Namespace, NamespaceEntry> byBareName = new HashMap<>();
 
     NamespaceRegistry(SlabPool slabs, SlotClassPolicies policies) {
         this.slabs = slabs;
@@ -57,7 +64,7 @@ public final class NamespaceRegistry {
     ///
     /// @throws IllegalArgumentException when it is not registered
     NamespaceEntry require(Namespace namespace) {
-        NamespaceEntry entry = table.byName.get(namespace);
+        NamespaceEntry entry = byName.get(namespace);
         if (entry == null) {
             throw new IllegalArgumentException(namespace + " is not registered with this store");
         }
@@ -66,7 +73,7 @@ public final class NamespaceRegistry {
 
     @Nullable
     NamespaceEntry find(Namespace namespace) {
-        return table.byName.get(namespace);
+        return byName.get(namespace);
     }
 
     /// The number of a namespace, or [#UNKNOWN], which no record has.
@@ -77,29 +84,23 @@ public final class NamespaceRegistry {
 
     /// A registered namespace that differs from this one in nothing but its parts.
     private @Nullable NamespaceEntry findWithOtherParts(Namespace namespace) {
-        Namespace bare = withoutParts(namespace);
-        for (NamespaceEntry entry : table.byId) {
-            if (withoutParts(entry.namespace()).equals(bare)) {
-                return entry;
-            }
-        }
-        return null;
+        return byBareName.get(withoutParts(namespace));
     }
 
     NamespaceEntry byId(int id) {
-        return table.byId.get(id);
+        return byId.get(id);
     }
 
     List<NamespaceEntry> all() {
-        return table.byId;
+        return byId;
     }
 
     private void add(NamespaceEntry entry) {
-        List<NamespaceEntry> byId = new ArrayList<>(table.byId);
-        Map<Namespace, NamespaceEntry> byName = new HashMap<>(table.byName);
-        byId.add(entry);
+        List<NamespaceEntry> all = new ArrayList<>(byId);
+        all.add(entry);
+        byId = List.copyOf(all);
+        byBareName.put(withoutParts(entry.namespace()), entry);
         byName.put(entry.namespace(), entry);
-        table = new Table(List.copyOf(byId), Map.copyOf(byName));
     }
 
     private static Namespace withoutParts(Namespace namespace) {
