@@ -1,5 +1,6 @@
 package io.kvcache.cluster;
 
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
 import java.io.BufferedReader;
@@ -50,8 +51,9 @@ final class MemberProcess implements AutoCloseable {
             Duration failureAfter,
             @Nullable ClusterTls tls) {
         List<String> command = new ArrayList<>(prefix);
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of("-Xmx64m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"));
+        command.add(TestJvm.program());
+        command.addAll(TestJvm.FLAGS);
+        command.add("-Xmx64m");
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), MemberProcess.class.getName()));
         command.addAll(List.of(name, listen, String.join(",", seeds), String.valueOf(failureAfter.toMillis())));
         if (tls != null) {

@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.server.cli.Kvcache;
 import java.io.IOException;
 import java.nio.file.Files;
@@ -120,8 +121,9 @@ final class PythonClientTest {
     private static String server() {
         return String.join(
                 " ",
-                "'" + Path.of(System.getProperty("java.home"), "bin", "java") + "'",
-                "-Xmx512m -XX:TieredStopAtLevel=1 --enable-native-access=ALL-UNNAMED",
+                "'" + TestJvm.program() + "'",
+                String.join(" ", TestJvm.FLAGS),
+                "-Xmx512m --enable-native-access=ALL-UNNAMED",
                 "-cp",
                 "'" + System.getProperty("java.class.path") + "'",
                 Kvcache.class.getName());

@@ -2,6 +2,7 @@ package io.kvcache.gpu.cuda;
 
 import static java.nio.charset.StandardCharsets.UTF_8;
 
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceEvent;
@@ -11,7 +12,7 @@ import io.kvcache.gpu.driver.DeviceStream;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
-import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.HexFormat;
 import java.util.List;
 
@@ -27,15 +28,16 @@ public final class IpcExporterProcess implements AutoCloseable {
 
     /// @param bytes of its memory
     public IpcExporterProcess(long bytes) throws IOException {
-        process = new ProcessBuilder(List.of(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "-XX:TieredStopAtLevel=1",
-                        "--enable-native-access=ALL-UNNAMED",
-                        "-Dkvcache.gpu.real=" + Boolean.getBoolean("kvcache.gpu.real"),
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        IpcExporterProcess.class.getName(),
-                        Long.toString(bytes)))
+        List<String> command = new ArrayList<>(List.of(TestJvm.program()));
+        command.addAll(TestJvm.FLAGS);
+        command.addAll(List.of(
+                "--enable-native-access=ALL-UNNAMED",
+                "-Dkvcache.gpu.real=" + Boolean.getBoolean("kvcache.gpu.real"),
+                "-cp",
+                System.getProperty("java.class.path"),
+                IpcExporterProcess.class.getName(),
+                Long.toString(bytes)));
+        process = new ProcessBuilder(command)
                 .redirectError(ProcessBuilder.Redirect.INHERIT)
                 .start();
         BufferedReader said = new BufferedReader(new InputStreamReader(process.getInputStream(), UTF_8));

@@ -1,7 +1,7 @@
 package io.kvcache.gpu.engine;
 
+import io.kvcache.core.contract.TestJvm;
 import java.io.IOException;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -12,13 +12,10 @@ final class ProcessLauncher {
 
     /// A class of the tests in a JVM of its own.
     static Process java(Class<?> main, String... arguments) throws IOException {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "-XX:TieredStopAtLevel=1",
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path"),
-                main.getName()));
+        List<String> command = new ArrayList<>(List.of(TestJvm.program()));
+        command.addAll(TestJvm.FLAGS);
+        command.addAll(List.of(
+                "--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path"), main.getName()));
         command.addAll(List.of(arguments));
         return start(command);
     }

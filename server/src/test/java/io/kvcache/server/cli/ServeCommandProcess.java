@@ -3,6 +3,7 @@ package io.kvcache.server.cli;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.TestJvm;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Path;
@@ -34,10 +35,10 @@ final class ServeCommandProcess implements AutoCloseable {
     ServeCommandProcess(Path errors, List<String> flags, List<String> more) throws IOException {
         List<String> command = Stream.of(
                         List.of(
-                                Path.of(System.getProperty("java.home"), "bin", "java")
-                                        .toString(),
+                                TestJvm.program(),
                                 "--enable-native-access=ALL-UNNAMED",
                                 "--sun-misc-unsafe-memory-access=allow"),
+                        TestJvm.FLAGS,
                         flags,
                         List.of(
                                 "-cp",

@@ -4,6 +4,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.contract.Pause;
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
@@ -127,8 +129,9 @@ final class ServeCommandTest {
     }
 
     private static Process process(Path out, Path errors, String... more) throws IOException {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+        List<String> command = new ArrayList<>(List.of(TestJvm.program()));
+        command.addAll(TestJvm.FLAGS);
+        command.addAll(List.of(
                 "--enable-native-access=ALL-UNNAMED",
                 "--sun-misc-unsafe-memory-access=allow",
                 "-cp",
@@ -221,6 +224,7 @@ final class ServeCommandTest {
                 if (got.toString().equals(answer + "+PONG\r\n")) {
                     return true;
                 }
+                Pause.briefly();
             }
             return false;
         }

@@ -5,6 +5,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.server.cli.Kvcache;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.ConfigReader.Option;
@@ -67,11 +68,16 @@ final class DeployTest {
         ProcessBuilder builder = new ProcessBuilder(command);
         builder.environment()
                 .putAll(Map.of(
-                        "JAVA_HOME", System.getProperty("java.home"),
-                        "KVCACHE_CLASSPATH", System.getProperty("java.class.path"),
-                        "KVCACHE_JAVA_OPTS", "-Xmx512m -XX:MaxDirectMemorySize=512m",
-                        "KVCACHE__MEMORY__HOST_BYTES", "64MiB",
-                        "KVCACHE_DISK_BYTES", "64MiB"));
+                        "JAVA_HOME",
+                        System.getProperty("java.home"),
+                        "KVCACHE_CLASSPATH",
+                        System.getProperty("java.class.path"),
+                        "KVCACHE_JAVA_OPTS",
+                        "-Xmx512m -XX:MaxDirectMemorySize=512m " + String.join(" ", TestJvm.FLAGS),
+                        "KVCACHE__MEMORY__HOST_BYTES",
+                        "64MiB",
+                        "KVCACHE_DISK_BYTES",
+                        "64MiB"));
         if (!protocol.isEmpty()) {
             builder.environment().put("KVCACHE_PROTOCOL", protocol);
         }

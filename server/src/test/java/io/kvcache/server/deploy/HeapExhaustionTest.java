@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.US_ASCII;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.TestJvm;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -46,7 +47,8 @@ final class HeapExhaustionTest {
                 .putAll(Map.of(
                         "JAVA_HOME", System.getProperty("java.home"),
                         "KVCACHE_CLASSPATH", System.getProperty("java.class.path"),
-                        "KVCACHE_JAVA_OPTS", "-Xmx64m -XX:MaxDirectMemorySize=256m"));
+                        "KVCACHE_JAVA_OPTS",
+                                "-Xmx64m -XX:MaxDirectMemorySize=256m " + String.join(" ", TestJvm.FLAGS)));
         return builder.redirectErrorStream(true).start();
     }
 

@@ -3,6 +3,7 @@ package io.kvcache.server.readme;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.server.cli.Kvcache;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -30,11 +31,9 @@ final class SharedPrefixesTest {
     private Path folder;
 
     private static ProcessBuilder java(List<String> arguments) {
-        List<String> command = new ArrayList<>(List.of(
-                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                "--enable-native-access=ALL-UNNAMED",
-                "-cp",
-                System.getProperty("java.class.path")));
+        List<String> command = new ArrayList<>(List.of(TestJvm.program()));
+        command.addAll(TestJvm.FLAGS);
+        command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp", System.getProperty("java.class.path")));
         command.addAll(arguments);
         return new ProcessBuilder(command);
     }

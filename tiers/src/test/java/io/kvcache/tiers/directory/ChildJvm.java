@@ -4,6 +4,7 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.tiers.disk.DiskLog;
 import java.io.BufferedReader;
 import java.io.IOException;
@@ -27,8 +28,9 @@ public final class ChildJvm implements AutoCloseable {
     /// @param before what goes before the command, a tracer for example
     public ChildJvm(List<String> before, Class<?> program, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(before);
-        command.add(Path.of(System.getProperty("java.home"), "bin", "java").toString());
-        command.addAll(List.of("-XX:TieredStopAtLevel=1", "--enable-native-access=ALL-UNNAMED", "-cp", classes()));
+        command.add(TestJvm.program());
+        command.addAll(TestJvm.FLAGS);
+        command.addAll(List.of("--enable-native-access=ALL-UNNAMED", "-cp", classes()));
         command.add(program.getName());
         command.addAll(List.of(arguments));
         process = new ProcessBuilder(command)

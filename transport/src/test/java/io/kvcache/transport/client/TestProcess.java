@@ -6,6 +6,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Pause;
+import io.kvcache.core.contract.TestJvm;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
@@ -55,13 +56,14 @@ final class TestProcess implements AutoCloseable {
     /// @param flags of the JVM, beside the usual ones
     static TestProcess start(List<String> flags, String... arguments) throws IOException {
         List<String> command = new ArrayList<>(List.of(
-                ProcessHandle.current().info().command().orElse("java"),
+                TestJvm.program(),
                 "-ea",
                 "-Xmx256m",
                 "--enable-native-access=ALL-UNNAMED",
                 "--sun-misc-unsafe-memory-access=allow",
                 "-cp",
                 System.getProperty("java.class.path")));
+        command.addAll(TestJvm.FLAGS);
         command.addAll(flags);
         command.add(TestProcess.class.getName());
         command.addAll(List.of(arguments));
