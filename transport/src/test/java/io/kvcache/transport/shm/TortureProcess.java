@@ -4,6 +4,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
@@ -38,6 +39,7 @@ final class TortureProcess implements AutoCloseable {
     /// Half as many again as fit: of those that are asked for a third is not here.
     static final int BLOCKS = 48;
 
+    private static final int LEAST_HITS = Repetitions.usualOrFull(300, 1000);
     private static final long PATIENCE_NANOS = TimeUnit.SECONDS.toNanos(120);
 
     private final Process process;
@@ -109,7 +111,7 @@ final class TortureProcess implements AutoCloseable {
     record ReadCounts(long hits, long misses, long torn, long wrong) {
 
         boolean all() {
-            return hits >= 1000 && misses > 0 && torn > 0 && wrong > 0;
+            return hits >= LEAST_HITS && misses > 0 && torn > 0 && wrong > 0;
         }
 
         static ReadCounts parse(String line) {
