@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.DiskTierConfig;
@@ -13,6 +14,7 @@ import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
@@ -22,7 +24,6 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Random;
 import java.util.function.IntFunction;
 
 /// A server of 192 MiB of host memory over a disk of 1 GiB, and values of 2 MiB and a bit that are more than fit the
@@ -81,7 +82,7 @@ final class DiskTestServer implements AutoCloseable {
 
     static byte[] value(int number) {
         byte[] value = new byte[VALUE_BYTES];
-        new Random(number).nextBytes(value);
+        BlockContent.of(0, number).fill(MemorySegment.ofArray(value));
         return value;
     }
 

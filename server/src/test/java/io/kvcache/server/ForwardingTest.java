@@ -4,8 +4,10 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.server.lm.LmTestClient;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.net.URI;
@@ -18,7 +20,6 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.Random;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -72,7 +73,7 @@ final class ForwardingTest {
 
     private static byte[] bytes(int seed, int length) {
         byte[] bytes = new byte[length];
-        new Random(seed).nextBytes(bytes);
+        BlockContent.of(0, seed).fill(MemorySegment.ofArray(bytes));
         return bytes;
     }
 

@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
@@ -27,7 +28,6 @@ import java.time.Duration;
 import java.util.Arrays;
 import java.util.HexFormat;
 import java.util.List;
-import java.util.Random;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
@@ -63,7 +63,7 @@ final class HttpBlocksTest {
 
     private static byte[] content(int number, int bytes) {
         byte[] content = new byte[bytes];
-        new Random(number).nextBytes(content);
+        BlockContent.of(0, number).fill(MemorySegment.ofArray(content));
         return content;
     }
 

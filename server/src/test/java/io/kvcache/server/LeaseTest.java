@@ -4,6 +4,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Pause;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.config.AccessConfig;
@@ -28,6 +29,7 @@ import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.ByteArrayOutputStream;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.net.http.HttpResponse;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
@@ -37,7 +39,6 @@ import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.List;
-import java.util.Random;
 import java.util.Set;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -81,7 +82,7 @@ final class LeaseTest {
 
     private static byte[] content(int seed, int bytes) {
         byte[] content = new byte[bytes];
-        new Random(seed).nextBytes(content);
+        BlockContent.of(0, seed).fill(MemorySegment.ofArray(content));
         return content;
     }
 
@@ -109,9 +110,9 @@ final class LeaseTest {
     @Test
     @Tag("slow")
     void givenAValue_whenLeased_thenItIsReadInPlaceAndStaysUntilItIsReleased() throws Exception {
-        TestRequirements.assumeSharedMemory(200 * MIB);
+        TestRequirements.assumeSharedMemory(100 * MIB);
         byte[] content = content(1, 5_000_123);
-        try (CacheServer server = start(192 * MIB);
+        try (CacheServer server = start(96 * MIB);
                 HttpTestClient httpTestClient =
                         new HttpTestClient(server.address().getPort())) {
             assertThat(PosixFilePermissions.toString(Files.getPosixFilePermissions(file)))
@@ -141,7 +142,7 @@ final class LeaseTest {
 
     /// Puts more than the store holds.
     private static void fill(HttpTestClient httpTestClient, int round) throws Exception {
-        for (int number = 0; number < 60; number++) {
+        for (int number = 0; number < 30; number++) {
             int status = httpTestClient
                     .put("/v1/objects/" + round + "/" + number, content(number, 4 << 20))
                     .statusCode();

@@ -3,14 +3,15 @@ package io.kvcache.server;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import java.io.DataInputStream;
 import java.io.IOException;
 import java.io.OutputStream;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.util.Arrays;
-import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
@@ -93,7 +94,7 @@ final class NativeLmcacheClientTest {
 
     private static byte[] content(long seed, int bytes) {
         byte[] content = new byte[bytes];
-        new Random(seed).nextBytes(content);
+        BlockContent.of(0, seed).fill(MemorySegment.ofArray(content));
         return content;
     }
 

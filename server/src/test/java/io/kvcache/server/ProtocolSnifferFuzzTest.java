@@ -2,6 +2,7 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.server.http.HttpRequestGenerator;
 import io.kvcache.server.lm.LmRequestGenerator;
 import io.kvcache.server.net.Connection.CloseReason;
@@ -25,7 +26,7 @@ import org.junit.jupiter.api.Timeout;
 @Tag("slow")
 final class ProtocolSnifferFuzzTest {
 
-    private static final int CLIENTS = 3_000;
+    private static final int CLIENTS = Repetitions.usualOrFull(600, 3_000);
     private static final List<ProtocolKind> KINDS = List.of(ProtocolKind.RESP, ProtocolKind.LM, ProtocolKind.HTTP);
 
     @Test

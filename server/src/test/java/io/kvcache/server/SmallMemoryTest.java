@@ -2,15 +2,16 @@ package io.kvcache.server;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.RespClient;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.util.Arrays;
 import java.util.Map;
-import java.util.SplittableRandom;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
@@ -36,7 +37,7 @@ final class SmallMemoryTest {
 
     private static byte[] content(int number, int bytes) {
         byte[] content = new byte[bytes];
-        new SplittableRandom(number).nextBytes(content);
+        BlockContent.of(0, number).fill(MemorySegment.ofArray(content));
         return content;
     }
 

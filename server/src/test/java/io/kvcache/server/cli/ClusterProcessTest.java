@@ -2,7 +2,6 @@ package io.kvcache.server.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.core.contract.Pause;
 import io.kvcache.server.cli.CliRunner.CliResult;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -15,6 +14,7 @@ import java.util.HashSet;
 import java.util.List;
 import java.util.Set;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -79,10 +79,10 @@ final class ClusterProcessTest {
     }
 
     /// Waits until all of these see the same, and all of them as serving.
-    private static void awaitOneView(List<ServeCommandProcess> servers) {
+    private static void awaitOneView(List<ServeCommandProcess> servers) throws InterruptedException {
         Set<String> views = new HashSet<>();
         do {
-            Pause.briefly();
+            TimeUnit.MILLISECONDS.sleep(100); // a look takes the processor that servers need to start
             views.clear();
             servers.forEach(server -> views.add(summary(server)));
         } while (views.size() > 1 || !views.iterator().next().startsWith(servers.size() + " serving "));

@@ -3,16 +3,17 @@ package io.kvcache.server.cli;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Pause;
 import java.io.DataInputStream;
 import java.io.IOException;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.Socket;
 import java.nio.ByteBuffer;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Random;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
 import org.jspecify.annotations.Nullable;
@@ -173,7 +174,7 @@ final class ShutdownUnderLoadTest {
 
         private static byte[] content(String key, long version) {
             byte[] content = new byte[VALUE_BYTES];
-            new Random(31L * key.hashCode() + version).nextBytes(content);
+            BlockContent.of(0, 31L * key.hashCode() + version).fill(MemorySegment.ofArray(content));
             ByteBuffer.wrap(content).putLong(version);
             return content;
         }

@@ -1,16 +1,17 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.ByteArrayOutputStream;
+import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Random;
 import org.jspecify.annotations.Nullable;
 
 /// A keyspace over a real store, with a clock of the test.
@@ -97,7 +98,7 @@ public final class TestKeyspace implements AutoCloseable {
     /// Content that is a function of its seed.
     public static byte[] content(long seed, int bytes) {
         byte[] content = new byte[bytes];
-        new Random(seed).nextBytes(content);
+        BlockContent.of(0, seed).fill(MemorySegment.ofArray(content));
         return content;
     }
 

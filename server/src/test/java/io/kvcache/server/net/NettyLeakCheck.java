@@ -2,6 +2,7 @@ package io.kvcache.server.net;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.Pause;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import io.netty.util.ResourceLeakDetector;
@@ -43,6 +44,7 @@ public final class NettyLeakCheck implements AutoCloseable {
         while (found.stream().noneMatch(each -> each.contains(own))) {
             assertThat(System.nanoTime()).as("no leak was found").isLessThan(end);
             System.gc();
+            Pause.briefly(); // a collection costs far more than the wait for the thread that hands over
             new UnpooledByteBufAllocator(false).directBuffer(1).release(); // which is when Netty looks
         }
         return own;
