@@ -24,7 +24,7 @@ final class ClusterSimulationTest {
 
     private static final int PROGRESS_SEEDS = 10;
 
-    private static final int SEEDS = Repetitions.of("kvcache.cluster.seeds", 25, 1000);
+    private static final int SEEDS = Repetitions.of("kvcache.cluster.seeds", 100, 1000);
     private static final long FIRST =
             Long.getLong("kvcache.cluster.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 
