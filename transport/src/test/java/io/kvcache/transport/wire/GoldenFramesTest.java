@@ -345,6 +345,7 @@ final class GoldenFramesTest {
                         "REGION=12",
                         "DROP_REGION=13",
                         "VIEW=14",
+                        "EXECUTE=15",
                         "CHAIN=16",
                         "MATCH=17",
                         "ACQUIRE=18",
