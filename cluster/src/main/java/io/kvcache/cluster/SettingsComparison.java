@@ -21,10 +21,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Compares the settings that should be the same at all servers of a cluster, and warns of those that differ.
 ///
-/// Each server broadcasts a digest of each of these settings when another server has appeared, and now and then: `u8 2,
-/// i64
-/// incarnation, u16 settings`, and for each `text name, i64 digest`. A setting that only one of two servers tells is
-/// not compared, as one of them may be of another version.
+/// Each server broadcasts a digest of each of these settings when another server has appeared, and now and then:
+/// `u8 2, i64 incarnation, u16 settings`, and for each `text name, i64 digest`. A setting that only one of two servers
+/// tells is not compared, as one of them may be of another version.
 ///
 /// **Threads.** [#step] by one thread, all else by any.
 public final class SettingsComparison {

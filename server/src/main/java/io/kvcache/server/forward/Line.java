@@ -165,7 +165,9 @@ final class Line extends ChannelInboundHandlerAdapter {
             Throwable cause = failed.getCause();
             throw new IOException(cause == null ? "no reply" : String.valueOf(cause.getMessage()), cause);
         } catch (InterruptedException stopped) {
-            var _ = asked.answer.completeExceptionally(stopped);
+            if (!asked.answer.completeExceptionally(stopped)) {
+                asked.answer.join().close();
+            }
             close();
             Thread.currentThread().interrupt();
             throw new IOException("the server goes down", stopped);

@@ -26,9 +26,8 @@ import org.jspecify.annotations.Nullable;
 /// Passes requests on to the servers that own their keys, for clients that know one server only.
 ///
 /// **When the owner does not answer**, a read or a request about a value that never changes is run here at once. A
-/// write
-/// of a value that may change waits until the view names an owner that answers, as only an owner's value is found
-/// later; after four seconds the client is told to try again.
+/// write of a value that may change waits until the view names an owner that answers, as only an owner's value is
+/// found later. After four seconds the client is told to try again.
 ///
 /// **Ownership.** Of its connections and threads, until [#close].
 ///

@@ -2,6 +2,7 @@ package io.kvcache.server.http;
 
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
@@ -10,9 +11,7 @@ import io.kvcache.server.forward.RequestForwarder.Request;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.quota.ByteBudget;
 import io.netty.buffer.ByteBuf;
-import io.netty.buffer.PooledByteBufAllocator;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -32,7 +31,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     private final @Nullable String range;
 
     /// The body of a PUT.
-    private @Nullable ByteBuf body;
+    private @Nullable PassedValue body;
 
     private ForwardedObjectHandler(
             RequestForwarder forwarder, String tenant, KeyspaceRouter router, byte[] key, HttpRequest request) {
@@ -61,20 +60,20 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
             byte[] key,
             HttpRequest request,
             long bytes) {
-        ByteBudget incoming = router.of(key).keyspaceLimits().incoming();
-        if (!incoming.tryAcquire(bytes)) {
+        PassedValue body = PassedValue.begin(router.of(key).keyspaceLimits().incoming(), bytes);
+        if (body == null) {
             return new ProblemDetails(
                             HttpResponseStatus.INSUFFICIENT_STORAGE, "as much is being received as may be; try again")
                     .toHandler();
         }
         ForwardedObjectHandler handler = new ForwardedObjectHandler(forwarder, tenant, router, key, request);
-        handler.body = PooledByteBufAllocator.DEFAULT.directBuffer((int) bytes, (int) bytes);
+        handler.body = body;
         return handler;
     }
 
     @Override
     public void onBody(ByteBuf part) {
-        ByteBuf target = body;
+        ByteBuf target = body == null ? null : body.bytes();
         if (target == null) {
             part.skipBytes(part.readableBytes());
         } else {
@@ -98,8 +97,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     }
 
     private void put(HttpResponder out) {
-        ByteBuf value = body;
-        if (value == null || value.isWritable()) {
+        if (body == null || body.bytes().isWritable()) {
             out.sendProblem(
                     new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than its Content-Length"));
             return;
@@ -194,10 +192,10 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     }
 
     private void ask(HttpResponder out, Kind kind, Consumer<Reply> then, String command) {
-        ByteBuf value = command.equals("SET") ? body : null;
+        PassedValue value = command.equals("SET") ? body : null;
         RequestBytes bytes = value == null
                 ? RequestBytes.command(command, key)
-                : new RequestBytes().beginArray(3).bulk(command).bulk(key).bulk(value);
+                : new RequestBytes().beginArray(3).bulk(command).bulk(key).bulk(value.bytes());
         Request request = new Request(tenant, Dialect.RESP2, slot, kind, bytes.segments());
         forwarder.forward(request, reply -> {
             bytes.release();
@@ -207,10 +205,9 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
 
     @Override
     public void close() {
-        ByteBuf value = body;
+        PassedValue value = body;
         if (value != null) {
             body = null;
-            keyspace.keyspaceLimits().incoming().release(value.capacity());
             value.release();
         }
     }

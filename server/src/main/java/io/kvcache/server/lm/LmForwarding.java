@@ -29,13 +29,12 @@ record LmForwarding(RequestForwarder forwarder, String tenant) {
     /// Passes a request on.
     ///
     /// @param header the request as it came
-    /// @param value of a PUT, taken over; null for others
+    /// @param value of a PUT, retained; null for others
     /// @param reply takes the reply, on another thread; that of a PUT only says whether it ran
     void forward(LmVersion version, LmRequest request, byte[] header, @Nullable ByteBuf value, Consumer<Reply> reply) {
         RequestBytes bytes = new RequestBytes().add(header);
         if (value != null) {
             bytes.add(value).add(health(version)); // as a PUT has no reply
-            value.release();
         }
         Kind kind = value == null ? Kind.READ : Kind.CONTENT;
         int slot = HashSlots.of(request.key());

@@ -1,5 +1,6 @@
 package io.kvcache.server.lm;
 
+import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.keyspace.ChunkSequenceTracker;
 import io.kvcache.server.keyspace.Keyspace;
@@ -16,7 +17,6 @@ import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ProtocolSession;
 import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.net.SlotIo;
-import io.kvcache.server.quota.ByteBudget;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.channel.Channel;
@@ -72,12 +72,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     ///
     /// @param header as it came
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    private record PassedPut(byte[] header, ByteBuf value, ByteBudget incoming) {
-
-        void release() {
-            incoming.release(value.capacity());
-        }
-    }
+    private record PassedPut(byte[] header, PassedValue value) {}
 
     /// @param fixedVersion the layout, when it need not be told by the first bytes
     /// @param forwarding null for a server in no cluster
@@ -163,11 +158,12 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         putRequest = request;
         bodyLeft = request.length();
         KeyspaceLimits limits = keyspaceOf(request).keyspaceLimits();
-        if (request.length() > limits.valueBytes() || !limits.incoming().tryAcquire(request.length())) {
+        PassedValue value =
+                request.length() > limits.valueBytes() ? null : PassedValue.begin(limits.incoming(), request.length());
+        if (value == null) {
             stats.droppedSilently.increment();
         } else {
-            ByteBuf value = context.alloc().directBuffer(request.length(), request.length());
-            passedPut = new PassedPut(bytes, value, limits.incoming());
+            passedPut = new PassedPut(bytes, value);
         }
         if (bodyLeft == 0) {
             endPut(request);
@@ -181,8 +177,8 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         passedPut = null;
         putRequest = null;
         handler.await(
-                then -> to.forward(version, request, passed.header, passed.value, reply -> {
-                    passed.release();
+                then -> to.forward(version, request, passed.header, passed.value.bytes(), reply -> {
+                    passed.value.release();
                     then.accept(reply);
                 }),
                 reply -> {
@@ -276,7 +272,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         int part = (int) Math.min(in.readableBytes(), bodyLeft);
         PendingPut target = put;
         if (passedPut != null) {
-            passedPut.value.writeBytes(in, part);
+            passedPut.value.bytes().writeBytes(in, part);
         } else if (target != null && target.state() == PendingPut.State.WRITING) {
             SlotIo.read(in, part, target::writableBuffer);
         } else {
@@ -407,7 +403,6 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         if (passed != null) {
             passedPut = null;
             passed.value.release();
-            passed.release();
         }
     }
 

@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
@@ -8,15 +9,11 @@ import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.forward.RequestForwarder.Request;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
-import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespProtocol.RespStats;
-import io.netty.buffer.ByteBuf;
-import io.netty.buffer.PooledByteBufAllocator;
 import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
-import java.util.stream.IntStream;
 
 /// Passes commands about keys of other servers of the cluster on to those, for clients that know one server only.
 ///
@@ -54,43 +51,39 @@ final class SlotForwarding {
 
     /// Begins to receive a value that is to be passed on.
     static ValueUpload upload(Keyspace keyspace, long bytes) {
-        ByteBudget incoming = keyspace.keyspaceLimits().incoming();
-        if (!incoming.tryAcquire(bytes)) {
-            return ValueUpload.rejected(CommandException.OUT_OF_MEMORY);
-        }
-        ByteBuf buffer = PooledByteBufAllocator.DEFAULT.directBuffer((int) bytes, (int) bytes);
-        return ValueUpload.toBuffer(buffer, () -> incoming.release(bytes));
-    }
-
-    private static List<Integer> keyPlaces(CommandSpec spec, RespRequest request) {
-        return IntStream.range(1, request.count())
-                .filter(place -> spec.keys().has(place, request.count()))
-                .boxed()
-                .toList();
+        PassedValue value = PassedValue.begin(keyspace.keyspaceLimits().incoming(), bytes);
+        return value == null ? ValueUpload.rejected(CommandException.OUT_OF_MEMORY) : ValueUpload.toPassOn(value);
     }
 
     /// Runs a command if another server has to, or parts of it.
     ///
     /// @return whether it is run here
     boolean run(RespSession session, CommandSpec spec, RespRequest request, RespEncoder out) throws CommandException {
-        List<Integer> places = keyPlaces(spec, request);
-        if (places.isEmpty() || isRejected(request)) {
+        CommandSpec.ArgumentPositions keys = spec.keys();
+        int first = keys.first();
+        if (first == 0 || first >= request.count() || isRejected(request)) {
             return false;
         }
-        int slot = keyspaceRouter.slotOf(request.argument(places.getFirst()));
-        boolean one = places.stream().allMatch(place -> keyspaceRouter.slotOf(request.argument(place)) == slot);
+        int slot = keyspaceRouter.slotOf(request.argument(first));
+        boolean one = true;
+        boolean elsewhere = forwarder.isElsewhere(slot);
+        for (int place = first + keys.step();
+                place < request.count() && keys.has(place, request.count());
+                place += keys.step()) {
+            int next = keyspaceRouter.slotOf(request.argument(place));
+            one &= next == slot;
+            elsewhere |= next != slot && forwarder.isElsewhere(next);
+        }
         boolean passedOn = request.values().stream().anyMatch(ValueUpload::isPassedOn);
-        boolean elsewhere = places.stream()
-                .anyMatch(place -> forwarder.isElsewhere(keyspaceRouter.slotOf(request.argument(place))));
         if (!elsewhere && !passedOn) {
             return false;
         }
         if (spec.name().equals(PREFIX)) {
-            runPrefix(session, request, out, places.getFirst(), 0);
+            runPrefix(session, request, out, first, 0);
         } else if (one && (passedOn || request.values().isEmpty())) {
             runWhole(session, spec, request, out);
         } else if (spec.name().equals("MGET")) {
-            out.beginArray(places.size());
+            out.beginArray(request.count() - 1);
             runMget(session, request, out, 1);
         } else if (COUNTING.contains(spec.name())) {
             runCounting(session, spec, request, out, 1, 0);
@@ -99,7 +92,7 @@ final class SlotForwarding {
             runMset(session, request, out, 0);
         } else if (request.values().isEmpty()) {
             throw new CommandException("CROSSSLOT Keys in request belong to several servers of the cluster");
-        } else if (isContent(request.argument(places.getFirst()))) {
+        } else if (isContent(request.argument(first))) {
             return false; // it was this server's when its value came, and may stay here
         } else {
             throw new CommandException(
@@ -136,7 +129,7 @@ final class SlotForwarding {
     }
 
     private void runWhole(RespSession session, CommandSpec spec, RespRequest request, RespEncoder out) {
-        byte[] key = request.argument(keyPlaces(spec, request).getFirst());
+        byte[] key = request.argument(spec.keys().first());
         RequestBytes bytes = new RequestBytes().beginArray(request.count());
         Iterator<ValueUpload> values = request.values().iterator();
         for (int i = 0; i < request.count(); i++) {

@@ -1,5 +1,6 @@
 package io.kvcache.server.resp;
 
+import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
@@ -10,18 +11,13 @@ import org.jspecify.annotations.Nullable;
 final class ValueUpload implements AutoCloseable {
 
     private final @Nullable PendingPut put;
-    private final @Nullable Passed passed;
+    private final @Nullable PassedValue passed;
     private final @Nullable String rejection;
     private final byte[] heap;
     private int heapBytes;
     private boolean transferred;
 
-    /// A value that is passed on to another server.
-    ///
-    /// @param end run when the buffer is given free
-    private record Passed(ByteBuf buffer, Runnable end) {}
-
-    private ValueUpload(@Nullable PendingPut put, @Nullable Passed passed, @Nullable String refusal, byte[] heap) {
+    private ValueUpload(@Nullable PendingPut put, @Nullable PassedValue passed, @Nullable String refusal, byte[] heap) {
         this.put = put;
         this.passed = passed;
         this.rejection = refusal;
@@ -34,10 +30,9 @@ final class ValueUpload implements AutoCloseable {
 
     /// A value that is to be passed on to another server.
     ///
-    /// @param buffer as large as the value; taken over
-    /// @param end run when it is released
-    static ValueUpload toBuffer(ByteBuf buffer, Runnable end) {
-        return new ValueUpload(null, new Passed(buffer, end), null, RespRequest.VALUE_PLACEHOLDER);
+    /// @param value taken over
+    static ValueUpload toPassOn(PassedValue value) {
+        return new ValueUpload(null, value, null, RespRequest.VALUE_PLACEHOLDER);
     }
 
     /// A value that is thrown away as it comes.
@@ -60,7 +55,7 @@ final class ValueUpload implements AutoCloseable {
     /// Moves bytes that have arrived.
     void onBytes(ByteBuf in, int length) {
         if (passed != null) {
-            passed.buffer.writeBytes(in, length);
+            passed.bytes().writeBytes(in, length);
             return;
         }
         if (heap.length > 0) {
@@ -98,14 +93,13 @@ final class ValueUpload implements AutoCloseable {
         if (passed == null) {
             throw new IllegalStateException("the value is not passed on");
         }
-        return passed.buffer;
+        return passed.bytes();
     }
 
     /// Gives a value free that was left to its command by [#transfer] and is passed on.
     void release() {
         if (passed != null) {
-            passed.buffer.release();
-            passed.end.run();
+            passed.release();
         }
     }
 
