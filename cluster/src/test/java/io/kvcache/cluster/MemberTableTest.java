@@ -3,6 +3,9 @@ package io.kvcache.cluster;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.transport.cluster.NodeInfo;
+import io.kvcache.transport.wire.ProtocolException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 
@@ -97,6 +100,25 @@ final class MemberTableTest {
         assertThat(table.onMembers(List.of(SELF, OTHER))).containsExactly(OTHER);
 
         assertThat(table.present()).hasSize(2);
+    }
+
+    /// A later version adds fields at the end of a server and of a hello.
+    @Test
+    void givenAHelloOfALaterVersion_whenRead_thenItsKnownFieldsCount() throws ProtocolException {
+        MemberHello hello = hello("kv-1", 1, true, 3);
+        ByteBuffer bytes = ByteBuffer.wrap(hello.toBytes()).order(ByteOrder.LITTLE_ENDIAN);
+        int node = 1 + Long.BYTES;
+        int nodeEnd = node + Short.BYTES + bytes.getShort(node);
+        ByteBuffer later = ByteBuffer.allocate(bytes.capacity() + 2 * Long.BYTES)
+                .order(ByteOrder.LITTLE_ENDIAN)
+                .put(bytes.slice(0, nodeEnd))
+                .putLong(4711)
+                .put(bytes.slice(nodeEnd, bytes.capacity() - nodeEnd))
+                .putLong(4711)
+                .putShort(node, (short) (bytes.getShort(node) + Long.BYTES))
+                .flip();
+
+        assertThat(MemberHello.read(later)).isEqualTo(hello);
     }
 
     @Test

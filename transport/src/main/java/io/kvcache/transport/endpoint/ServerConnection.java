@@ -141,7 +141,7 @@ final class ServerConnection implements FrameHandler {
                 shared == null || shared.maxStagingBytes() == 0 ? 0 : Challenge.STAGING | Challenge.STAGED_OBJECTS;
         long fabric = endpointContext.options().fabric() == null ? 0 : Challenge.FABRIC;
         Challenge asked = new Challenge(
-                Hello.VERSION,
+                Math.min(said.version(), Hello.VERSION),
                 endpointAuth.requiresProof(),
                 memory
                         | fabric

@@ -8,6 +8,9 @@ import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
+import io.kvcache.transport.wire.Handshake.Challenge;
+import io.kvcache.transport.wire.Handshake.Hello;
+import io.kvcache.transport.wire.Handshake.Proof;
 import io.kvcache.transport.wire.Handshake.Welcome;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
@@ -206,6 +209,30 @@ final class EndpointAccessTest {
             TestClient known = TestClient.connect(endpoint);
             assertThat(known.request(half)).as("it may say more").isEmpty();
             known.end(DisconnectReason.BROKEN);
+        }
+    }
+
+    @Test
+    void givenAClientOfALaterVersion_whenItSaysHello_thenThisVersionIsSpoken() throws ProtocolException {
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = new TestClient(endpoint);
+            BodyWriter hello = new BodyWriter()
+                    .u16(Hello.VERSION + 1)
+                    .u16(0)
+                    .i32(0)
+                    .i64(0)
+                    .i64(1L << 40) // a capability that this version does not know
+                    .bytes(new byte[Hello.NONCE_BYTES + Hello.TICKET_BYTES])
+                    .text("")
+                    .i64(7); // and a field
+            Challenge challenge =
+                    Challenge.read(testClient.request(MessageType.HELLO, hello).reader());
+            assertThat(challenge.version()).isEqualTo(Hello.VERSION);
+            Welcome welcome = Welcome.read(testClient
+                    .request(MessageType.AUTH, new BodyWriter().bytes(new byte[Proof.BYTES]))
+                    .reader());
+            assertThat(welcome.session()).isPositive();
+            testClient.end(DisconnectReason.PEER_CLOSED);
         }
     }
 

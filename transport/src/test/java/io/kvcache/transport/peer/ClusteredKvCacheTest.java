@@ -18,6 +18,7 @@ import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.DropMark;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import java.io.IOException;
@@ -27,6 +28,7 @@ import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -356,6 +358,46 @@ final class ClusteredKvCacheTest {
         @Override
         public void close() {
             server.close();
+        }
+    }
+
+    /// A server of a later version, which lacks a feature of the others and has one that they do not know.
+    @Test
+    void givenAServerOfALaterVersion_whenUsed_thenBlocksGoBothWays() throws IOException {
+        List<NodeInfo> mixed = new ArrayList<>();
+        for (TestCluster.Server server : cluster.servers()) {
+            NodeInfo info = server.info;
+            boolean later = server == cluster.servers().get(1);
+            mixed.add(new NodeInfo(
+                    info.node(),
+                    info.incarnation(),
+                    info.state(),
+                    info.address(),
+                    info.valueAddress(),
+                    later ? "99.0" : info.version(),
+                    later ? 1L << 40 : ReplicaPolicy.REUSED.features()));
+        }
+        cluster.tell(mixed);
+        await("the client learns", () -> cache.view().nodes().equals(mixed));
+        assertThat(cache.view().replicas()).as("what all servers have").isEqualTo(ReplicaPolicy.NONE);
+        List<BlockChain> chains =
+                IntStream.range(60, 64).mapToObj(ClusteredKvCacheTest::chain).toList();
+        for (BlockChain chain : chains) {
+            assertThat(putAll(chain).stored()).isEqualTo(BLOCKS);
+            assertThat(readAll(chain, 0)).isEqualTo(BLOCKS);
+        }
+        TestCluster.Server laterServer = cluster.servers().get(1);
+        assertThat(laterServer.store.stats().records().live()).isPositive();
+
+        cluster.tell(mixed.stream()
+                .map(info -> info.version().equals("99.0") ? info.withState(NodeState.DRAINING) : info)
+                .toList());
+        assertThat(laterServer.served.handOver(WAIT).left()).isZero();
+        laterServer.stop();
+        cluster.tell(mixed.stream().filter(info -> !info.version().equals("99.0")).toList());
+        await("the client learns", () -> cache.view().nodes().size() == 4);
+        for (BlockChain chain : chains) {
+            await("all of it is there", () -> readAll(chain, 0) == BLOCKS);
         }
     }
 
