@@ -15,10 +15,12 @@ import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -84,8 +86,8 @@ final class ClusterBenchCommand implements Callable<Integer> {
             names = "--rate",
             paramLabel = "N",
             defaultValue = "100",
-            description = "Requests a second, or 0 for as many as there can be. Default: ${DEFAULT-VALUE}, or 60 with"
-                    + " --quick.")
+            description = "Requests a second, or 0 for as many as there can be; half of it for rolling. Default:"
+                    + " ${DEFAULT-VALUE}, or 60 with --quick.")
     private double rate;
 
     @Option(
@@ -124,6 +126,14 @@ final class ClusterBenchCommand implements Callable<Integer> {
     private boolean sharedMemory;
 
     @Option(
+            names = "--replicas",
+            paramLabel = "POLICY",
+            defaultValue = "heat",
+            description = "Which groups of blocks have copies, cluster.replicas of the servers: none, heat or reused."
+                    + " Default: ${DEFAULT-VALUE}.")
+    private String replicas = "";
+
+    @Option(
             names = "--costs",
             description =
                     "Measure what a cluster costs when nothing happens, instead: a get through it beside one from a"
@@ -142,7 +152,8 @@ final class ClusterBenchCommand implements Callable<Integer> {
         List<TrialScenario> scenarios = io.check(this::scenarios);
         ClusterReplay.Settings replay = io.check(this::replay);
         long memory = io.check(() -> ByteSizeText.parse(hostBytes).bytes());
-        ClusterTrial trial = new ClusterTrial(forest(), replay, servers, memory, delay, sharedMemory);
+        ReplicaPolicy policy = io.check(this::replicaPolicy);
+        ClusterTrial trial = new ClusterTrial(forest(), replay, servers, memory, delay, sharedMemory, policy);
         io.printError("load " + MachineInfo.current().load());
         int times = or("--rounds", rounds, 1);
         List<BenchResult> answers = new ClusterComparison(trial, times, io::printError).run(scenarios);
@@ -186,6 +197,14 @@ final class ClusterBenchCommand implements Callable<Integer> {
         long blockBytes = ByteSizeText.parse(bytes).bytes();
         require("--bytes", blockBytes, 1, 1 << 20);
         return new ClusterReplay.Settings(clients, or("--rate", rate, QUICK_RATE), (int) blockBytes);
+    }
+
+    private ReplicaPolicy replicaPolicy() {
+        return Arrays.stream(ReplicaPolicy.values())
+                .filter(policy -> policy.name().toLowerCase(Locale.ROOT).equals(replicas))
+                .findAny()
+                .orElseThrow(() -> new IllegalArgumentException(
+                        "--replicas is '" + replicas + "', must be one of: none, heat, reused"));
     }
 
     private static void require(String option, long value, long least, long most) {

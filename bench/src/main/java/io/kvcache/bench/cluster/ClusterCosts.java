@@ -15,6 +15,7 @@ import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.SharedMemoryMode;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.HashSlots;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -67,7 +68,7 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
     }
 
     private static LocalCluster.Settings settings(String name, int servers) {
-        return new LocalCluster.Settings(name, servers, 0, HOST_BYTES, 0, Duration.ZERO, true);
+        return new LocalCluster.Settings(name, servers, 0, HOST_BYTES, 0, Duration.ZERO, true, ReplicaPolicy.HEAT);
     }
 
     /// @param mapped whether clients read the memory of servers in place

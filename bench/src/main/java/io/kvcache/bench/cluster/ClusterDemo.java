@@ -2,6 +2,7 @@ package io.kvcache.bench.cluster;
 
 import io.kvcache.bench.cluster.ClusterReplay.Progress;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.concurrent.ExecutionException;
@@ -15,7 +16,7 @@ import org.jspecify.annotations.Nullable;
 public final class ClusterDemo {
 
     private static final LocalCluster.Settings CLUSTER =
-            new LocalCluster.Settings("demo", 3, 0, 256L << 20, 0, Duration.ZERO, false);
+            new LocalCluster.Settings("demo", 3, 0, 256L << 20, 0, Duration.ZERO, false, ReplicaPolicy.HEAT);
 
     /// Neither the first nor the last of the cluster.
     private static final int VICTIM = 1;

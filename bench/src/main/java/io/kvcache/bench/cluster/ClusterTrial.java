@@ -3,6 +3,7 @@ package io.kvcache.bench.cluster;
 import io.kvcache.bench.cluster.ClusterReplay.Progress;
 import io.kvcache.bench.cluster.ClusterReplay.Served;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -21,13 +22,15 @@ import org.jspecify.annotations.Nullable;
 /// @param hostBytes memory of each
 /// @param drainDelay how long a server that is told to end answers the others
 /// @param sharedMemory whether clients may read the servers' memory in place
+/// @param replicas which groups of blocks have copies
 public record ClusterTrial(
         PrefixForest forest,
         ClusterReplay.Settings replay,
         int servers,
         long hostBytes,
         Duration drainDelay,
-        boolean sharedMemory) {
+        boolean sharedMemory,
+        ReplicaPolicy replicas) {
 
     private static final Duration START = Duration.ofSeconds(150);
     private static final long DISK_BYTES = 1L << 30;
@@ -71,8 +74,11 @@ public record ClusterTrial(
                 hostBytes,
                 disks ? DISK_BYTES : 0,
                 drainDelay,
-                sharedMemory);
-        ClusterReplay replayed = new ClusterReplay(forest, replay);
+                sharedMemory,
+                replicas);
+        double pace = scenario == null ? 1 : scenario.pace();
+        ClusterReplay replayed = new ClusterReplay(
+                forest, new ClusterReplay.Settings(replay.clients(), replay.rate() * pace, replay.blockBytes()));
         try (LocalCluster cluster = LocalCluster.start(settings, START);
                 ExecutorService beside = Executors.newSingleThreadExecutor()) {
             Future<?> all = beside.submit(() -> {

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cluster;
 
 import io.kvcache.bench.suite.RunnableBuild;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -11,6 +12,7 @@ import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Locale;
 import java.util.Set;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -43,6 +45,7 @@ public final class LocalCluster implements AutoCloseable {
     /// @param diskBytes disk of each; 0 for none
     /// @param drainDelay how long one that is told to end answers the others
     /// @param sharedMemory whether clients may read the servers' memory in place, as on one host
+    /// @param replicas which groups of blocks have copies
     public record Settings(
             String name,
             int servers,
@@ -50,7 +53,8 @@ public final class LocalCluster implements AutoCloseable {
             long hostBytes,
             long diskBytes,
             Duration drainDelay,
-            boolean sharedMemory) {}
+            boolean sharedMemory,
+            ReplicaPolicy replicas) {}
 
     private record Ports(int http, int transport, int cluster) {}
 
@@ -125,6 +129,7 @@ public final class LocalCluster implements AutoCloseable {
         set(command, "cluster.listen", LOOPBACK + ports.cluster);
         set(command, "cluster.seeds", seeds);
         set(command, "cluster.failure_after", "3s");
+        set(command, "cluster.replicas", settings.replicas.name().toLowerCase(Locale.ROOT));
         set(command, "shutdown.delay", settings.drainDelay.toMillis() + "ms");
         set(command, "transport.shared_memory", settings.sharedMemory ? "auto" : "off");
         if (settings.diskBytes > 0) {

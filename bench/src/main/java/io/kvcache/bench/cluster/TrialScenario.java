@@ -121,6 +121,11 @@ public enum TrialScenario {
         return (int) (requests * begin);
     }
 
+    /// Returns the share of the rate of requests at which it is run, so that it is over before the trace is.
+    double pace() {
+        return this == ROLLING ? 0.5 : 1;
+    }
+
     boolean withDisks() {
         return withDisks;
     }

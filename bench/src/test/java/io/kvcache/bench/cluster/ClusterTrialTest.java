@@ -9,6 +9,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -24,7 +25,13 @@ final class ClusterTrialTest {
         Trace trace = new TraceGenerator(Workload.mixed(), 1).generate("generated:1", 1_000);
         PrefixForest forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
         ClusterTrial trial = new ClusterTrial(
-                forest, new ClusterReplay.Settings(3, 70, 4 << 10), 3, 128L << 20, Duration.ZERO, false);
+                forest,
+                new ClusterReplay.Settings(3, 70, 4 << 10),
+                3,
+                128L << 20,
+                Duration.ZERO,
+                false,
+                ReplicaPolicy.HEAT);
 
         Run run = trial.run(TrialScenario.RESTART, 0, true);
 

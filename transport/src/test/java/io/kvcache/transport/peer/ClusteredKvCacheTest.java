@@ -394,7 +394,8 @@ final class ClusteredKvCacheTest {
                 .toList());
         assertThat(laterServer.served.handOver(WAIT).left()).isZero();
         laterServer.stop();
-        cluster.tell(mixed.stream().filter(info -> !info.version().equals("99.0")).toList());
+        cluster.tell(
+                mixed.stream().filter(info -> !info.version().equals("99.0")).toList());
         await("the client learns", () -> cache.view().nodes().size() == 4);
         for (BlockChain chain : chains) {
             await("all of it is there", () -> readAll(chain, 0) == BLOCKS);
