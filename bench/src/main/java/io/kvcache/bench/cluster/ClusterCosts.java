@@ -51,6 +51,10 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
 
     private static final int VALUE_BYTES = 1 << 20;
     private static final int KEYS = 32;
+
+    /// Reads of all keys, until servers run compiled code.
+    private static final int WARM_UPS = 30;
+
     private static final double GET_COST = 1.1;
     private static final double FORWARDED_SHARE = 0.35;
 
@@ -155,7 +159,10 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
                 owner.send("\r\n");
                 owner.expect("+OK\r\n");
             }
-            sample(other, keys);
+            for (int i = 0; i < WARM_UPS; i++) {
+                sample(owner, keys);
+                sample(other, keys);
+            }
             for (int round = 0; round < rounds; round++) {
                 double direct = sample(owner, keys);
                 samples.add(sample(other, keys), direct);

@@ -11,6 +11,7 @@ import io.netty.buffer.PooledByteBufAllocator;
 import io.netty.channel.Channel;
 import io.netty.channel.ChannelInitializer;
 import io.netty.channel.ChannelOption;
+import io.netty.channel.EventLoop;
 import io.netty.channel.EventLoopGroup;
 import io.netty.channel.MultiThreadIoEventLoopGroup;
 import io.netty.channel.group.ChannelGroup;
@@ -19,10 +20,12 @@ import io.netty.channel.local.LocalAddress;
 import io.netty.channel.local.LocalIoHandler;
 import io.netty.channel.local.LocalServerChannel;
 import io.netty.util.concurrent.DefaultThreadFactory;
+import io.netty.util.concurrent.EventExecutor;
 import io.netty.util.concurrent.GlobalEventExecutor;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
@@ -92,8 +95,16 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
                     "there is no tenant " + spoken.tenant + "; allowed: those of the settings, at all servers alike");
         }
         Map<Protocol.ProtocolKind, Protocol> protocols = Map.of(front.protocol.kind(), front.protocol);
+        List<Line.Place> places = new ArrayList<>();
+        for (EventExecutor loop : loops) {
+            places.add(listen((EventLoop) loop, protocols));
+        }
+        return new Line.Pool(front, places, channels);
+    }
+
+    private Line.Place listen(EventLoop loop, Map<Protocol.ProtocolKind, Protocol> protocols) {
         Channel server = new ServerBootstrap()
-                .group(loops)
+                .group(loop)
                 .channel(LocalServerChannel.class)
                 .childOption(ChannelOption.RECVBUF_ALLOCATOR, Line.NO_COPIES)
                 .childHandler(new ChannelInitializer<Channel>() {
@@ -105,7 +116,7 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
                 .bind(LocalAddress.ANY)
                 .syncUninterruptibly()
                 .channel();
-        return new Line.Pool(front, loops, server.localAddress(), channels);
+        return new Line.Place(loop, server.localAddress());
     }
 
     @Override

@@ -9,7 +9,7 @@ import io.netty.channel.ChannelFuture;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOption;
-import io.netty.channel.EventLoopGroup;
+import io.netty.channel.EventLoop;
 import io.netty.channel.FixedRecvByteBufAllocator;
 import io.netty.channel.RecvByteBufAllocator;
 import io.netty.channel.group.ChannelGroup;
@@ -28,6 +28,7 @@ import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
+import java.util.concurrent.atomic.AtomicInteger;
 import org.jspecify.annotations.Nullable;
 
 /// One connection within the process: a request, then its reply.
@@ -74,23 +75,27 @@ final class Line extends ChannelInboundHandlerAdapter {
         }
     }
 
+    /// Where the server's end of a connection is. Both ends are run by one loop: another one would have to be woken
+    /// for each request and each reply.
+    record Place(EventLoop loop, SocketAddress address) {}
+
     private record Question(ReplyFramer framer, Reply reply, CompletableFuture<Reply> answer) {}
 
     /// Connections that are not in use, for the clients of one tenant.
     static final class Pool {
 
         final Front front;
-        private final EventLoopGroup loops;
-        private final SocketAddress address;
+        private final List<Place> places;
         private final ChannelGroup channels;
         private final Deque<Line> idle = new ConcurrentLinkedDeque<>();
+        private final AtomicInteger opened = new AtomicInteger();
 
+        /// @param places where connections are opened in turn
         /// @param channels takes each connection
-        Pool(Front front, EventLoopGroup loops, SocketAddress address, ChannelGroup channels) {
+        Pool(Front front, List<Place> places, ChannelGroup channels) {
             this.channels = channels;
             this.front = front;
-            this.loops = loops;
-            this.address = address;
+            this.places = List.copyOf(places);
         }
 
         /// @throws IOException when the server goes down
@@ -105,12 +110,13 @@ final class Line extends ChannelInboundHandlerAdapter {
 
         private Line open() throws IOException {
             Line line = new Line(front);
+            Place place = places.get(Math.floorMod(opened.getAndIncrement(), places.size()));
             ChannelFuture connected = new Bootstrap()
-                    .group(loops)
+                    .group(place.loop)
                     .channel(LocalChannel.class)
                     .option(ChannelOption.RECVBUF_ALLOCATOR, NO_COPIES)
                     .handler(line)
-                    .connect(address)
+                    .connect(place.address)
                     .awaitUninterruptibly();
             if (!connected.isSuccess()) {
                 throw new IOException("the server takes no more requests", connected.cause());

@@ -62,14 +62,11 @@ final class CommandRequestHandler {
 
     private void run(EndpointRequest request, CommandRunner.Command command) {
         try {
-            context.later(session, request, () -> {
-                try (command) {
-                    reply(request, command);
-                }
-            });
+            context.here(session, request, () -> reply(request, command));
         } catch (RequestException refused) {
-            command.close();
             request.reject(refused);
+        } finally {
+            command.close();
         }
     }
 

@@ -104,6 +104,17 @@ record EndpointContext(
         }
     }
 
+    /// Does something that may wait, and holds up the connection meanwhile: for requests of clients that send the
+    /// next one after the reply. It spares them another thread.
+    void here(ClientSession session, EndpointRequest request, RequestStep step) throws RequestException {
+        begin(session, null);
+        try {
+            session.pendingRequests().run(() -> runOrReject(request, step));
+        } finally {
+            end(session, null);
+        }
+    }
+
     /// Waits without a thread, and does something with what comes.
     ///
     /// @param resultStep gets null when nothing comes
