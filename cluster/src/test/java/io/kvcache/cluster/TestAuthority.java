@@ -18,7 +18,7 @@ import java.util.Base64;
 import java.util.HexFormat;
 
 /// Signs certificates for servers. It writes their few fields itself, as a run of keytool takes a second or more.
-final class TestAuthority {
+public final class TestAuthority {
 
     /// Tags of DER.
     private static final int SEQUENCE = 0x30;
@@ -47,7 +47,7 @@ final class TestAuthority {
     private final KeyPair keys = newKeys();
 
     /// @param folder of all files
-    TestAuthority(Path folder, String name) throws IOException, GeneralSecurityException {
+    public TestAuthority(Path folder, String name) throws IOException, GeneralSecurityException {
         this.folder = folder;
         this.name = name;
         byte[] authority = der(SEQUENCE, BASIC_CONSTRAINTS, IS_AUTHORITY);
@@ -55,7 +55,7 @@ final class TestAuthority {
     }
 
     /// Issues a certificate with a DNS name, and reads it together with this authority.
-    ClusterTls issue(String commonName, String dnsName) throws IOException, GeneralSecurityException {
+    public ClusterTls issue(String commonName, String dnsName) throws IOException, GeneralSecurityException {
         KeyPair own = newKeys();
         byte[] names = der(SEQUENCE, der(DNS_NAME, dnsName.getBytes(StandardCharsets.US_ASCII)));
         byte[] extension = der(SEQUENCE, ALTERNATIVE_NAMES, der(OCTET_STRING, names));
@@ -65,7 +65,7 @@ final class TestAuthority {
     }
 
     /// Returns the file of a certificate, `kv-0.pem`, of its key, `kv-0.key`, or of the `authority`.
-    Path file(String which) {
+    public Path file(String which) {
         return folder.resolve(name + "-" + which);
     }
 

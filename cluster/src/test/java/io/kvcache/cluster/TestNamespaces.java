@@ -13,16 +13,16 @@ import java.util.stream.IntStream;
 ///
 /// @param tag first letters of all names in the kernel
 /// @param left namespaces at the first bridge; the others are at the second
-record TestNamespaces(String tag, int count, int left) implements AutoCloseable {
+public record TestNamespaces(String tag, int count, int left) implements AutoCloseable {
 
     /// Returns whether this process may make them.
-    static boolean areAllowed() {
+    public static boolean areAllowed() {
         return "root".equals(System.getProperty("user.name"))
                 && List.of("/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip").stream()
                         .anyMatch(ip -> Files.isExecutable(Path.of(ip)));
     }
 
-    static TestNamespaces make(int count, int left) throws IOException, InterruptedException {
+    public static TestNamespaces make(int count, int left) throws IOException, InterruptedException {
         String tag = "kv" + ProcessHandle.current().pid() % 100_000;
         TestNamespaces namespaces = new TestNamespaces(tag, count, left);
         namespaces.run("ip link add %1$sA type bridge; ip link add %1$sB type bridge; ip link set %1$sA up;"
@@ -40,21 +40,21 @@ record TestNamespaces(String tag, int count, int left) implements AutoCloseable 
         return namespaces;
     }
 
-    static String address(int index) {
+    public static String address(int index) {
         return "10.99.0." + (index + 1);
     }
 
     /// The beginning of a command that runs in one of them.
-    List<String> prefix(int index) {
+    public List<String> prefix(int index) {
         return List.of("ip", "netns", "exec", tag + "n" + index);
     }
 
     /// Cuts the cable. No server is told: what is sent is lost.
-    void cut() throws IOException, InterruptedException {
+    public void cut() throws IOException, InterruptedException {
         run("ip link set %1$sX down");
     }
 
-    void join() throws IOException, InterruptedException {
+    public void join() throws IOException, InterruptedException {
         run("ip link set %1$sX up");
     }
 

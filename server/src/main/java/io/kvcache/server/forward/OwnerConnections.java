@@ -14,7 +14,8 @@ import java.util.concurrent.TimeUnit;
 
 /// Connections to the other servers of a cluster, one for each tenant whose clients' requests are passed on.
 ///
-/// A server that could not be connected to is not tried for a moment, as every request would wait for it.
+/// A server that could not be connected to, or did not answer, is not tried for a moment, as every request would wait
+/// for it. Writes that wait for an owner anyway try one that did not answer all the same.
 ///
 /// **Threads.** Any.
 public final class OwnerConnections implements AutoCloseable {
@@ -66,7 +67,7 @@ public final class OwnerConnections implements AutoCloseable {
     /// @throws UncheckedIOException when there is no reply. Then the server is not used for longer than the request
     ///     has waited
     CommandReply execute(NodeInfo server, RequestForwarder.Request request, Duration timeout) {
-        RemoteKvCache connection = to(server, request.tenant());
+        RemoteKvCache connection = to(server, request);
         long start = System.nanoTime();
         try {
             return connection.execute(request.dialect().code(), request.bytes(), timeout);
@@ -87,18 +88,19 @@ public final class OwnerConnections implements AutoCloseable {
         failedUntil.put(server.incarnation(), System.nanoTime() + nanos);
     }
 
-    private RemoteKvCache to(NodeInfo server, String tenant) {
-        Target target = new Target(server.address(), server.incarnation(), tenant);
+    private RemoteKvCache to(NodeInfo server, RequestForwarder.Request request) {
+        Target target = new Target(server.address(), server.incarnation(), request.tenant());
+        RemoteKvCache open = connections.get(target);
         Long until = failedUntil.get(server.incarnation());
-        if (closed || (until != null && System.nanoTime() - until < 0)) {
+        boolean avoided = until != null && System.nanoTime() - until < 0;
+        if (closed || (avoided && (open == null || !request.kind().waitsForOwner()))) {
             throw new NotConnectedException("it did not answer a moment ago");
         }
-        RemoteKvCache open = connections.get(target);
         if (open != null) {
             return open;
         }
         try {
-            RemoteKvCache made = connector.connect(server.address(), tenant);
+            RemoteKvCache made = connector.connect(server.address(), request.tenant());
             RemoteKvCache other = connections.putIfAbsent(target, made);
             if (other != null || closed) {
                 made.close();

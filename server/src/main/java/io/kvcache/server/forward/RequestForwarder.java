@@ -64,7 +64,12 @@ public final class RequestForwarder implements AutoCloseable {
         /// May run twice.
         REPEATABLE_WRITE,
         /// May have another effect when it runs twice.
-        WRITE
+        WRITE;
+
+        /// Returns whether it is run by an owner or not at all.
+        boolean waitsForOwner() {
+            return this == REPEATABLE_WRITE || this == WRITE;
+        }
     }
 
     /// A request.
@@ -212,7 +217,7 @@ public final class RequestForwarder implements AutoCloseable {
                     return unanswered(problem); // it may have run
                 }
             }
-            if (request.kind == Kind.READ || request.kind == Kind.CONTENT) {
+            if (!request.kind.waitsForOwner()) {
                 unanswered.increment();
                 return runHere(request);
             }

@@ -33,7 +33,13 @@ final class ServeCommandProcess implements AutoCloseable {
 
     /// @param flags more of the JVM
     ServeCommandProcess(Path errors, List<String> flags, List<String> more) throws IOException {
+        this(errors, List.of(), flags, more);
+    }
+
+    /// @param prefix of the command, for example to enter a network namespace
+    ServeCommandProcess(Path errors, List<String> prefix, List<String> flags, List<String> more) throws IOException {
         List<String> command = Stream.of(
+                        prefix,
                         List.of(
                                 TestJvm.program(),
                                 "--enable-native-access=ALL-UNNAMED",
