@@ -4,6 +4,9 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import glide.api.GlideClusterClient;
+import glide.api.models.configuration.GlideClusterClientConfiguration;
+import glide.api.models.configuration.NodeAddress;
 import io.kvcache.core.contract.Pause;
 import io.lettuce.core.RedisURI;
 import io.lettuce.core.cluster.ClusterClientOptions;
@@ -17,6 +20,8 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Set;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.BiConsumer;
@@ -29,6 +34,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.io.TempDir;
 import redis.clients.jedis.ConnectionPoolConfig;
 import redis.clients.jedis.HostAndPort;
@@ -187,6 +193,46 @@ final class RedisClusterClientsTest {
                 assertThat(redis.mget(keys().toArray(String[]::new)))
                         .allMatch(found -> found.getValueOrElse("").equals("last"));
             }
+        }
+    }
+
+    /// Its library is there for x86-64 alone. It gives a request up, and says that it will connect again, when the
+    /// server that it was about to ask has just gone: at most once for each server that goes.
+    @Test
+    @Tag("nightly")
+    @EnabledOnOs(architectures = {"amd64", "x86_64"})
+    void givenGlide_whenServersLeaveAndReturn_thenNoErrorIsSeen() throws Exception {
+        List<NodeAddress> nodes = servers.ports().stream()
+                .map(port -> NodeAddress.builder().host("127.0.0.1").port(port).build())
+                .toList();
+        GlideClusterClientConfiguration configuration = GlideClusterClientConfiguration.builder()
+                .addresses(nodes)
+                .requestTimeout(30_000)
+                .build();
+        try (GlideClusterClient glide =
+                GlideClusterClient.createClient(configuration).get()) {
+            try (Load load = new Load((key, value) -> await(glide.set(key, value)), key -> await(glide.get(key)))) {
+                drainKillAndReturn(load);
+
+                List<RuntimeException> errors = load.stop();
+                assertThat(errors)
+                        .hasSizeLessThanOrEqualTo(2)
+                        .allMatch(error -> String.valueOf(error.getMessage()).contains("Will attempt to reconnect"));
+                System.out.println("GLIDE gave " + errors.size() + " requests up");
+                for (String key : keys()) {
+                    assertThat(await(glide.set(key, "last"))).isEqualTo("OK");
+                }
+                assertThat(keys())
+                        .allSatisfy(key -> assertThat(await(glide.get(key))).isEqualTo("last"));
+            }
+        }
+    }
+
+    private static <T> T await(Future<T> reply) {
+        try {
+            return reply.get();
+        } catch (InterruptedException | ExecutionException failed) {
+            throw new IllegalStateException(failed);
         }
     }
 
