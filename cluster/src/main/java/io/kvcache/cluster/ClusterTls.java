@@ -99,9 +99,14 @@ public final class ClusterTls {
         return context;
     }
 
-    /// The names that the certificate is for.
-    List<String> names() {
-        return names(loaded.chain.getFirst());
+    /// @throws IOException when the certificate is not for the node of this name
+    public void requireName(String node) throws IOException {
+        List<String> names = names(loaded.chain.getFirst());
+        if (names.stream().noneMatch(node::equalsIgnoreCase)) {
+            throw new IOException(
+                    "the certificate in %s is for %s; allowed for node '%s': one with this name as CN or as DNS name"
+                            .formatted(certificate, names, node));
+        }
     }
 
     /// Signs a statement with the key.

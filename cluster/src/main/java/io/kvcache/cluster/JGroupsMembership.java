@@ -4,6 +4,7 @@ import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ProtocolException;
+import java.io.IOException;
 import java.lang.System.Logger.Level;
 import java.net.BindException;
 import java.net.InetAddress;
@@ -200,10 +201,12 @@ public final class JGroupsMembership implements Membership {
 
     private void checkCertificate(String name) {
         ClusterTls tls = settings.tls();
-        if (tls != null && tls.names().stream().noneMatch(name::equalsIgnoreCase)) {
-            throw new IllegalStateException(
-                    "the certificate in %s is for %s; allowed for node '%s': one with this name as CN or as DNS name"
-                            .formatted(tls.files().getFirst(), tls.names(), name));
+        try {
+            if (tls != null) {
+                tls.requireName(name);
+            }
+        } catch (IOException other) {
+            throw new IllegalStateException(other.getMessage(), other);
         }
     }
 

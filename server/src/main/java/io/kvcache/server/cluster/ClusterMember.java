@@ -111,7 +111,10 @@ public final class ClusterMember implements AutoCloseable {
             return null;
         }
         try {
-            return ClusterTls.open(Path.of(files.certificate()), Path.of(files.key()), Path.of(files.authority()));
+            ClusterTls tls =
+                    ClusterTls.open(Path.of(files.certificate()), Path.of(files.key()), Path.of(files.authority()));
+            tls.requireName(config.node());
+            return tls;
         } catch (IOException unusable) {
             throw new IOException("cluster.tls cannot be used: " + unusable.getMessage(), unusable);
         }

@@ -2,10 +2,12 @@ package io.kvcache.server.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.cluster.TestAuthority;
 import io.kvcache.server.cli.CliRunner.CliResult;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.security.GeneralSecurityException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -52,5 +54,20 @@ final class ClusterCheckTest {
         assertThat(result.exitCode()).isEqualTo(1);
         assertThat(result.err())
                 .contains("kvcache.yaml:3: cluster.tls cannot be used: /none cannot be read: it does not exist");
+    }
+
+    @Test
+    void givenACertificateOfAnotherNode_whenChecked_thenBothNamesAreSaid()
+            throws IOException, GeneralSecurityException {
+        TestAuthority authority = new TestAuthority(folder, "own");
+        var _ = authority.issue("kv-1", "kv-1.example");
+
+        CliResult result = check("listen: 127.0.0.1, tls: { certificate: %s, key: %s, authority: %s }"
+                .formatted(authority.file("kv-1.pem"), authority.file("kv-1.key"), authority.file("authority")));
+
+        assertThat(result.exitCode()).isEqualTo(1);
+        assertThat(result.err())
+                .contains("kvcache.yaml:3: cluster.tls cannot be used: the certificate in ")
+                .contains("is for [kv-1, kv-1.example]; allowed for node 'kv-0'");
     }
 }
