@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cluster.ClientTransport;
 import io.kvcache.bench.cluster.ClusterComparison;
 import io.kvcache.bench.cluster.ClusterCosts;
 import io.kvcache.bench.cluster.ClusterReplay;
@@ -125,6 +126,9 @@ final class ClusterBenchCommand implements Callable<Integer> {
             description = "Let clients read the servers' memory in place, as they do on one host.")
     private boolean sharedMemory;
 
+    @Option(names = "--aeron", description = "Let clients reach the servers by Aeron's UDP in place of TCP.")
+    private boolean aeron;
+
     @Option(
             names = "--replicas",
             paramLabel = "POLICY",
@@ -153,7 +157,7 @@ final class ClusterBenchCommand implements Callable<Integer> {
         ClusterReplay.Settings replay = io.check(this::replay);
         long memory = io.check(() -> ByteSizeText.parse(hostBytes).bytes());
         ReplicaPolicy policy = io.check(this::replicaPolicy);
-        ClusterTrial trial = new ClusterTrial(forest(), replay, servers, memory, delay, sharedMemory, policy);
+        ClusterTrial trial = new ClusterTrial(forest(), replay, servers, memory, delay, policy);
         io.printError("load " + MachineInfo.current().load());
         int times = or("--rounds", rounds, 1);
         List<BenchResult> answers = new ClusterComparison(trial, times, io::printError).run(scenarios);
@@ -196,7 +200,7 @@ final class ClusterBenchCommand implements Callable<Integer> {
         }
         long blockBytes = ByteSizeText.parse(bytes).bytes();
         require("--bytes", blockBytes, 1, 1 << 20);
-        return new ClusterReplay.Settings(clients, or("--rate", rate, QUICK_RATE), (int) blockBytes);
+        return new ClusterReplay.Settings(clients, or("--rate", rate, QUICK_RATE), (int) blockBytes, transport());
     }
 
     private ReplicaPolicy replicaPolicy() {
@@ -205,6 +209,13 @@ final class ClusterBenchCommand implements Callable<Integer> {
                 .findAny()
                 .orElseThrow(() -> new IllegalArgumentException(
                         "--replicas is '" + replicas + "', must be one of: none, heat, reused"));
+    }
+
+    private ClientTransport transport() {
+        if (sharedMemory && aeron) {
+            throw new IllegalArgumentException("--shared-memory and --aeron exclude each other");
+        }
+        return sharedMemory ? ClientTransport.SHARED_MEMORY : aeron ? ClientTransport.AERON : ClientTransport.TCP;
     }
 
     private static void require(String option, long value, long least, long most) {

@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cluster.ClientTransport;
 import io.kvcache.bench.cluster.ClusterDemo;
 import io.kvcache.bench.cluster.ClusterDemo.Result;
 import io.kvcache.bench.cluster.ClusterDemo.Tick;
@@ -21,7 +22,8 @@ record ClusterDemoReport(Consumer<String> out, String trace) {
     /// As many as take three quarters of a minute.
     static final int REQUESTS = 3_600;
 
-    private static final ClusterReplay.Settings SETTINGS = new ClusterReplay.Settings(4, 80, 4 << 10);
+    private static final ClusterReplay.Settings SETTINGS =
+            new ClusterReplay.Settings(4, 80, 4 << 10, ClientTransport.TCP);
     private static final int BAR = 40;
 
     /// Runs the demo.

@@ -15,8 +15,8 @@ import org.jspecify.annotations.Nullable;
 /// Replays a trace through a cluster of three server processes, kills one in the middle, and starts it again.
 public final class ClusterDemo {
 
-    private static final LocalCluster.Settings CLUSTER =
-            new LocalCluster.Settings("demo", 3, 0, 256L << 20, 0, Duration.ZERO, false, ReplicaPolicy.HEAT);
+    private static final LocalCluster.Settings CLUSTER = new LocalCluster.Settings(
+            "demo", 3, 0, 256L << 20, 0, Duration.ZERO, ClientTransport.TCP, ReplicaPolicy.HEAT);
 
     /// Neither the first nor the last of the cluster.
     private static final int VICTIM = 1;

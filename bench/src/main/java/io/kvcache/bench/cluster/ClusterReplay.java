@@ -57,7 +57,13 @@ public final class ClusterReplay {
     /// @param clients threads, each with a client of the cluster
     /// @param rate requests a second of all together; 0 for as many as there can be
     /// @param blockBytes bytes of a block
-    public record Settings(int clients, double rate, int blockBytes) {}
+    /// @param transport how clients reach the servers
+    public record Settings(int clients, double rate, int blockBytes, ClientTransport transport) {
+
+        Settings withRate(double other) {
+            return new Settings(clients, other, blockBytes, transport);
+        }
+    }
 
     /// What became of the requests.
     ///
@@ -153,7 +159,7 @@ public final class ClusterReplay {
         List<ClusteredKvCache> caches = new ArrayList<>();
         try (ExecutorService threads = Executors.newFixedThreadPool(settings.clients)) {
             for (int client = 0; client < settings.clients; client++) {
-                ClusteredKvCache cache = ClusteredKvCache.connect(seeds, ClusterReplay::connect);
+                ClusteredKvCache cache = ClusteredKvCache.connect(seeds, this::connect);
                 caches.add(cache);
                 cache.register(chains.namespace());
             }
@@ -172,8 +178,9 @@ public final class ClusterReplay {
         }
     }
 
-    private static RemoteKvCache connect(String address) {
-        return RemoteKvCache.builder(address)
+    private RemoteKvCache connect(String address) {
+        return settings.transport
+                .connection(address)
                 .requestTimeout(REQUEST_TIMEOUT)
                 .memoryBytes(CLIENT_MEMORY)
                 .connect();

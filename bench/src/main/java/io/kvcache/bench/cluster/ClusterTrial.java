@@ -21,7 +21,6 @@ import org.jspecify.annotations.Nullable;
 /// @param servers of the cluster
 /// @param hostBytes memory of each
 /// @param drainDelay how long a server that is told to end answers the others
-/// @param sharedMemory whether clients may read the servers' memory in place
 /// @param replicas which groups of blocks have copies
 public record ClusterTrial(
         PrefixForest forest,
@@ -29,7 +28,6 @@ public record ClusterTrial(
         int servers,
         long hostBytes,
         Duration drainDelay,
-        boolean sharedMemory,
         ReplicaPolicy replicas) {
 
     private static final Duration START = Duration.ofSeconds(150);
@@ -74,11 +72,10 @@ public record ClusterTrial(
                 hostBytes,
                 disks ? DISK_BYTES : 0,
                 drainDelay,
-                sharedMemory,
+                replay.transport(),
                 replicas);
         double pace = scenario == null ? 1 : scenario.pace();
-        ClusterReplay replayed = new ClusterReplay(
-                forest, new ClusterReplay.Settings(replay.clients(), replay.rate() * pace, replay.blockBytes()));
+        ClusterReplay replayed = new ClusterReplay(forest, replay.withRate(replay.rate() * pace));
         try (LocalCluster cluster = LocalCluster.start(settings, START);
                 ExecutorService beside = Executors.newSingleThreadExecutor()) {
             Future<?> all = beside.submit(() -> {

@@ -44,7 +44,7 @@ public final class LocalCluster implements AutoCloseable {
     /// @param hostBytes memory of each
     /// @param diskBytes disk of each; 0 for none
     /// @param drainDelay how long one that is told to end answers the others
-    /// @param sharedMemory whether clients may read the servers' memory in place, as on one host
+    /// @param clients how they reach the servers
     /// @param replicas which groups of blocks have copies
     public record Settings(
             String name,
@@ -53,7 +53,7 @@ public final class LocalCluster implements AutoCloseable {
             long hostBytes,
             long diskBytes,
             Duration drainDelay,
-            boolean sharedMemory,
+            ClientTransport clients,
             ReplicaPolicy replicas) {}
 
     private record Ports(int http, int transport, int cluster) {}
@@ -131,7 +131,11 @@ public final class LocalCluster implements AutoCloseable {
         set(command, "cluster.failure_after", "3s");
         set(command, "cluster.replicas", settings.replicas.name().toLowerCase(Locale.ROOT));
         set(command, "shutdown.delay", settings.drainDelay.toMillis() + "ms");
-        set(command, "transport.shared_memory", settings.sharedMemory ? "auto" : "off");
+        set(command, "transport.shared_memory", settings.clients.sharedMemory());
+        String aeron = settings.clients.aeron(LOOPBACK + ports.transport);
+        if (!aeron.isEmpty()) {
+            set(command, "transport.aeron", aeron);
+        }
         if (settings.diskBytes > 0) {
             command.addAll(List.of("--disk", folder.resolve(name) + ":" + settings.diskBytes));
         }

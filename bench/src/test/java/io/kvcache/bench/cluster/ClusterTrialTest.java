@@ -26,11 +26,10 @@ final class ClusterTrialTest {
         PrefixForest forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
         ClusterTrial trial = new ClusterTrial(
                 forest,
-                new ClusterReplay.Settings(3, 70, 4 << 10),
+                new ClusterReplay.Settings(3, 70, 4 << 10, ClientTransport.TCP),
                 3,
                 128L << 20,
                 Duration.ZERO,
-                false,
                 ReplicaPolicy.HEAT);
 
         Run run = trial.run(TrialScenario.RESTART, 0, true);
