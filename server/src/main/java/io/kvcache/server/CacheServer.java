@@ -172,9 +172,10 @@ public final class CacheServer implements AutoCloseable {
                 config,
                 slotOwnership == null || cluster == null
                         ? null
-                        : new ProtocolFactory.ClusterLinks(slotOwnership, cluster.openConnections()));
-        if (cluster != null) {
+                        : new ProtocolFactory.ClusterLinks(slotOwnership, cluster::openConnections));
+        if (slotOwnership != null && cluster != null) {
             cluster.runCommandsBy(protocolFactory.commandRunner());
+            cluster.openHandover(tenantKeyspaces.routers(), slotOwnership, protocolFactory.handoverForwarder());
         }
         for (ListenerConfig listen : config.access().listeners()) {
             ListenerAuth listenerAuth =
@@ -324,7 +325,8 @@ public final class CacheServer implements AutoCloseable {
             remote.domainStores().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
         }
         if (cluster != null) {
-            more.add(ServerMetrics.ofCluster(cluster.views(), cluster::handoverBlocks, cluster::copiedBlocks));
+            more.add(ServerMetrics.ofCluster(
+                    cluster.views(), cluster::handoverBlocks, cluster::copiedBlocks, cluster::givenValues));
             more.add(ServerMetrics.ofDrops(cluster::dropCount, cluster::appliedDropCount));
             if (cluster.certificateExpiry() != null) {
                 certificateExpiries.put("cluster.tls", () -> Objects.requireNonNull(cluster.certificateExpiry()));

@@ -99,17 +99,20 @@ final class ProtocolFactory {
     /// What connects the values of a cluster's servers.
     ///
     /// @param ownership says who owns which
-    /// @param connections to the other servers; taken over
-    record ClusterLinks(SlotOwnership ownership, OwnerConnections connections) {}
+    /// @param connections makes new ones to the other servers, which the receiver closes
+    record ClusterLinks(SlotOwnership ownership, Supplier<OwnerConnections> connections) {}
 
     /// Both sides of requests that are passed on.
     ///
+    /// @param handover passes values on, so that clients do not wait for them
     /// @param serving runs those of other servers' clients, unless another server owns their keys
     /// @param own runs those of own clients that no other server has taken
-    private record Forwarding(RequestForwarder forwarder, InProcessCommands serving, InProcessCommands own) {
+    private record Forwarding(
+            RequestForwarder forwarder, RequestForwarder handover, InProcessCommands serving, InProcessCommands own) {
 
         void close() {
             forwarder.close();
+            handover.close();
             serving.close();
             own.close();
         }
@@ -149,7 +152,11 @@ final class ProtocolFactory {
                 (tenant, dialect) -> front(tenant, dialect, links.ownership), connectionRegistry, loops);
         InProcessCommands own =
                 new InProcessCommands((tenant, dialect) -> front(tenant, dialect, null), connectionRegistry, 1);
-        return new Forwarding(new RequestForwarder(links.ownership, links.connections, own), serving, own);
+        return new Forwarding(
+                new RequestForwarder(links.ownership, links.connections.get(), own),
+                new RequestForwarder(links.ownership, links.connections.get(), own),
+                serving,
+                own);
     }
 
     /// The protocol of requests that are passed on.
@@ -183,6 +190,11 @@ final class ProtocolFactory {
     /// What runs requests that other servers pass on. Only in a cluster.
     CommandRunner commandRunner() {
         return Objects.requireNonNull(forwarding).serving;
+    }
+
+    /// What passes values on that another server owns. Only in a cluster.
+    RequestForwarder handoverForwarder() {
+        return Objects.requireNonNull(forwarding).handover;
     }
 
     private @Nullable RequestForwarder forwarder() {

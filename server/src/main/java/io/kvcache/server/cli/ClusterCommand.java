@@ -73,8 +73,8 @@ final class ClusterCommand implements Runnable {
                 return 0;
             }
             JsonNode drain = client.post(DRAIN_PATH + (force ? "?force=true" : ""));
-            print(text(drain, "node") + " drains: it owns nothing any more, and hands over its blocks in memory.");
-            print("Values of Redis, LMCache and HTTP clients stay here, and count as absent meanwhile.");
+            print(text(drain, "node") + " drains: it owns nothing any more, and hands over what it has in memory.");
+            print("Values that may change stay here, and count as absent meanwhile.");
             if (!wait) {
                 print(
                         "`kvcache cluster drain --wait` shows how far it is; `kvcache cluster drain --undo` ends the drain");
@@ -86,14 +86,14 @@ final class ClusterCommand implements Runnable {
 
     private int followHandover(HttpApiClient client, JsonNode begun) throws IOException, InterruptedException {
         JsonNode drain = begun;
-        long shown = 0;
+        String shown = formatGiven(drain.get("handover"));
         while (isHandingOver(drain)) {
             Thread.sleep(POLL_MILLIS);
             drain = client.get(DRAIN_PATH);
-            long blocks = drain.at("/handover/blocks").longValue();
-            if (isHandingOver(drain) && blocks != shown) {
-                print("  " + blocks + " blocks given");
-                shown = blocks;
+            String given = formatGiven(drain.get("handover"));
+            if (isHandingOver(drain) && !given.equals(shown)) {
+                print("  " + given + " given");
+                shown = given;
             }
         }
         if (!text(drain, "state").equals("draining")) {
@@ -116,14 +116,21 @@ final class ClusterCommand implements Runnable {
         }
         JsonNode handover = drain.get("handover");
         int left = handover.get("left").intValue();
+        long valuesLeft = handover.get("valuesLeft").longValue();
         return String.format(
                 Locale.ROOT,
-                "handed over %d chains, %d blocks; %s",
+                "handed over %d chains, %s; %s",
                 handover.get("chains").intValue(),
-                handover.get("blocks").longValue(),
-                left == 0
+                formatGiven(handover),
+                left + valuesLeft == 0
                         ? "none are left"
-                        : left + " chains are left, as shutdown.drain is over; a stop tries them again");
+                        : left + " chains and " + valuesLeft + " values are left, as shutdown.drain is over or their"
+                                + " owners took no more; a stop tries them again");
+    }
+
+    private static String formatGiven(JsonNode handover) {
+        return handover.get("blocks").longValue() + " blocks, "
+                + handover.get("values").longValue() + " values";
     }
 
     private void print(String line) {

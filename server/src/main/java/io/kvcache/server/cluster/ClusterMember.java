@@ -20,6 +20,9 @@ import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.HostName;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.forward.OwnerConnections;
+import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.cluster.ClusterNode;
@@ -38,6 +41,7 @@ import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
@@ -70,6 +74,8 @@ public final class ClusterMember implements AutoCloseable {
     private boolean leaves;
     private volatile @Nullable PeeredKvCache handover;
     private volatile @Nullable DrainHandover drainHandover;
+    private volatile @Nullable ValueHandover valueHandover;
+    private @Nullable SlotMoves slotMoves;
     private Duration drainLimit = Duration.ZERO;
     private @Nullable GroupDrops drops;
     private @Nullable DropExchange exchange;
@@ -144,9 +150,20 @@ public final class ClusterMember implements AutoCloseable {
         exchange = log;
         settings = comparison;
         handover = cache;
-        drainHandover = new DrainHandover(cache, keeper);
         drainLimit = server.shutdown().drain();
         return cache;
+    }
+
+    /// Has this server give what is not its own any more to the owners. Call it after [#openStore].
+    ///
+    /// @param values of each tenant
+    /// @param forwarder that no client's requests use, closed by its owner before this
+    public void openHandover(Map<String, KeyspaceRouter> values, SlotOwnership ownership, RequestForwarder forwarder) {
+        ValueHandover ofValues = new ValueHandover(values, forwarder);
+        valueHandover = ofValues;
+        slotMoves = new SlotMoves(ownership, keeper, ofValues, config.handover());
+        drainHandover =
+                new DrainHandover(Objects.requireNonNull(handover, "openStore has not been called"), ofValues, keeper);
     }
 
     /// A store that another owner closes, and that answers nothing of the cluster's blocks while this server may
@@ -430,7 +447,7 @@ public final class ClusterMember implements AutoCloseable {
     }
 
     private DrainHandover requireDrainHandover() {
-        return Objects.requireNonNull(drainHandover, "openStore has not been called");
+        return Objects.requireNonNull(drainHandover, "openHandover has not been called");
     }
 
     NodeState state() {
@@ -482,6 +499,12 @@ public final class ClusterMember implements AutoCloseable {
         return opened == null ? 0 : opened.copiedCount();
     }
 
+    /// Returns how many values it has given to the servers that own them.
+    public long givenValues() {
+        ValueHandover opened = valueHandover;
+        return opened == null ? 0 : opened.givenCount();
+    }
+
     /// The views.
     public ViewKeeper views() {
         return keeper;
@@ -491,6 +514,10 @@ public final class ClusterMember implements AutoCloseable {
     @Override
     public void close() {
         endFollower();
+        SlotMoves moves = slotMoves;
+        if (moves != null) {
+            moves.close();
+        }
         keeper.close();
         if (drops != null) {
             drops.close();

@@ -1,12 +1,16 @@
 package io.kvcache.server.cluster;
 
 import io.kvcache.cluster.ViewKeeper;
+import io.kvcache.server.cluster.ValueHandover.Outcome;
+import io.kvcache.server.cluster.ValueHandover.Run;
 import io.kvcache.transport.peer.PeerStats;
 import io.kvcache.transport.peer.PeeredKvCache;
 import io.kvcache.transport.peer.PeeredKvCache.HandedOver;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.util.List;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
 /// Gives what a draining server has in memory to the new owners, in the background for an operator, or at once for
@@ -17,17 +21,27 @@ final class DrainHandover {
 
     private static final Logger LOG = System.getLogger(DrainHandover.class.getName());
 
+    /// Each waits for a reply most of the time.
+    private static final int VALUE_THREADS = 4;
+
+    /// How long a value may take whose transfer has begun.
+    private static final Duration VALUE_PATIENCE = Duration.ofSeconds(5);
+
     private final PeeredKvCache cache;
+    private final ValueHandover values;
     private final ViewKeeper views;
     private @Nullable Thread background;
     private long blocksBefore;
+    private long valuesBefore;
     private HandedOver handedOver = new HandedOver(0, 0);
+    private long valuesLeft;
 
     /// Digest of the view whose owners have got everything; 0 for none.
     private long completeView;
 
-    DrainHandover(PeeredKvCache cache, ViewKeeper views) {
+    DrainHandover(PeeredKvCache cache, ValueHandover values, ViewKeeper views) {
         this.cache = cache;
+        this.values = values;
         this.views = views;
     }
 
@@ -37,14 +51,18 @@ final class DrainHandover {
     /// @param blocks that the new owners have taken so far
     /// @param chains of groups that they have; counted at its end, as what is left
     /// @param left chains for which there was no time
-    record Progress(boolean running, long blocks, int chains, int left) {}
+    /// @param values that the new owners have taken so far
+    /// @param valuesLeft for which there was no time, or that their owners did not take
+    record Progress(boolean running, long blocks, int chains, int left, long values, long valuesLeft) {}
 
     synchronized Progress progress() {
         return new Progress(
                 background != null && background.isAlive(),
                 Math.max(0, givenBlocks() - blocksBefore), // an owner that has left takes its count along
                 handedOver.chains(),
-                handedOver.left());
+                handedOver.left(),
+                values.givenCount() - valuesBefore,
+                valuesLeft);
     }
 
     private long givenBlocks() {
@@ -57,7 +75,9 @@ final class DrainHandover {
     synchronized void begin(Duration limit) {
         Thread earlier = background;
         blocksBefore = givenBlocks();
+        valuesBefore = values.givenCount();
         handedOver = new HandedOver(0, 0);
+        valuesLeft = 0;
         completeView = 0;
         background = Thread.ofPlatform()
                 .daemon()
@@ -97,16 +117,30 @@ final class DrainHandover {
             return;
         }
         long view = views.view().digest();
-        HandedOver given = cache.handOver(limit.isNegative() ? Duration.ZERO : limit);
+        Duration time = limit.isNegative() ? Duration.ZERO : limit;
+        long until = System.nanoTime() + time.toNanos();
+        Run run = values.begin(_ -> true, () -> until - System.nanoTime() > 0);
+        List<Thread> givers = IntStream.range(0, VALUE_THREADS)
+                .mapToObj(_ -> Thread.ofPlatform()
+                        .daemon()
+                        .name("kvcache-cluster-values")
+                        .start(run::give))
+                .toList();
+        HandedOver given = cache.handOver(time);
+        givers.forEach(giver -> join(giver, limit.plus(VALUE_PATIENCE)));
+        Outcome ofValues = run.outcome();
+        long left = given.left() + ofValues.left();
         LOG.log(
                 Level.INFO,
-                given.left() == 0
-                        ? "Handed over %d chains of groups".formatted(given.chains())
-                        : "Handed over %d chains of groups; there was no time for %d more"
-                                .formatted(given.chains(), given.left()));
+                "Handed over %d chains of groups and %d values%s"
+                        .formatted(
+                                given.chains(),
+                                ofValues.given(),
+                                left == 0 ? "" : "; %d and %d more are left".formatted(given.left(), ofValues.left())));
         synchronized (this) {
             handedOver = given;
-            completeView = given.left() == 0 && view == views.view().digest() ? view : 0;
+            valuesLeft = ofValues.left();
+            completeView = left == 0 && view == views.view().digest() ? view : 0;
         }
     }
 

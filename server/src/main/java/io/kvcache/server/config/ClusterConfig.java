@@ -24,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// @param failureAfter how long a silent server stays in the view
 /// @param weight share of the blocks relative to the other servers, or `auto` for its host memory in GiB
 /// @param zone where servers fail together; empty if unknown
-/// @param handover how long former owners of blocks are asked after a change of the view
+/// @param handover how long former owners of blocks are asked, and values are given away, after a change of the view
 /// @param replicas which groups of blocks have copies
 /// @param advertise where clients reach the transport; null for where it listens
 public record ClusterConfig(

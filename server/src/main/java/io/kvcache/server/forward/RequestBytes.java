@@ -1,8 +1,10 @@
 package io.kvcache.server.forward;
 
+import io.kvcache.server.keyspace.PinnedValue;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.PooledByteBufAllocator;
+import io.netty.buffer.Unpooled;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.List;
@@ -44,6 +46,17 @@ public final class RequestBytes {
         return this;
     }
 
+    /// Adds a value where it lies. Its caller holds it until [#release].
+    public RequestBytes add(PinnedValue value) {
+        value.visit(
+                0,
+                value.bytes(),
+                (memory, from, bytes) -> pieces.add(
+                        Unpooled.wrappedBuffer(memory.asSlice(from, bytes).asByteBuffer())));
+        last = next();
+        return this;
+    }
+
     /// Begins an array of Redis' protocol; its elements follow.
     public RequestBytes beginArray(int elements) {
         return line('*', elements);
@@ -70,6 +83,11 @@ public final class RequestBytes {
     /// Adds the readable bytes of a native buffer as a word of Redis' protocol. The buffer is retained.
     public RequestBytes bulk(ByteBuf bytes) {
         return line('$', bytes.readableBytes()).add(bytes).add(CRLF);
+    }
+
+    /// Adds a value where it lies as a word of Redis' protocol. Its caller holds it until [#release].
+    public RequestBytes bulk(PinnedValue value) {
+        return line('$', value.bytes()).add(value).add(CRLF);
     }
 
     /// Returns the memory of all bytes, until [#release].

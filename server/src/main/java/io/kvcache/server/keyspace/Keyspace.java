@@ -330,6 +330,23 @@ public final class Keyspace {
         return !hasFence || ChunkKey.of(key) != null;
     }
 
+    /// Holds a value that is in host memory, to give it to another server: it counts neither as read nor as used.
+    /// Null for others.
+    public @Nullable PinnedValue hold(byte[] key) {
+        ObjectView view = isStale(ObjectKey.of(namespace, key)) ? null : cache.holdObject(namespace, key);
+        return view == null ? null : PinnedValue.of(view);
+    }
+
+    /// Returns the keys that another server is given for a key, in this order. Readers of LMCache look for the
+    /// metadata, so the bytes go first, and with the metadata only.
+    public static List<byte[]> keysToGive(byte[] key) {
+        byte[] other = ObjectKey.otherHalf(key);
+        if (other == null) {
+            return List.of(key);
+        }
+        return ObjectKey.isMetadata(key) ? List.of(other, key) : List.of();
+    }
+
     /// Returns whether a key has a value of this size and note already; if so, it counts as used now, but not as
     /// read.
     ///

@@ -46,6 +46,11 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
         return endsWith(key, METADATA_SUFFIX) || endsWith(key, BYTES_SUFFIX);
     }
 
+    /// Returns whether a key is of the half that readers look for.
+    static boolean isMetadata(byte[] key) {
+        return endsWith(key, METADATA_SUFFIX);
+    }
+
     /// Bytes of a key before such a suffix and the colon before it; all of them when it has none.
     static int baseLength(byte[] key) {
         if (!isHalf(key)) {

@@ -6,6 +6,8 @@ import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.forward.RequestForwarder.Request;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.lm.LmSession.LmRequest;
 import io.kvcache.transport.cluster.HashSlots;
 import io.netty.buffer.ByteBuf;
@@ -18,8 +20,6 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param tenant whose clients say the requests
 record LmForwarding(RequestForwarder forwarder, String tenant) {
-
-    private static final byte PADDING = ' ';
 
     /// Returns whether another server has to run a request.
     boolean isElsewhere(LmRequest request) {
@@ -44,13 +44,14 @@ record LmForwarding(RequestForwarder forwarder, String tenant) {
         });
     }
 
+    /// Returns a PUT of a value with its metadata, and a request for a reply, in the layout of [LmVersion#V1B].
+    static RequestBytes put(byte[] key, PinnedValue value) {
+        LmRequest put = new LmRequest(LmRequest.PUT, Math.toIntExact(value.bytes()), value.tensorMetadata(), key);
+        return new RequestBytes().add(LmVersion.V1B.header(put)).add(value).add(health(LmVersion.V1B));
+    }
+
     private static byte[] health(LmVersion version) {
-        byte[] header = new byte[version.requestBytes()];
-        header[0] = LmRequest.HEALTH;
-        for (int i = header.length - LmVersion.KEY_BYTES; i < header.length; i++) {
-            header[i] = PADDING;
-        }
-        return header;
+        return version.header(new LmRequest(LmRequest.HEALTH, 0, TensorMetadata.NONE, new byte[0]));
     }
 
     private static Dialect dialect(LmVersion version) {

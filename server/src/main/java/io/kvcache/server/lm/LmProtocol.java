@@ -1,8 +1,10 @@
 package io.kvcache.server.lm;
 
 import io.kvcache.server.forward.ReplyFramer;
+import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.lm.LmSession.LmStats;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol;
@@ -42,6 +44,13 @@ public final class LmProtocol implements Protocol {
     /// Finds the end of a reply in a layout.
     public static ReplyFramer replyFramer(LmVersion version) {
         return new LmReplyFramer(version);
+    }
+
+    /// Returns what has another server store a value with its metadata, and reply, in the layout of [LmVersion#V1B].
+    ///
+    /// @param value held until the bytes are released
+    public static RequestBytes put(byte[] key, PinnedValue value) {
+        return LmForwarding.put(key, value);
     }
 
     @Override

@@ -3,6 +3,8 @@ package io.kvcache.server.lm;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.lm.LmSession.LmRequest;
 import io.netty.buffer.ByteBuf;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
 import java.util.Arrays;
 
 /// The three layouts of `lm://`. Integers are 32 bits, little-endian; the key is 150 bytes, padded with spaces.
@@ -32,7 +34,8 @@ public enum LmVersion {
     /// Bytes that tell the layouts apart.
     static final int DETECTION_BYTES = 36;
 
-    static final int KEY_BYTES = 150;
+    private static final int KEY_BYTES = 150;
+    private static final byte PADDING = ' ';
 
     private final int requestBytes;
     private final int replyBytes;
@@ -67,7 +70,7 @@ public enum LmVersion {
         byte[] key = new byte[KEY_BYTES];
         in.readBytes(key);
         int end = KEY_BYTES;
-        while (end > 0 && key[end - 1] == ' ') {
+        while (end > 0 && key[end - 1] == PADDING) {
             end--;
         }
         return new LmRequest(command, length, note, Arrays.copyOf(key, end));
@@ -78,6 +81,28 @@ public enum LmVersion {
         int dtype = in.readIntLE();
         int location = this == V1B ? in.readIntLE() : 0;
         return new TensorMetadata(fmt, dtype, location, in.readIntLE(), in.readIntLE(), in.readIntLE(), in.readIntLE());
+    }
+
+    /// Returns a request's header.
+    byte[] header(LmRequest request) {
+        TensorMetadata note = request.note();
+        ByteBuffer out = ByteBuffer.allocate(requestBytes).order(ByteOrder.LITTLE_ENDIAN);
+        out.putInt(request.command()).putInt(request.length());
+        if (this != V0) {
+            out.putInt(note.fmt()).putInt(note.dtype());
+        }
+        if (this == V1B) {
+            out.putInt(note.location());
+        }
+        if (this != V0) {
+            out.putInt(note.shape0())
+                    .putInt(note.shape1())
+                    .putInt(note.shape2())
+                    .putInt(note.shape3());
+        }
+        out.put(request.key());
+        Arrays.fill(out.array(), out.position(), requestBytes, PADDING);
+        return out.array();
     }
 
     /// Writes a reply's header.

@@ -212,7 +212,8 @@ public record ServerMetrics(
     }
 
     /// The cluster that the server is in.
-    public static MeterBinder ofCluster(ViewKeeper views, LongSupplier handoverBlocks, LongSupplier copiedBlocks) {
+    public static MeterBinder ofCluster(
+            ViewKeeper views, LongSupplier handoverBlocks, LongSupplier copiedBlocks, LongSupplier givenValues) {
         return registry -> {
             Meters meters = Meters.of(registry);
             meters.gauge(
@@ -237,6 +238,8 @@ public record ServerMetrics(
                     "kv.cluster.copied.blocks",
                     "Blocks fetched as copies of what other servers own.",
                     copiedBlocks::getAsLong);
+            meters.count(
+                    "kv.cluster.given.values", "Values given to the servers that own them.", givenValues::getAsLong);
         };
     }
 

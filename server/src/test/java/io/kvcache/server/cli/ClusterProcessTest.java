@@ -150,9 +150,9 @@ final class ClusterProcessTest {
                 CliResult done = run("drain", drained, "--wait");
                 assertThat(done.exitCode()).as(done.err()).isZero();
                 assertThat(done.out()).isEqualTo("""
-                        kv-0 drains: it owns nothing any more, and hands over its blocks in memory.
-                        Values of Redis, LMCache and HTTP clients stay here, and count as absent meanwhile.
-                        handed over 0 chains, 0 blocks; none are left
+                        kv-0 drains: it owns nothing any more, and hands over what it has in memory.
+                        Values that may change stay here, and count as absent meanwhile.
+                        handed over 0 chains, 0 blocks, 0 values; none are left
                         Next: stop the server by SIGTERM, or let it serve again by `kvcache cluster drain --undo`
                         """);
                 assertThat(status(drained).out()).containsPattern("kv-0 +draining +0\\.0 %");

@@ -44,14 +44,15 @@ final class ClusterTableTest {
     void givenAHandover_whenItIsOver_thenWhatIsLeftIsSaid() {
         String drain = """
                 {"node":"kv-0","state":"draining","othersServing":%d,
-                "handover":{"running":false,"blocks":7,"chains":3,"left":%d}}
+                "handover":{"running":false,"blocks":7,"chains":3,"left":%d,
+                "values":5,"valuesLeft":%d}}
                 """;
-        assertThat(ClusterCommand.formatHandover(json(drain.formatted(1, 0))))
-                .isEqualTo("handed over 3 chains, 7 blocks; none are left");
-        assertThat(ClusterCommand.formatHandover(json(drain.formatted(1, 2))))
-                .isEqualTo("handed over 3 chains, 7 blocks; 2 chains are left, as shutdown.drain is over; a stop tries"
-                        + " them again");
-        assertThat(ClusterCommand.formatHandover(json(drain.formatted(0, 0))))
+        assertThat(ClusterCommand.formatHandover(json(drain.formatted(1, 0, 0))))
+                .isEqualTo("handed over 3 chains, 7 blocks, 5 values; none are left");
+        assertThat(ClusterCommand.formatHandover(json(drain.formatted(1, 2, 4))))
+                .isEqualTo("handed over 3 chains, 7 blocks, 5 values; 2 chains and 4 values are left, as shutdown.drain"
+                        + " is over or their owners took no more; a stop tries them again");
+        assertThat(ClusterCommand.formatHandover(json(drain.formatted(0, 0, 0))))
                 .isEqualTo("no other server serves, so nothing could be given");
     }
 }

@@ -1,0 +1,307 @@
+package io.kvcache.server.cluster;
+
+import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.RequestBytes;
+import io.kvcache.server.forward.RequestForwarder;
+import io.kvcache.server.forward.RequestForwarder.Kind;
+import io.kvcache.server.forward.RequestForwarder.Reply;
+import io.kvcache.server.forward.RequestForwarder.Request;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.Keyspace.KeyInfo;
+import io.kvcache.server.keyspace.Keyspace.KeyPage;
+import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.lm.LmProtocol;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
+import java.util.ArrayDeque;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Queue;
+import java.util.Set;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BooleanSupplier;
+import java.util.function.IntPredicate;
+import org.jspecify.annotations.Nullable;
+
+/// Gives values that never change from this server's memory to the servers that own their slots.
+///
+/// **How.** It walks the keys of all tenants, in the order in which SCAN lists them. The owner is asked first whether
+/// it has a key, so what it has costs no transfer. Then it gets the value by the commands of a client: SET for most,
+/// and PUT of `lm://` for values with tensor metadata. This server keeps its copy until it is evicted.
+///
+/// Values that may change stay, as the owner may have a later one; see [io.kvcache.server.keyspace.SlotOwnership].
+/// So do those on disk alone.
+///
+/// An owner that does not take a value, as its memory is full or as it does not answer, is given no more values of the
+/// same tenant by this handover.
+///
+/// **Threads.** Any.
+final class ValueHandover {
+
+    private static final Logger LOG = System.getLogger(ValueHandover.class.getName());
+
+    private static final int PAGE_KEYS = 256;
+
+    /// For a reply, each of some seconds: an owner that does not come back in that time leaves the view.
+    private static final int MAX_TRIES = 5;
+
+    /// Of a reply, as many as tell what it says.
+    private static final int REPLY_BYTES = 8;
+
+    /// PTTL of a key that is not there.
+    private static final String ABSENT = ":-2";
+
+    private static final String OUT_OF_MEMORY = "-OOM";
+
+    private final List<Tenant> tenants;
+    private final RequestForwarder forwarder;
+    private final LongAdder givenCount = new LongAdder();
+
+    /// @param values of each tenant
+    /// @param forwarder that no client's requests use
+    ValueHandover(Map<String, KeyspaceRouter> values, RequestForwarder forwarder) {
+        tenants = values.entrySet().stream()
+                .map(each -> new Tenant(each.getKey(), each.getValue()))
+                .toList();
+        this.forwarder = forwarder;
+    }
+
+    /// Returns how many values other servers have taken so far.
+    long givenCount() {
+        return givenCount.sum();
+    }
+
+    /// Begins a handover, which threads then [Run#give].
+    ///
+    /// @param slots whose values are given if another server owns them
+    /// @param goesOn false to end it early
+    Run begin(IntPredicate slots, BooleanSupplier goesOn) {
+        return new Run(slots, goesOn);
+    }
+
+    private record Tenant(String name, KeyspaceRouter router) {
+
+        Keyspace keyspace() {
+            return router.ownKeyspace();
+        }
+
+        /// A key may have become another tenant's, as the keys of the default tenant say whose they are.
+        boolean gives(byte[] key) {
+            return keyspace().isContent(key) && router.of(key).equals(keyspace());
+        }
+    }
+
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    private record Value(Tenant tenant, byte[] key, int slot) {
+
+        Value withKey(byte[] other) {
+            return new Value(tenant, other, slot);
+        }
+    }
+
+    /// What came of a handover.
+    ///
+    /// @param given values that an owner did not have and has now
+    /// @param left values for which there was no time, or that their owners did not take
+    record Outcome(long given, long left) {}
+
+    /// One handover.
+    ///
+    /// **Threads.** Any number give values.
+    final class Run {
+
+        private final IntPredicate slots;
+        private final BooleanSupplier goesOn;
+        private final KeyWalk keys = new KeyWalk(tenants);
+        private final Set<Target> refusals = ConcurrentHashMap.newKeySet();
+        private final LongAdder given = new LongAdder();
+        private final LongAdder left = new LongAdder();
+
+        private record Target(String tenant, String owner) {}
+
+        private Run(IntPredicate slots, BooleanSupplier goesOn) {
+            this.slots = slots;
+            this.goesOn = goesOn;
+        }
+
+        /// Gives values until there is no other, or the handover is to end.
+        void give() {
+            try {
+                giveAll();
+            } catch (RuntimeException bug) {
+                LOG.log(Level.ERROR, "a value was not given to its owner", bug);
+                left.increment();
+            }
+        }
+
+        private void giveAll() {
+            while (goesOn.getAsBoolean()) {
+                Value next = next();
+                if (next == null) {
+                    return;
+                }
+                boolean taken = true;
+                for (byte[] key : Keyspace.keysToGive(next.key)) {
+                    taken = taken && give(next.withKey(key));
+                }
+            }
+        }
+
+        /// Returns what came of it. Call it when all threads have ended.
+        Outcome outcome() {
+            while (next() != null) {
+                left.increment();
+            }
+            return new Outcome(given.sum(), left.sum());
+        }
+
+        private @Nullable Value next() {
+            for (Value next = keys.next(); next != null; next = keys.next()) {
+                if (slots.test(next.slot) && forwarder.isElsewhere(next.slot) && next.tenant.gives(next.key)) {
+                    return next;
+                }
+            }
+            return null;
+        }
+
+        /// Returns whether the owner has the value.
+        private boolean give(Value it) {
+            Target target = new Target(it.tenant.name, forwarder.ownerName(it.slot));
+            if (refusals.contains(target)) {
+                left.increment();
+                return false;
+            }
+            try (PinnedValue value = it.tenant.keyspace().hold(it.key)) {
+                if (value == null) {
+                    return false; // on disk alone, or evicted meanwhile
+                }
+                String before = askPttl(it);
+                if (isPresent(before)) {
+                    return true;
+                }
+                String after = before.startsWith(ABSENT) ? store(it, value) : before;
+                if (isStored(after)) {
+                    given.increment();
+                    givenCount.increment();
+                    return true;
+                }
+                if (after.isEmpty() || after.startsWith(OUT_OF_MEMORY) || after.startsWith(ABSENT)) {
+                    refusals.add(target);
+                }
+            }
+            left.increment();
+            return false;
+        }
+
+        private static boolean isPresent(String pttl) {
+            return pttl.startsWith(":") && !pttl.startsWith(ABSENT);
+        }
+
+        /// Returns whether the owner has a value after [#store], from this server or, sooner, from a client.
+        private static boolean isStored(String reply) {
+            return reply.startsWith("+") || reply.startsWith("$-1") || isPresent(reply);
+        }
+
+        private String store(Value it, PinnedValue value) {
+            KeyInfo info = it.tenant.keyspace().info(it.key);
+            long expiresAtMillis = info == null ? 0 : info.expiresAtMillis();
+            return value.tensorMetadata().equals(TensorMetadata.NONE)
+                    ? set(it, value, expiresAtMillis)
+                    : putWithMetadata(it, value, expiresAtMillis);
+        }
+
+        private String set(Value it, PinnedValue value, long expiresAtMillis) {
+            RequestBytes set = new RequestBytes()
+                    .beginArray(expiresAtMillis == 0 ? 4 : 6)
+                    .bulk("SET")
+                    .bulk(it.key)
+                    .bulk(value)
+                    .bulk("NX");
+            if (expiresAtMillis != 0) {
+                set.bulk("PXAT").bulk(Long.toString(expiresAtMillis));
+            }
+            return ask(it, Dialect.RESP2, set);
+        }
+
+        /// A PUT does not say whether the value was stored, so PTTL does.
+        private String putWithMetadata(Value it, PinnedValue value, long expiresAtMillis) {
+            ask(it, Dialect.LM_V1B, LmProtocol.put(it.key, value));
+            if (expiresAtMillis != 0) {
+                ask(
+                        it,
+                        Dialect.RESP2,
+                        new RequestBytes()
+                                .beginArray(3)
+                                .bulk("PEXPIREAT")
+                                .bulk(it.key)
+                                .bulk(Long.toString(expiresAtMillis)));
+            }
+            return askPttl(it);
+        }
+
+        private String askPttl(Value it) {
+            return ask(it, Dialect.RESP2, RequestBytes.command("PTTL", it.key));
+        }
+
+        /// Returns how the owner's reply begins; empty when there is none. All these requests may run twice.
+        private String ask(Value it, Dialect dialect, RequestBytes bytes) {
+            Request request = new Request(it.tenant.name, dialect, it.slot, Kind.REPEATABLE_WRITE, bytes.segments());
+            try {
+                String reply = askOnce(request);
+                for (int tries = 1; tries < MAX_TRIES && reply.isEmpty() && goesOn.getAsBoolean(); tries++) {
+                    reply = askOnce(request);
+                }
+                return reply;
+            } finally {
+                bytes.release();
+            }
+        }
+
+        private String askOnce(Request request) {
+            CompletableFuture<Reply> come = new CompletableFuture<>();
+            forwarder.forward(request, come::complete);
+            try (Reply reply = come.join()) {
+                return reply.firstBytes(REPLY_BYTES);
+            }
+        }
+    }
+
+    /// All keys, a page at a time.
+    ///
+    /// **Threads.** Any.
+    private static final class KeyWalk {
+
+        private final Iterator<Tenant> others;
+        private final Queue<byte[]> page = new ArrayDeque<>();
+        private @Nullable Tenant tenant;
+        private long cursor;
+
+        KeyWalk(List<Tenant> tenants) {
+            others = tenants.iterator();
+        }
+
+        /// Returns the next key, or null when there is none left.
+        synchronized @Nullable Value next() {
+            while (page.isEmpty()) {
+                if (cursor == 0) {
+                    tenant = others.hasNext() ? others.next() : null;
+                }
+                if (tenant == null) {
+                    return null;
+                }
+                KeyPage next = tenant.keyspace().scan(cursor, PAGE_KEYS);
+                page.addAll(next.keys());
+                cursor = next.next();
+            }
+            byte[] key = page.remove();
+            Tenant of = Objects.requireNonNull(tenant);
+            return new Value(of, key, of.router.slotOf(key));
+        }
+    }
+}
