@@ -99,6 +99,8 @@ public final class ClusterTls {
         return context;
     }
 
+    /// Checks the name.
+    ///
     /// @throws IOException when the certificate is not for the node of this name
     public void requireName(String node) throws IOException {
         List<String> names = names(loaded.chain.getFirst());
