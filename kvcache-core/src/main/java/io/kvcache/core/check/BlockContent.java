@@ -16,7 +16,11 @@ import java.nio.ByteOrder;
 /// @param seed of the content; equal seeds have equal bytes
 public record BlockContent(long seed) {
 
-    private static final ValueLayout.OfLong WORD = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final boolean LITTLE_ENDIAN = ByteOrder.nativeOrder() == ByteOrder.LITTLE_ENDIAN;
+
+    /// Words that are made at a time. A loop over an array and a bulk copy are fast long before a loop over a segment
+    /// is compiled so that its checks cost nothing.
+    private static final int CHUNK_WORDS = 256;
 
     /// 2^64 divided by the golden ratio, odd: multiplying by it spreads neighbouring numbers.
     private static final long HASH_MULTIPLIER = 0x9E37_79B9_7F4A_7C15L;
@@ -50,8 +54,11 @@ public record BlockContent(long seed) {
         for (long i = 0; i < at; i++) {
             target.set(ValueLayout.JAVA_BYTE, i, byteAt(offset + i));
         }
-        for (; at + Long.BYTES <= size; at += Long.BYTES) {
-            target.set(WORD, at, word(offset + at));
+        long[] words = chunkFor(size - at);
+        while (at + Long.BYTES <= size) {
+            int count = makeWords(offset + at, size - at, words);
+            MemorySegment.copy(words, 0, target, ValueLayout.JAVA_LONG_UNALIGNED, at, count);
+            at += (long) count * Long.BYTES;
         }
         for (; at < size; at++) {
             target.set(ValueLayout.JAVA_BYTE, at, byteAt(offset + at));
@@ -72,8 +79,15 @@ public record BlockContent(long seed) {
                 return i;
             }
         }
-        while (at + Long.BYTES <= size && found.get(WORD, at) == word(offset + at)) {
-            at += Long.BYTES;
+        long[] words = chunkFor(size - at);
+        MemorySegment expected = MemorySegment.ofArray(words);
+        while (at + Long.BYTES <= size) {
+            long bytes = (long) makeWords(offset + at, size - at, words) * Long.BYTES;
+            long wrong = MemorySegment.mismatch(expected, 0, bytes, found, at, at + bytes);
+            if (wrong >= 0) {
+                return at + wrong;
+            }
+            at += bytes;
         }
         while (at < size && found.get(ValueLayout.JAVA_BYTE, at) == byteAt(offset + at)) {
             at++;
@@ -110,6 +124,22 @@ public record BlockContent(long seed) {
         MemorySegment segment = MemorySegment.ofArray(new byte[bytes]);
         fill(segment);
         return segment;
+    }
+
+    private static long[] chunkFor(long bytes) {
+        return new long[(int) Math.min(CHUNK_WORDS, bytes / Long.BYTES)];
+    }
+
+    /// Writes the words from `offset` of the content on, at most those of so many bytes and as many as fit.
+    ///
+    /// @return how many
+    private int makeWords(long offset, long bytes, long[] into) {
+        int count = (int) Math.min(into.length, bytes / Long.BYTES);
+        for (int i = 0; i < count; i++) {
+            long word = word(offset + (long) i * Long.BYTES);
+            into[i] = LITTLE_ENDIAN ? word : Long.reverseBytes(word);
+        }
+        return count;
     }
 
     private byte byteAt(long offset) {
