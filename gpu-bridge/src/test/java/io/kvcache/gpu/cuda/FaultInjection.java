@@ -3,17 +3,22 @@ package io.kvcache.gpu.cuda;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assumptions.assumeThat;
 
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
 import io.kvcache.gpu.driver.DeviceException;
 import java.util.Map;
+import java.util.concurrent.ThreadLocalRandom;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 
-/// Does a piece of work over and over, and has one call of the driver fail each time: the first,
-/// the second, and so on, until all succeed. Another driver keeps the context meanwhile, so that
+/// Does a piece of work over and over, and has one call of the driver fail each time: an early one,
+/// a later one, and so on, until all succeed. Another driver keeps the context meanwhile, so that
 /// nothing goes by itself.
 public final class FaultInjection {
+
+    /// By day every second call fails, with the first or the second to begin with; by night each of them.
+    public static final int STRIDE = Repetitions.usualOrFull(2, 1);
 
     private static final int MAX_CALLS = 20_000;
 
@@ -90,7 +95,12 @@ public final class FaultInjection {
         this.fakeCuda = fakeCuda;
     }
 
-    /// Has each call fail once with this answer.
+    /// Returns the first call that fails; the next is [#STRIDE] later. Drawn anew each time, so that days cover all.
+    public static int firstCall() {
+        return ThreadLocalRandom.current().nextInt(1, STRIDE + 1);
+    }
+
+    /// Has each call fail once with this answer; by day every second one.
     ///
     /// @param minCalls calls that the work has to make
     public static void inject(FakeCuda fakeCuda, String what, int code, int minCalls, FaultedWork work)
@@ -107,7 +117,7 @@ public final class FaultInjection {
             System.out.printf(
                     "%s faults injected: %d calls answered %d, %d of them had no consequence, %d things stayed%n",
                     what, turns.faults, code, turns.done, turns.kept);
-            assertThat(turns.faults).isGreaterThan(minCalls);
+            assertThat(turns.faults * STRIDE).isGreaterThan(minCalls);
         } finally {
             fakeCuda.failCall("", 0, 0);
             keeper.close();
@@ -167,7 +177,7 @@ public final class FaultInjection {
     }
 
     private void run(int code, FaultedWork work) throws Exception {
-        for (int nth = 1; nth < MAX_CALLS; nth++) {
+        for (int nth = firstCall(); nth < MAX_CALLS; nth += STRIDE) {
             long things = fakeCuda.resourceCount();
             String contexts = contexts();
             long before = fakeCuda.injected();
