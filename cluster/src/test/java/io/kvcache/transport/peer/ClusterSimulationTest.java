@@ -25,6 +25,11 @@ final class ClusterSimulationTest {
     private static final int PROGRESS_SEEDS = 10;
 
     private static final int SEEDS = Repetitions.of("kvcache.cluster.seeds", 100, 1000);
+
+    /// By day every fourth seed is run twice; by night, or when it was said how many, each is.
+    private static final int SEEDS_PER_REPEAT =
+            System.getProperty("kvcache.cluster.seeds") == null ? Repetitions.usualOrFull(4, 1) : 1;
+
     private static final long FIRST =
             Long.getLong("kvcache.cluster.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 
@@ -47,7 +52,10 @@ final class ClusterSimulationTest {
         ClusterSimulation.EventCounts counts = new ClusterSimulation.EventCounts();
         for (int i = 0; i < SEEDS; i++) {
             long seed = FIRST + i;
-            assertThat(one(seed, counts)).as("seed %d, run twice", seed).isEqualTo(one(seed, counts));
+            long trace = one(seed, counts);
+            if (i % SEEDS_PER_REPEAT == 0) {
+                assertThat(one(seed, counts)).as("seed %d, run twice", seed).isEqualTo(trace);
+            }
             if ((i + 1) % PROGRESS_SEEDS == 0 && i + 1 < SEEDS) {
                 System.out.println("  " + (i + 1) + " of " + SEEDS + " seeds");
             }
