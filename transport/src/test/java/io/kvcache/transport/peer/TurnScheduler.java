@@ -32,11 +32,20 @@ final class TurnScheduler implements PeerClock {
     private final List<Actor> actors = new ArrayList<>();
     private @Nullable Actor running;
     private final Semaphore over = new Semaphore(0);
-    private final Deque<String> journal = new ArrayDeque<>();
+    private final Deque<JournalEntry> journal = new ArrayDeque<>();
     private volatile @Nullable Throwable failure;
     private long now = 1;
     private long trace;
     private int born;
+
+    /// What happened at a moment. Most entries are never shown, so none is formatted before it is.
+    private record JournalEntry(long nanos, String actor, String what) {
+
+        @Override
+        public String toString() {
+            return "%10.3f ms %s: %s".formatted(nanos / 1e6, actor, what);
+        }
+    }
 
     TurnScheduler(SplittableRandom random) {
         this.random = random;
@@ -68,7 +77,8 @@ final class TurnScheduler implements PeerClock {
         over.acquire();
         Throwable failed = failure;
         if (failed != null) {
-            throw new AssertionError(failed + "\n== last events\n" + String.join("\n", journal), failed);
+            String events = journal.stream().map(JournalEntry::toString).collect(Collectors.joining("\n"));
+            throw new AssertionError(failed + "\n== last events\n" + events, failed);
         }
     }
 
@@ -257,6 +267,6 @@ final class TurnScheduler implements PeerClock {
         if (journal.size() == KEPT) {
             journal.removeFirst();
         }
-        journal.addLast("%10.3f ms %s: %s".formatted(now / 1e6, actor == null ? "" : actor.name, what));
+        journal.addLast(new JournalEntry(now, actor == null ? "" : actor.name, what));
     }
 }
