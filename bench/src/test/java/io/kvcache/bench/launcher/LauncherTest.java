@@ -3,12 +3,15 @@ package io.kvcache.bench.launcher;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.contract.TestJvm;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import javax.tools.ToolProvider;
+import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -22,7 +25,18 @@ class LauncherTest {
     private static final Path REPOSITORY = Path.of("..").toAbsolutePath().normalize();
 
     @TempDir
+    private static Path classes;
+
+    @TempDir
     private Path folder;
+
+    /// Once: as a source file, it is compiled whenever it is run.
+    @BeforeAll
+    static void compileTestSummary() {
+        String source = REPOSITORY.resolve(".mvn/TestSummary.java").toString();
+        assertThat(ToolProvider.getSystemJavaCompiler().run(null, null, null, "-d", classes.toString(), source))
+                .isZero();
+    }
 
     @Test
     void givenNoJdk25_whenLaunched_thenSaysWhatToInstallAndFails() throws Exception {
@@ -133,9 +147,9 @@ class LauncherTest {
     }
 
     private ScriptResult summarise(String... outcome) throws Exception {
-        String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
-        String summary = REPOSITORY.resolve(".mvn/TestSummary.java").toString();
-        List<String> command = new ArrayList<>(List.of(java, summary, folder.toString()));
+        List<String> command = new ArrayList<>(List.of(TestJvm.program()));
+        command.addAll(TestJvm.FLAGS);
+        command.addAll(List.of("-cp", classes.toString(), "TestSummary", folder.toString()));
         command.addAll(List.of(outcome));
         return run(command.toArray(String[]::new));
     }
