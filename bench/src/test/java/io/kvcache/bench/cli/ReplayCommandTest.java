@@ -229,7 +229,7 @@ final class ReplayCommandTest {
     void givenMoreMemoryThanThereIs_whenRun_thenFailureIsOneLine() throws IOException {
         Path file = Files.writeString(folder.resolve("short.jsonl"), LINE + LINE);
         CommandRunner.CommandResult commandResult =
-                CommandRunner.run("replay", "--trace", file.toString(), "--bytes", "256MiB", "--blocks", "100000000");
+                CommandRunner.run("replay", "--trace", file.toString(), "--bytes", "256MiB", "--blocks", "1000000");
         assertThat(commandResult.exitCode()).isEqualTo(1);
         assertThat(commandResult.err()).startsWith("kvcache: Cannot reserve ").hasLineCount(1);
     }
