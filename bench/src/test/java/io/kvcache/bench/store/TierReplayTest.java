@@ -2,7 +2,6 @@ package io.kvcache.bench.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
-import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
@@ -14,19 +13,21 @@ import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.DiskOptions;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Optional;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.MethodSource;
 
-/// The start of the conversation trace where that is here, and of a generated one always.
+/// The start of the conversation trace where that is here, and of a generated one elsewhere; of both by night.
 @Tag("traces")
 @Tag("slow")
 final class TierReplayTest {
@@ -43,10 +44,8 @@ final class TierReplayTest {
         CONVERSATION {
             @Override
             Trace trace() {
-                Optional<Path> file = new TraceFinder().find("conversation");
-                assumeTrue(file.isPresent(), "trace conversation");
                 try {
-                    return new TraceReader(MalformedLine.Handling.REFUSE, line -> {}).read(file.orElseThrow());
+                    return new TraceReader(MalformedLine.Handling.REFUSE, line -> {}).read(file().orElseThrow());
                 } catch (IOException failure) {
                     throw new UncheckedIOException(failure);
                 }
@@ -79,6 +78,10 @@ final class TierReplayTest {
             }
         };
 
+        static Optional<Path> file() {
+            return new TraceFinder().find("conversation");
+        }
+
         abstract Trace trace();
 
         abstract double leastSaved();
@@ -91,6 +94,13 @@ final class TierReplayTest {
         }
     }
 
+    static List<TestTrace> traces() {
+        if (TestTrace.file().isEmpty()) {
+            return List.of(TestTrace.GENERATED);
+        }
+        return List.of(TestTrace.CONVERSATION, TestTrace.GENERATED).subList(0, Repetitions.usualOrFull(1, 2));
+    }
+
     private TierReplayResult run(PrefixForest forest, AdmissionKind admission) {
         DiskOptions disk = TierReplay.Settings.disk(folder.resolve("disk"), DISK_BLOCKS, BLOCK_BYTES);
         TierReplay.Settings settings =
@@ -100,7 +110,7 @@ final class TierReplayTest {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @MethodSource("traces")
     void givenEveryBlockIsWritten_whenReplayedOverTwoTiers_thenTheyHitAsOneLruDoes(TestTrace testTrace) {
         PrefixForest forest = testTrace.forest();
         TierReplayResult result = run(forest, AdmissionKind.ALWAYS);
@@ -114,7 +124,7 @@ final class TierReplayTest {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @MethodSource("traces")
     void givenOnlyWhatIsUsedAgainIsWritten_whenReplayed_thenManyWritesAreSaved(TestTrace testTrace) {
         TierReplayResult result = run(testTrace.forest(), AdmissionKind.SECOND_HIT);
         assertThat(result.check().wrongBlocks()).isZero();
@@ -124,7 +134,7 @@ final class TierReplayTest {
     }
 
     @ParameterizedTest
-    @EnumSource
+    @MethodSource("traces")
     @Tag("nightly")
     void givenADeviceInFront_whenReplayed_thenEnginesFindBlocksThereAndImportanceNoFewerThanRecency(
             TestTrace testTrace) {
