@@ -9,6 +9,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.Workload;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.time.Duration;
 import org.junit.jupiter.api.Tag;
@@ -20,13 +21,18 @@ import org.junit.jupiter.api.Timeout;
 @Timeout(300)
 final class ClusterTrialTest {
 
+    private static final int REQUESTS = Repetitions.usualOrFull(500, 1_000);
+
+    /// Requests a second: few enough that the server is back before the end of the trace.
+    private static final double RATE = Repetitions.usualOrFull(35, 70);
+
     @Test
     void givenClientsOfACluster_whenAServerIsKilledAndStartedAgain_thenTheyLoseNothingButHits() throws Exception {
-        Trace trace = new TraceGenerator(Workload.mixed(), 1).generate("generated:1", 1_000);
+        Trace trace = new TraceGenerator(Workload.mixed(), 1).generate("generated:1", REQUESTS);
         PrefixForest forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
         ClusterTrial trial = new ClusterTrial(
                 forest,
-                new ClusterReplay.Settings(3, 70, 4 << 10, ClientTransport.TCP),
+                new ClusterReplay.Settings(3, RATE, 4 << 10, ClientTransport.TCP),
                 3,
                 128L << 20,
                 Duration.ZERO,
@@ -38,7 +44,7 @@ final class ClusterTrialTest {
         assertThat(run.firstError()).isNull();
         assertThat(progress.errors()).isZero();
         assertThat(progress.wrong()).isZero();
-        assertThat(progress.requests()).isEqualTo(1_000);
+        assertThat(progress.requests()).isEqualTo(REQUESTS);
         assertThat((double) progress.found() / progress.possible())
                 .as("hits, of what an unlimited cache finds")
                 .isBetween(0.5, 1.05);
