@@ -37,7 +37,7 @@ final class PeerSimulationTest {
     /// Wrong blocks come about four times in fifty seeds: so many that miss them are no bad luck.
     private static final int MAX_SEEDS = 500;
 
-    private static final int SEEDS = Repetitions.of("kvcache.transport.peers.seeds", 6, 200);
+    private static final int SEEDS = Repetitions.of("kvcache.transport.peers.seeds", 4, 200);
     private static final long FIRST = Long.getLong(
             "kvcache.transport.peers.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 

@@ -39,7 +39,7 @@ final class NetworkSimulationTest {
     /// Each kind of fault comes in most seeds: so many that miss one are no bad luck.
     private static final int MAX_SEEDS = 400;
 
-    private static final int SEEDS = Repetitions.of("kvcache.transport.sim.seeds", 8, 400);
+    private static final int SEEDS = Repetitions.of("kvcache.transport.sim.seeds", 5, 400);
     private static final long FIRST = Long.getLong(
             "kvcache.transport.sim.first", ThreadLocalRandom.current().nextLong(1, 1_000_000_000));
 
