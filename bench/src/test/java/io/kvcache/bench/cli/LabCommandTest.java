@@ -34,6 +34,9 @@ final class LabCommandTest {
     /// Blocks of 16 tokens that fill whole slabs.
     private static final int SLABS_OF_TOKENS = 3 * 512 * 16;
 
+    /// For what does not depend on the trace.
+    private static final String SMALL_TRACE = "mixed:2:requests=400:context=20000";
+
     @Test
     void givenPoliciesAndHints_whenCompared_thenARowForEachAtEachCapacity() {
         CommandRunner.CommandResult commandResult = CommandRunner.run(
@@ -148,7 +151,7 @@ final class LabCommandTest {
 
     @Test
     void givenADiskSmallerThanHostMemoryInSlabs_whenTiersAreCompared_thenRefusedWithBothSizesAndWhatFits() {
-        String[] asked = {"lab", "tiers", "--trace", "agents:1:requests=500", "--policy", "lru", "--host", "2", "--disk"
+        String[] asked = {"lab", "tiers", "--trace", "agents:1:requests=250", "--policy", "lru", "--host", "2", "--disk"
         };
         CommandRunner.CommandResult small = CommandRunner.run(append(asked, "1%"));
         assertThat(small.exitCode()).isEqualTo(2);
@@ -199,7 +202,7 @@ final class LabCommandTest {
     @Test
     void givenSensitivity_whenCompared_thenEachConstantHalvedAndDoubled() {
         CommandRunner.CommandResult commandResult = CommandRunner.run(
-                "lab", "--trace", "generated:2", "--share", "3", "--policy", "importance", "--sensitivity");
+                "lab", "--trace", SMALL_TRACE, "--share", "3", "--policy", "importance", "--sensitivity");
         assertThat(commandResult.exitCode()).isZero();
         assertThat(commandResult.out())
                 .contains("half-life=32.0", "half-life=128.0", "class-events=2000.0", "ghosts=8.0");
@@ -230,7 +233,7 @@ final class LabCommandTest {
     @Test
     void givenTarget_whenSized_thenMemoryForBothPolicies() {
         CommandRunner.CommandResult commandResult =
-                CommandRunner.run("size", "--trace", "generated:4", "--target-hit", "0.3");
+                CommandRunner.run("size", "--trace", SMALL_TRACE, "--target-hit", "0.3");
         assertThat(commandResult.err()).isEmpty();
         assertThat(commandResult.exitCode()).isZero();
         assertThat(commandResult.out()).contains("lru", "importance", "GiB of llama-3-8b");
@@ -319,16 +322,7 @@ final class LabCommandTest {
     @Test
     void givenInstances_whenSized_thenEveryRouteIsComparedWithOneSharedCache() {
         CommandRunner.CommandResult commandResult = CommandRunner.run(
-                "size",
-                "--trace",
-                "generated:4",
-                "--target-hit",
-                "0.3",
-                "--instances",
-                "4",
-                "--host",
-                "16GiB",
-                "--json");
+                "size", "--trace", SMALL_TRACE, "--target-hit", "0.3", "--instances", "4", "--host", "16GiB", "--json");
         assertThat(commandResult.exitCode()).isZero();
         JsonNode answer = JsonMapper.builder().build().readTree(commandResult.out());
         for (JsonNode row : answer.get("rows")) {
