@@ -8,6 +8,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
@@ -49,6 +50,9 @@ final class TlsKvCacheTest {
 
     @TempDir
     private static Path folder = Path.of("");
+
+    /// Of each chain. By day there is but the compiler that starts fast, which makes encryption slow.
+    private static final int READS = Repetitions.usualOrFull(2, 5);
 
     private static final AtomicReference<TestCertificate> GOOD = new AtomicReference<>();
     private static final AtomicReference<TestCertificate> STRANGER = new AtomicReference<>();
@@ -110,7 +114,7 @@ final class TlsKvCacheTest {
                 Callable<Integer> work = () -> {
                     BlockChain chain = TestBlocks.stored(cache, own, 10);
                     int verified = 0;
-                    for (int i = 0; i < 5; i++) {
+                    for (int i = 0; i < READS; i++) {
                         verified += TestBlocks.verified(cache, chain);
                     }
                     return verified;
@@ -118,7 +122,7 @@ final class TlsKvCacheTest {
                 all.add(threads.submit(work));
             }
             for (Future<Integer> each : all) {
-                assertThat(each.get()).isEqualTo(50);
+                assertThat(each.get()).isEqualTo(10 * READS);
             }
             try (BlockTable arriving = cache.acquire(TestBlocks.chain(1, 10), 3, Duration.ofSeconds(60))) {
                 assertThat(arriving.await(10, Duration.ofSeconds(60))).isEqualTo(10);
