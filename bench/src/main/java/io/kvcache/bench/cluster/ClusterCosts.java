@@ -53,7 +53,7 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
     private static final int KEYS = 32;
 
     /// Reads of all keys, until servers run compiled code.
-    private static final int WARM_UPS = 30;
+    private static final int WARM_UPS = 150;
 
     private static final double GET_COST = 1.1;
     private static final double FORWARDED_SHARE = 0.35;
