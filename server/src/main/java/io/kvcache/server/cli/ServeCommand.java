@@ -14,6 +14,7 @@ import io.kvcache.server.log.LogLineFormatter.LogFormat;
 import io.kvcache.tiers.directory.DiskDirectoryException;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.io.IOException;
+import java.io.ObjectInputFilter;
 import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
 import java.net.BindException;
@@ -91,6 +92,9 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         ServerConfig config = asRead.withAutoResolved(ServeCommand::isFree);
         CgroupMemoryLimit limit = CgroupMemoryLimit.detect();
         MemoryBudget budget = CacheServer.memoryBudget(config);
+        if (config.cluster() != null) {
+            readNoObjects();
+        }
         CacheServer server;
         try {
             budget.requireWithin(limit);
@@ -149,6 +153,14 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         printLine("  " + budget.describe(limit));
         new CountDownLatch(1).await();
         return 0;
+    }
+
+    /// Servers of a cluster tell each other bytes, but JGroups would make any Java object that a message holds. A
+    /// stranger at its port could have this process run what its libraries do when they are read.
+    private static void readNoObjects() {
+        if (ObjectInputFilter.Config.getSerialFilter() == null) { // else the operator has set one
+            ObjectInputFilter.Config.setSerialFilter(_ -> ObjectInputFilter.Status.REJECTED);
+        }
     }
 
     /// Starts a server. When another one took the usual port for other JVMs since [#isFree] saw it free, starts

@@ -1,7 +1,9 @@
 package io.kvcache.server.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import com.sun.tools.attach.VirtualMachine;
 import io.kvcache.server.cli.CliRunner.CliResult;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -16,6 +18,10 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import javax.management.ObjectName;
+import javax.management.remote.JMXConnector;
+import javax.management.remote.JMXConnectorFactory;
+import javax.management.remote.JMXServiceURL;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -128,10 +134,24 @@ final class ClusterProcessTest {
                     .startsWith("cluster test: 2 servers in view ")
                     .doesNotContain("kv-2");
             assertThat(folder.resolve("errors-0")).content().doesNotContain("Exception", "SEVERE", "level=error");
+            assertThatThrownBy(() -> readByJmx(servers.getFirst())).hasStackTraceContaining("REJECTED");
         } finally {
             for (ServeCommandProcess each : servers) {
                 each.close();
             }
+        }
+    }
+
+    /// Sends serialized objects, as JMX does.
+    private static void readByJmx(ServeCommandProcess server) throws Exception {
+        VirtualMachine machine = VirtualMachine.attach(Long.toString(server.pid()));
+        try (JMXConnector connector =
+                JMXConnectorFactory.connect(new JMXServiceURL(machine.startLocalManagementAgent()))) {
+            var _ = connector
+                    .getMBeanServerConnection()
+                    .getAttribute(ObjectName.getInstance("java.lang:type=Runtime"), "Name");
+        } finally {
+            machine.detach();
         }
     }
 
