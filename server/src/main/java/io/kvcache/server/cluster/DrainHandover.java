@@ -127,7 +127,10 @@ final class DrainHandover {
                         .start(run::give))
                 .toList();
         HandedOver given = cache.handOver(time);
-        givers.forEach(giver -> join(giver, limit.plus(VALUE_PATIENCE)));
+        for (Thread giver : givers) {
+            long left = Math.max(0, until - System.nanoTime());
+            join(giver, VALUE_PATIENCE.plusNanos(left));
+        }
         Outcome ofValues = run.outcome();
         long left = given.left() + ofValues.left();
         LOG.log(
