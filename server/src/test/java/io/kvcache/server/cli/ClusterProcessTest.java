@@ -143,6 +143,7 @@ final class ClusterProcessTest {
     }
 
     /// Sends serialized objects, as JMX does.
+    @SuppressWarnings("BanJNDI") // what is read is this test's own process
     private static void readByJmx(ServeCommandProcess server) throws Exception {
         VirtualMachine machine = VirtualMachine.attach(Long.toString(server.pid()));
         try (JMXConnector connector =
