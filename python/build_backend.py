@@ -1,11 +1,12 @@
 """Builds wheel and source archive with the standard library alone, for pip and for ``./kvcache python-dist``.
 
-The same sources give the same bytes of the wheel.
+The same sources give the same bytes.
 """
 
 from __future__ import annotations
 
 import base64
+import gzip
 import hashlib
 import io
 import pathlib
@@ -96,12 +97,14 @@ def build_sdist(sdist_directory: str, config_settings: object = None) -> str:
     files["LICENSE"] = _license()
     files["PKG-INFO"] = _metadata().encode()
     name = f"{stem}.tar.gz"
-    with tarfile.open(pathlib.Path(sdist_directory) / name, "w:gz", format=tarfile.PAX_FORMAT) as archive:
-        for path, content in sorted(files.items()):
-            entry = tarfile.TarInfo(f"{stem}/{path}")
-            entry.size = len(content)
-            entry.mode = 0o644
-            archive.addfile(entry, io.BytesIO(content))
+    path = pathlib.Path(sdist_directory) / name
+    with open(path, "wb") as file, gzip.GzipFile("", "wb", fileobj=file, mtime=0) as packed:
+        with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            for source, content in sorted(files.items()):
+                entry = tarfile.TarInfo(f"{stem}/{source}")
+                entry.size = len(content)
+                entry.mode = 0o644
+                archive.addfile(entry, io.BytesIO(content))
     return name
 
 
