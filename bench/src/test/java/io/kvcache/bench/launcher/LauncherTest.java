@@ -65,6 +65,7 @@ class LauncherTest {
         "clean, takes no arguments",
         "jar, takes a FILE or nothing",
         "gpu-kit, takes a folder or nothing",
+        "release, takes a VERSION such as 1.2.3",
         "test, test knows --quick"
     })
     void givenAnOptionThatIsNone_whenACommandOfTheShellIsLaunched_thenItIsRefusedAndHelpIsShown(
