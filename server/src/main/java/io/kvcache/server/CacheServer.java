@@ -531,13 +531,15 @@ public final class CacheServer implements AutoCloseable {
     /// memory. Serves meanwhile. Does nothing in no cluster.
     ///
     /// @param limit how long the giving may take
-    public void handOver(Duration limit) {
+    /// @return what came of it, for the log; empty in no cluster
+    public String handOver(Duration limit) {
         ClusterMember member = cluster;
-        if (member != null) {
-            connectionRegistry.announceShutdown();
-            member.drain();
-            member.handOver(limit);
+        if (member == null) {
+            return "";
         }
+        connectionRegistry.announceShutdown();
+        member.drain();
+        return member.handOver(limit);
     }
 
     /// Accepts no more and closes every connection as soon as its request is answered.

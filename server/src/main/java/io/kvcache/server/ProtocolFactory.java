@@ -172,7 +172,7 @@ final class ProtocolFactory {
             case LM_V0 -> LmVersion.V0;
             case LM_V1A -> LmVersion.V1A;
             case LM_V1B -> LmVersion.V1B;
-            case RESP2, RESP3 -> null;
+            case RESP2, RESP3, RESP_CLUSTER -> null;
         };
         if (layout != null) {
             LmProtocol lm = new LmProtocol(tenantKeyspaces.routerOf(tenant), layout);
@@ -181,7 +181,8 @@ final class ProtocolFactory {
         }
         ListenerAuth auth = new ListenerAuth(
                 new ListenerAuthConfig(tenant, false, false, List.of(), List.of()), tenants, passwordAuthenticator);
-        RespProtocol resp = new RespProtocol(auth, respContexts(ownership, true, null), arguments);
+        boolean passedOn = dialect != Dialect.RESP_CLUSTER;
+        RespProtocol resp = new RespProtocol(auth, respContexts(ownership, passedOn, null), arguments);
         respProtocols.add(resp);
         return new Front(
                 resp, dialect == Dialect.RESP3 ? "HELLO 3\r\n" : "HELLO 2\r\n", ReplyFramer.Resp::new, incoming);

@@ -28,6 +28,7 @@ import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -66,6 +67,23 @@ final class RedisClusterClientsTest {
 
     private static List<String> keys() {
         return IntStream.range(0, KEYS).mapToObj(number -> "key" + number).toList();
+    }
+
+    /// Clients of Redis Cluster find each half by a slot of its own.
+    @Test
+    void givenHalvesOfValues_whenTheirServerHandsThemOver_thenJedisFindsAllWithoutIt() throws Exception {
+        List<String> halves = IntStream.range(0, KEYS)
+                .mapToObj(number -> "model@1@0@%016x".formatted(0x1234567890L * (number + 1)))
+                .flatMap(chunk -> Stream.of(chunk + "metadata", chunk + "kv_bytes"))
+                .toList();
+        try (redis.clients.jedis.RedisClusterClient jedis = jedis()) {
+            halves.forEach(key -> jedis.set(key, "value of " + key));
+            for (int leaving : List.of(1, 2)) { // what was handed over is handed over again
+                assertThat(servers.handOver(leaving)).matches("Handed over 0 chains of groups and [1-9]\\d* values");
+                servers.drain(leaving);
+                assertThat(halves).allSatisfy(key -> assertThat(jedis.get(key)).isEqualTo("value of " + key));
+            }
+        }
     }
 
     private redis.clients.jedis.RedisClusterClient jedis() {

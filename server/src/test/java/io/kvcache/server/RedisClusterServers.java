@@ -84,6 +84,11 @@ final class RedisClusterServers implements AutoCloseable {
         return Objects.requireNonNull(running.get(number), () -> "kv-" + number + " does not run");
     }
 
+    /// Has a server give what it has to the others.
+    String handOver(int number) {
+        return server(number).handOver(Duration.ofSeconds(20));
+    }
+
     /// Stops a server in good order.
     void drain(int number) {
         CacheServer server = server(number);

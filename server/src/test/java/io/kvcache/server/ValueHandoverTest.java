@@ -146,6 +146,31 @@ final class ValueHandoverTest {
     }
 
     @Test
+    void givenBytesWhoseMetadataIsMissing_whenTheirServerIsDrained_thenTheOthersHaveThem() throws Exception {
+        CacheServer drained = servers.start("kv-0", false);
+        CacheServer other = servers.start("kv-1", false);
+        List<String> bytes =
+                halves().stream().filter(key -> key.endsWith("kv_bytes")).toList();
+        write(drained, bytes);
+
+        assertThat(drain(drained).get("valuesLeft").intValue()).isZero();
+
+        assertThat(at(other, bytes)).isEqualTo(bytes);
+    }
+
+    @Test
+    void givenServersThatAllLeave_whenTheyHandOver_thenNoneWaitsForAnother() throws Exception {
+        CacheServer one = servers.start("kv-0", false);
+        CacheServer other = servers.start("kv-1", false);
+        write(one, content());
+        one.announceShutdown(Duration.ZERO);
+        other.announceShutdown(Duration.ZERO);
+
+        assertThat(one.handOver(Duration.ofMinutes(1)))
+                .isEqualTo("Nothing is handed over, as no other server of the cluster serves");
+    }
+
+    @Test
     void givenWhatAValueHasBesideItsBytes_whenItIsHandedOver_thenItKeepsThat() throws Exception {
         CacheServer drained = servers.start("kv-0", false);
         LmTestClient lm = new LmTestClient("v1b");

@@ -205,7 +205,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                         Level.INFO,
                         "KVCache stops: hands its blocks over to the other servers of the cluster, for "
                                 + drain.toSeconds() + " s at most");
-                server.handOver(drain);
+                logDuringShutdown(Level.INFO, server.handOver(drain));
             }
             logDuringShutdown(
                     Level.INFO,

@@ -386,11 +386,12 @@ public final class ClusterMember implements AutoCloseable {
     /// Gives what this server has in memory to those that own it now. Call it after [#drain].
     ///
     /// @param limit how long it may take
-    public void handOver(Duration limit) {
+    /// @return what came of it, for the log
+    public String handOver(Duration limit) {
         DrainHandover opened = drainHandover;
-        if (opened != null && state == NodeState.DRAINING) {
-            opened.run(limit);
-        }
+        return opened != null && state == NodeState.DRAINING
+                ? opened.run(limit)
+                : "Nothing is handed over, as this server was never in the cluster";
     }
 
     /// What came of an operator's request to drain a server, or to let it serve again.

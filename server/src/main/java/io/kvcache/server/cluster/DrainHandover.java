@@ -84,7 +84,7 @@ final class DrainHandover {
                 .name("kvcache-cluster-handover")
                 .start(() -> {
                     if (earlier == null || join(earlier, limit)) {
-                        give(limit);
+                        LOG.log(Level.INFO, give(limit));
                     }
                 });
     }
@@ -97,29 +97,28 @@ final class DrainHandover {
     /// Gives everything, or waits for the one in the background.
     ///
     /// @param limit how long it may take
-    void run(Duration limit) {
+    /// @return what came of it, for the log
+    String run(Duration limit) {
         long start = System.nanoTime();
         awaitBackground(limit);
-        if (isComplete()) {
-            LOG.log(Level.INFO, "Nothing is left to be handed over since the server was drained");
-        } else {
-            give(limit.minusNanos(System.nanoTime() - start));
-        }
+        return isComplete()
+                ? "Nothing is left to be handed over since the server was drained"
+                : give(limit.minusNanos(System.nanoTime() - start));
     }
 
     private synchronized boolean isComplete() {
         return completeView == views.view().digest();
     }
 
-    private void give(Duration limit) {
-        if (views.view().serving().isEmpty()) {
-            LOG.log(Level.WARNING, "Nothing is handed over, as no other server of the cluster serves");
-            return;
+    /// Returns what came of it, for the log.
+    private String give(Duration limit) {
+        if (isAlone()) {
+            return "Nothing is handed over, as no other server of the cluster serves";
         }
         long view = views.view().digest();
         Duration time = limit.isNegative() ? Duration.ZERO : limit;
         long until = System.nanoTime() + time.toNanos();
-        Run run = values.begin(_ -> true, () -> until - System.nanoTime() > 0);
+        Run run = values.begin(_ -> true, () -> until - System.nanoTime() > 0 && !isAlone());
         List<Thread> givers = IntStream.range(0, VALUE_THREADS)
                 .mapToObj(_ -> Thread.ofPlatform()
                         .daemon()
@@ -133,18 +132,20 @@ final class DrainHandover {
         }
         Outcome ofValues = run.outcome();
         long left = given.left() + ofValues.left();
-        LOG.log(
-                Level.INFO,
-                "Handed over %d chains of groups and %d values%s"
-                        .formatted(
-                                given.chains(),
-                                ofValues.given(),
-                                left == 0 ? "" : "; %d and %d more are left".formatted(given.left(), ofValues.left())));
         synchronized (this) {
             handedOver = given;
             valuesLeft = ofValues.left();
             completeView = left == 0 && view == views.view().digest() ? view : 0;
         }
+        return "Handed over %d chains of groups and %d values%s"
+                .formatted(
+                        given.chains(),
+                        ofValues.given(),
+                        left == 0 ? "" : "; %d and %d more are left".formatted(given.left(), ofValues.left()));
+    }
+
+    private boolean isAlone() {
+        return views.view().serving().isEmpty();
     }
 
     /// Waits for the handover in the background.

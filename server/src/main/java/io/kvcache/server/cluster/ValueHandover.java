@@ -27,6 +27,8 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BooleanSupplier;
 import java.util.function.IntPredicate;
+import java.util.function.Predicate;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Gives values that never change from this server's memory to the servers that own their slots.
@@ -91,6 +93,11 @@ final class ValueHandover {
             return router.ownKeyspace();
         }
 
+        /// What requests about its keys are sent in, so that the owner computes the same slots.
+        Dialect dialect() {
+            return keyspace().hasWholeKeys() ? Dialect.RESP_CLUSTER : Dialect.RESP2;
+        }
+
         /// A key may have become another tenant's, as the keys of the default tenant say whose they are.
         boolean gives(byte[] key) {
             return keyspace().isContent(key) && router.of(key).equals(keyspace());
@@ -147,7 +154,7 @@ final class ValueHandover {
                     return;
                 }
                 boolean taken = true;
-                for (byte[] key : Keyspace.keysToGive(next.key)) {
+                for (byte[] key : next.tenant.keyspace().keysToGive(next.key)) {
                     taken = taken && give(next.withKey(key));
                 }
             }
@@ -173,7 +180,7 @@ final class ValueHandover {
         /// Returns whether the owner has the value.
         private boolean give(Value it) {
             Target target = new Target(it.tenant.name, forwarder.ownerName(it.slot));
-            if (refusals.contains(target)) {
+            if (target.owner.isEmpty() || refusals.contains(target)) {
                 left.increment();
                 return false;
             }
@@ -226,7 +233,7 @@ final class ValueHandover {
             if (expiresAtMillis != 0) {
                 set.bulk("PXAT").bulk(Long.toString(expiresAtMillis));
             }
-            return ask(it, Dialect.RESP2, set);
+            return ask(it, it.tenant.dialect(), set);
         }
 
         /// A PUT does not say whether the value was stored, so PTTL does.
@@ -235,7 +242,7 @@ final class ValueHandover {
             if (expiresAtMillis != 0) {
                 ask(
                         it,
-                        Dialect.RESP2,
+                        it.tenant.dialect(),
                         new RequestBytes()
                                 .beginArray(3)
                                 .bulk("PEXPIREAT")
@@ -246,7 +253,7 @@ final class ValueHandover {
         }
 
         private String askPttl(Value it) {
-            return ask(it, Dialect.RESP2, RequestBytes.command("PTTL", it.key));
+            return ask(it, it.tenant.dialect(), RequestBytes.command("PTTL", it.key));
         }
 
         /// Returns how the owner's reply begins; empty when there is none. All these requests may run twice.
@@ -272,36 +279,46 @@ final class ValueHandover {
         }
     }
 
-    /// All keys, a page at a time.
+    /// All keys, a page at a time. Where the halves of values are given one by one, all metadata comes last.
     ///
     /// **Threads.** Any.
     private static final class KeyWalk {
 
-        private final Iterator<Tenant> others;
+        private final Iterator<Pass> others;
         private final Queue<byte[]> page = new ArrayDeque<>();
-        private @Nullable Tenant tenant;
+        private @Nullable Pass pass;
         private long cursor;
 
+        private record Pass(Tenant tenant, Predicate<byte[]> keys) {
+
+            static Stream<Pass> of(Tenant tenant) {
+                Predicate<byte[]> metadata = Keyspace::isMetadata;
+                return tenant.keyspace().hasWholeKeys()
+                        ? Stream.of(new Pass(tenant, metadata.negate()), new Pass(tenant, metadata))
+                        : Stream.of(new Pass(tenant, _ -> true));
+            }
+        }
+
         KeyWalk(List<Tenant> tenants) {
-            others = tenants.iterator();
+            others = tenants.stream().flatMap(Pass::of).iterator();
         }
 
         /// Returns the next key, or null when there is none left.
         synchronized @Nullable Value next() {
             while (page.isEmpty()) {
                 if (cursor == 0) {
-                    tenant = others.hasNext() ? others.next() : null;
+                    pass = others.hasNext() ? others.next() : null;
                 }
-                if (tenant == null) {
+                if (pass == null) {
                     return null;
                 }
-                KeyPage next = tenant.keyspace().scan(cursor, PAGE_KEYS);
-                page.addAll(next.keys());
+                KeyPage next = pass.tenant.keyspace().scan(cursor, PAGE_KEYS);
+                next.keys().stream().filter(pass.keys).forEach(page::add);
                 cursor = next.next();
             }
             byte[] key = page.remove();
-            Tenant of = Objects.requireNonNull(tenant);
-            return new Value(of, key, of.router.slotOf(key));
+            Tenant of = Objects.requireNonNull(pass).tenant;
+            return new Value(of, key, of.router.slotToGive(key));
         }
     }
 }

@@ -6,6 +6,8 @@ public enum Dialect {
     RESP2(2),
     /// Redis' protocol, version 3.
     RESP3(3),
+    /// Redis' protocol, version 2. The slot of a key is that of all its bytes, as clients of Redis Cluster compute it.
+    RESP_CLUSTER(4),
     /// `lm://` of 2024.
     LM_V0(16),
     /// `lm://` of January to July 2025.
@@ -30,6 +32,6 @@ public enum Dialect {
                 return each;
             }
         }
-        throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 16, 17 and 18");
+        throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 16, 17 and 18");
     }
 }

@@ -221,6 +221,9 @@ public final class RequestForwarder implements AutoCloseable {
                 unanswered.increment();
                 return runHere(request);
             }
+            if (owner == null && ownership.isLeaving()) {
+                return unanswered(problem + " any more");
+            }
             pause();
         } while (System.nanoTime() < until && !Thread.currentThread().isInterrupted());
         return unanswered(problem);

@@ -60,6 +60,7 @@ public final class Keyspace {
     private final ExistsPins existsPins;
     private final KeyspaceCounters counters;
     private final KeyHintApplier hints;
+    private volatile boolean wholeKeys;
     private final EvictionListener follower;
     private final ChunkOrder chunkOrder = new ChunkOrder();
     private final @Nullable ChunkPrefetcher chunkPrefetcher;
@@ -338,13 +339,34 @@ public final class Keyspace {
     }
 
     /// Returns the keys that another server is given for a key, in this order. Readers of LMCache look for the
-    /// metadata, so the bytes go first, and with the metadata only.
-    public static List<byte[]> keysToGive(byte[] key) {
+    /// metadata, so the bytes go first, and with the metadata if that is here.
+    public List<byte[]> keysToGive(byte[] key) {
         byte[] other = ObjectKey.otherHalf(key);
-        if (other == null) {
+        if (other == null || wholeKeys) {
             return List.of(key);
         }
-        return ObjectKey.isMetadata(key) ? List.of(other, key) : List.of();
+        if (ObjectKey.isMetadata(key)) {
+            return List.of(other, key);
+        }
+        return isStored(other) ? List.of() : List.of(key);
+    }
+
+    /// A client of Redis Cluster stores a key. It finds the halves of a value by a slot for each, so from now on
+    /// another server is given them so.
+    public void noteWholeKey(byte[] key) {
+        if (!wholeKeys && ObjectKey.isHalf(key)) {
+            wholeKeys = true;
+        }
+    }
+
+    /// Returns whether clients of Redis Cluster have stored halves of values here.
+    public boolean hasWholeKeys() {
+        return wholeKeys;
+    }
+
+    /// Returns whether a key is of the half of a value that readers look for first.
+    public static boolean isMetadata(byte[] key) {
+        return ObjectKey.isMetadata(key);
     }
 
     /// Returns whether a key has a value of this size and note already; if so, it counts as used now, but not as

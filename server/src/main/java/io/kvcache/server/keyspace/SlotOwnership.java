@@ -4,6 +4,7 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.HashSlots;
 import io.kvcache.transport.cluster.NodeInfo;
+import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.Placement;
 import io.kvcache.transport.cluster.ViewSource;
 import java.time.Duration;
@@ -94,6 +95,12 @@ public final class SlotOwnership {
     /// The owners at this moment.
     public SlotMap map() {
         return present;
+    }
+
+    /// Returns whether this server gives its slots up and waits for no server to come.
+    public boolean isLeaving() {
+        NodeInfo self = present.view.node(node);
+        return self != null && self.state() == NodeState.DRAINING;
     }
 
     /// Name of this server.

@@ -100,7 +100,9 @@ final class CommandTable {
                 .forEach(spec -> commands.put(spec.name(), spec));
         SlotRedirector redirector = ownership == null
                 ? null
-                : new SlotRedirector(ownership, context.passedOn() ? keyspaceRouter::slotOf : HashSlots::of);
+                : context.passedOn()
+                        ? new SlotRedirector(ownership, keyspaceRouter::slotOf, false)
+                        : new SlotRedirector(ownership, HashSlots::of, true);
         RequestForwarder forwarder = context.forwarder();
         SlotForwarding forwarding =
                 forwarder == null ? null : new SlotForwarding(forwarder, keyspaceRouter, context.tenant(), stats);
@@ -136,6 +138,9 @@ final class CommandTable {
         }
         if (forwarding != null && forwarding.isPassedOn(spec, key)) {
             return SlotForwarding.upload(keyspace, bytes);
+        }
+        if (slotRedirector != null && slotRedirector.isOfWholeKeys()) {
+            keyspace.noteWholeKey(key);
         }
         return ValueUpload.toPut(
                 keyspace.put(key, bytes, session.sequenceTracker(keyspace).onWrite(key)));

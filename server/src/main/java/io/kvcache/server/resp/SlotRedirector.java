@@ -23,11 +23,18 @@ final class SlotRedirector {
 
     private final SlotOwnership ownership;
     private final ToIntFunction<byte[]> slots;
+    private final boolean ofWholeKeys;
 
     /// @param slots tells the slot of a key
-    SlotRedirector(SlotOwnership ownership, ToIntFunction<byte[]> slots) {
+    /// @param ofWholeKeys whether that follows from all its bytes
+    SlotRedirector(SlotOwnership ownership, ToIntFunction<byte[]> slots, boolean ofWholeKeys) {
         this.ownership = ownership;
         this.slots = slots;
+        this.ofWholeKeys = ofWholeKeys;
+    }
+
+    boolean isOfWholeKeys() {
+        return ofWholeKeys;
     }
 
     /// Returns the slot of all keys of a request, or [#NO_KEY].
