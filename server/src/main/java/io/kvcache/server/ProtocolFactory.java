@@ -47,6 +47,7 @@ import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.transport.endpoint.CommandRunner;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.micrometer.core.instrument.binder.MeterBinder;
+import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.ArrayList;
@@ -238,7 +239,7 @@ final class ProtocolFactory {
             Map<String, KeyspaceRouter> served = objects ? tenantKeyspaces.routers() : Map.of();
             List<HttpEndpoint> beside = new ArrayList<>();
             beside.addAll(objects ? httpEndpoints.tenantEndpoints() : List.of());
-            beside.addAll(pages ? httpEndpoints.operatorEndpoints() : List.of(new OperatorEndpointsNotice(listen)));
+            beside.addAll(pages ? operatorEndpoints(listen) : List.of(new OperatorEndpointsNotice(listen)));
             HttpProtocol http = new HttpProtocol(new HttpConfig(
                     listenerAuth,
                     served,
@@ -251,6 +252,15 @@ final class ProtocolFactory {
             spoken.add(http);
         }
         return spoken;
+    }
+
+    private List<HttpEndpoint> operatorEndpoints(ListenerConfig listen) {
+        List<HttpEndpoint> all = httpEndpoints.operatorEndpoints();
+        return listen.auth().auth() || listen.socketAddress().getAddress().isLoopbackAddress()
+                ? all
+                : all.stream()
+                        .<HttpEndpoint>map(each -> new ReadOnlyEndpoint(each, listen))
+                        .toList();
     }
 
     private LmProtocol lmProtocol(ListenProtocol layout, String tenant) {
@@ -389,6 +399,31 @@ final class ProtocolFactory {
                                             + listen.path() + ".protocols, or use a listener that has pages")
                             .toHandler()
                     : null;
+        }
+    }
+
+    /// Shows an operator's page to everybody whom a listener lets in, and lets none of them change anything.
+    private record ReadOnlyEndpoint(HttpEndpoint endpoint, ListenerConfig listen) implements HttpEndpoint {
+
+        @Override
+        public List<String> paths() {
+            return endpoint.paths();
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            HttpRequestHandler found = endpoint.handlerFor(request, path, tenant);
+            boolean reads =
+                    request.method().equals(HttpMethod.GET) || request.method().equals(HttpMethod.HEAD);
+            return found == null || reads
+                    ? found
+                    : ProblemDetails.withType(
+                                    HttpResponseStatus.FORBIDDEN,
+                                    "read-only",
+                                    "other machines reach " + listen.path() + " without authentication, so it takes"
+                                            + " GET and HEAD only; send this to a listener with pages that is on"
+                                            + " loopback or has auth: true")
+                            .toHandler();
         }
     }
 

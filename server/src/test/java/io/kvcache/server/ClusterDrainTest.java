@@ -60,6 +60,30 @@ final class ClusterDrainTest {
         return reply.statusCode() + " " + new String(reply.body(), UTF_8);
     }
 
+    @Test
+    void givenAListenerThatAnyoneReaches_whenAskedToChangeSomething_thenItShowsPagesAndRefuses() throws Exception {
+        String yaml = """
+                listeners:
+                  - { name: health, address: 0.0.0.0, port: 0, protocols: [pages] }
+                  - { name: own, port: 0 }
+                allow_unauthenticated: [health]
+                memory: { host_bytes: 64MiB }
+                transport: { listen: "off" }
+                """;
+        ServerConfig config = new ConfigReader(new HostResources(1L << 30, 2), Map.of())
+                .read(new ConfigReader.Source("f", yaml), Map.of());
+        try (CacheServer server = CacheServer.start(config);
+                HttpTestClient open =
+                        new HttpTestClient(server.addresses().getFirst().getPort());
+                HttpTestClient own =
+                        new HttpTestClient(server.addresses().get(1).getPort())) {
+            assertThat(text(open.post(PATH, ""))).startsWith("403 ").contains("listeners.0", "takes GET and HEAD only");
+            assertThat(text(open.post("/v1/disks/0/reopen", ""))).startsWith("403 ");
+            assertThat(text(open.get("/v1/disks"))).startsWith("200 ");
+            assertThat(text(own.post(PATH, ""))).startsWith("404 ").contains("in no cluster");
+        }
+    }
+
     private static JsonNode progress(HttpTestClient client) {
         try {
             return HttpTestClient.json(client.get(PATH));
