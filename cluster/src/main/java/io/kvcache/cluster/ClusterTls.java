@@ -186,11 +186,32 @@ public final class ClusterTls {
         List<X509Certificate> authorities = PemFiles.readCertificates(authority);
         try {
             PemFiles.requireMatch(privateKey, key.toString(), chain.getFirst(), certificate.toString());
-            return new Loaded(chain, privateKey, keyManager(chain, privateKey), trustManager(authorities));
+            X509ExtendedTrustManager trust = trustManager(authorities);
+            requireTrusted(chain, trust);
+            return new Loaded(chain, privateKey, keyManager(chain, privateKey), trust);
         } catch (GeneralSecurityException unusable) {
             throw new IOException(
                     "%s, %s and %s cannot be used: %s".formatted(certificate, key, authority, unusable.getMessage()),
                     unusable);
+        }
+    }
+
+    /// Other servers have the same authority, and would refuse every connection without a word about why.
+    private void requireTrusted(List<X509Certificate> chain, X509ExtendedTrustManager trust) throws IOException {
+        X509Certificate own = chain.getFirst();
+        try {
+            trust.checkClientTrusted(
+                    chain.toArray(X509Certificate[]::new), own.getPublicKey().getAlgorithm());
+        } catch (CertificateException refused) {
+            throw new IOException(
+                    "the certificate in %s is valid from %s to %s, and other servers would refuse it: %s; allowed: one that is valid now and that an authority in %s has signed"
+                            .formatted(
+                                    certificate,
+                                    own.getNotBefore().toInstant(),
+                                    own.getNotAfter().toInstant(),
+                                    refused.getMessage(),
+                                    authority),
+                    refused);
         }
     }
 

@@ -12,8 +12,10 @@ import java.util.Set;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.locks.LockSupport;
 import javax.net.ssl.SSLContext;
+import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLSocket;
 import org.jgroups.util.DefaultSocketFactory;
 import org.jspecify.annotations.Nullable;
@@ -33,6 +35,7 @@ final class TlsSockets extends DefaultSocketFactory {
     private static final int MAX_HANDSHAKES = 64;
 
     private static final int BACKLOG = 128;
+    private static final long WARNING_NANOS = TimeUnit.MINUTES.toNanos(1);
     private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
     private final SSLContext context;
@@ -65,6 +68,7 @@ final class TlsSockets extends DefaultSocketFactory {
 
         private final SequencedSet<Socket> pending = new LinkedHashSet<>();
         private final BlockingQueue<Accepted> accepted = new LinkedBlockingQueue<>();
+        private final AtomicLong warnedNanos = new AtomicLong(System.nanoTime() - WARNING_NANOS);
 
         /// @param socket null for the end
         private record Accepted(@Nullable SSLSocket socket) {}
@@ -114,11 +118,25 @@ final class TlsSockets extends DefaultSocketFactory {
                     accepted.add(new Accepted(tls));
                     return;
                 }
-            } catch (IOException refused) {
-                LOG.log(Level.DEBUG, "no TLS with " + socket.getRemoteSocketAddress(), refused);
+            } catch (SSLException refused) {
+                warn(socket, refused);
+            } catch (IOException broken) {
+                LOG.log(Level.DEBUG, "no TLS with " + socket.getRemoteSocketAddress(), broken);
             }
             end(socket);
             close(socket);
+        }
+
+        /// At most once a minute: a server that is refused comes again and again.
+        private void warn(Socket socket, SSLException refused) {
+            long now = System.nanoTime();
+            long last = warnedNanos.get();
+            if (now - last >= WARNING_NANOS && warnedNanos.compareAndSet(last, now)) {
+                LOG.log(
+                        Level.WARNING,
+                        "a connection from %s to the port of the cluster is refused: %s; a server of the cluster has a certificate that cluster.tls.authority has signed"
+                                .formatted(socket.getRemoteSocketAddress(), refused.getMessage()));
+            }
         }
 
         /// Returns whether it has still been pending.

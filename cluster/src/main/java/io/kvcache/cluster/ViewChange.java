@@ -29,6 +29,11 @@ record ViewChange(ClusterView before, ClusterView after, boolean merged) {
                 .toList();
     }
 
+    /// Returns whether a server is gone that did not say so before, or two sides have met again.
+    boolean isTrouble() {
+        return merged || gone().stream().anyMatch(node -> node.state() != NodeState.DRAINING);
+    }
+
     private List<NodeInfo> present(Predicate<NodeInfo> filter) {
         return after.nodes().stream()
                 .filter(node -> before.node(node.name()) != null)
@@ -99,7 +104,7 @@ record ViewChange(ClusterView before, ClusterView after, boolean merged) {
         add(parts, "restarted: ", present(this::hasRestarted));
         add(parts, "changed: ", present(this::hasChanged));
         if (merged) {
-            parts.add("two sides of a partition met again");
+            parts.add("two sides of a partition met again, and forget values that may change");
         }
         double moved = 100 * movedShare();
         if (moved > 0.5e-6) {

@@ -181,7 +181,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         if (merged) {
             merges.incrementAndGet();
         }
-        LOG.log(Level.INFO, change::toString);
+        LOG.log(change.isTrouble() ? Level.WARNING : Level.INFO, change::toString);
         flaps.onChange(change);
         listeners.forEach(listener -> listener.tell(after));
     }

@@ -9,8 +9,14 @@ import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardCopyOption;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Queue;
+import java.util.concurrent.ConcurrentLinkedQueue;
+import java.util.logging.Handler;
+import java.util.logging.LogRecord;
+import java.util.logging.Logger;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -74,8 +80,28 @@ final class ClusterTlsTest {
         TestMember plain = TestMember.of("kv-2", TestMember.freePorts(1).getFirst(), ports);
         members.add(plain);
 
-        TestMember.start(List.of(strange, plain));
+        Queue<String> warnings = new ConcurrentLinkedQueue<>();
+        Logger logger = Logger.getLogger(TlsSockets.class.getName());
+        Handler handler = new Handler() {
+            @Override
+            public void publish(LogRecord line) {
+                warnings.add(line.getMessage());
+            }
 
+            @Override
+            public void flush() {}
+
+            @Override
+            public void close() {}
+        };
+        logger.addHandler(handler);
+        try {
+            TestMember.start(List.of(strange, plain));
+        } finally {
+            logger.removeHandler(handler);
+        }
+
+        assertThat(warnings).anyMatch(line -> line.contains("to the port of the cluster is refused: "));
         assertThat(strange.names()).containsExactly("kv-1");
         assertThat(plain.names()).containsExactly("kv-2");
         assertThat(own.names()).containsExactly("kv-0");
@@ -123,6 +149,21 @@ final class ClusterTlsTest {
                 .isInstanceOf(IOException.class)
                 .hasMessageContaining("certificate-1.key does not belong to the certificate in")
                 .hasMessageContaining("kv-0.pem");
+    }
+
+    @Test
+    void givenACertificateThatOthersWouldRefuse_whenItIsRead_thenTheErrorSaysWhy() throws Exception {
+        TestAuthority other = new TestAuthority(folder, "other");
+
+        assertThatThrownBy(() -> ClusterTls.open(
+                        authority.file("kv-0.pem"), authority.file("kv-0.key"), other.file("authority")))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("own-kv-0.pem is valid from ")
+                .hasMessageContaining("and that an authority in %s has signed".formatted(other.file("authority")));
+        assertThatThrownBy(() -> authority.issue("ended", "ended", Duration.ofMinutes(-1)))
+                .isInstanceOf(IOException.class)
+                .hasMessageContaining("other servers would refuse it: ")
+                .hasMessageContaining("allowed: one that is valid now");
     }
 
     @Test

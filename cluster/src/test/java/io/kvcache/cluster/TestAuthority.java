@@ -42,6 +42,8 @@ public final class TestAuthority {
     /// Of an authority, marked as critical.
     private static final byte[] IS_AUTHORITY = bytes("0101FF04053003" + "0101FF");
 
+    private static final Duration VALIDITY = Duration.ofDays(2);
+
     private final Path folder;
     private final String name;
     private final KeyPair keys = newKeys();
@@ -51,15 +53,21 @@ public final class TestAuthority {
         this.folder = folder;
         this.name = name;
         byte[] authority = der(SEQUENCE, BASIC_CONSTRAINTS, IS_AUTHORITY);
-        writePem(file("authority"), "CERTIFICATE", certificate(name, keys, authority));
+        writePem(file("authority"), "CERTIFICATE", certificate(name, keys, authority, VALIDITY));
     }
 
     /// Issues a certificate with a DNS name, and reads it together with this authority.
     public ClusterTls issue(String commonName, String dnsName) throws IOException, GeneralSecurityException {
+        return issue(commonName, dnsName, VALIDITY);
+    }
+
+    /// @param validity from now on; negative for a certificate that has ended
+    ClusterTls issue(String commonName, String dnsName, Duration validity)
+            throws IOException, GeneralSecurityException {
         KeyPair own = newKeys();
         byte[] names = der(SEQUENCE, der(DNS_NAME, dnsName.getBytes(StandardCharsets.US_ASCII)));
         byte[] extension = der(SEQUENCE, ALTERNATIVE_NAMES, der(OCTET_STRING, names));
-        writePem(file(commonName + ".pem"), "CERTIFICATE", certificate(commonName, own, extension));
+        writePem(file(commonName + ".pem"), "CERTIFICATE", certificate(commonName, own, extension, validity));
         writePem(file(commonName + ".key"), "PRIVATE KEY", own.getPrivate().getEncoded());
         return ClusterTls.open(file(commonName + ".pem"), file(commonName + ".key"), file("authority"));
     }
@@ -69,7 +77,8 @@ public final class TestAuthority {
         return folder.resolve(name + "-" + which);
     }
 
-    private byte[] certificate(String subject, KeyPair own, byte[] extension) throws GeneralSecurityException {
+    private byte[] certificate(String subject, KeyPair own, byte[] extension, Duration validity)
+            throws GeneralSecurityException {
         byte[] algorithm = der(SEQUENCE, ECDSA_WITH_SHA256);
         Instant now = Instant.now();
         byte[] content = der(
@@ -78,7 +87,7 @@ public final class TestAuthority {
                 der(INTEGER, new byte[] {1, (byte) new SecureRandom().nextInt()}),
                 algorithm,
                 nameOf(name),
-                der(SEQUENCE, time(now.minus(Duration.ofHours(1))), time(now.plus(Duration.ofDays(2)))),
+                der(SEQUENCE, time(now.minus(Duration.ofHours(1))), time(now.plus(validity))),
                 nameOf(subject),
                 own.getPublic().getEncoded(),
                 der(CONTEXT | 3, der(SEQUENCE, extension)));

@@ -46,13 +46,26 @@ final class ViewChangeTest {
     }
 
     @Test
+    void givenAServerThatIsGone_whenItHasNotDrained_thenThatIsTrouble() {
+        ClusterView both = view(1, node("kv-0"), node("kv-1"));
+        ClusterView drains = view(2, node("kv-0"), node("kv-1").withState(NodeState.DRAINING));
+        ClusterView one = view(3, node("kv-0"));
+
+        assertThat(new ViewChange(both, one, false).isTrouble()).isTrue();
+        assertThat(new ViewChange(both, drains, false).isTrouble()).isFalse();
+        assertThat(new ViewChange(drains, one, false).isTrouble()).isFalse();
+        assertThat(new ViewChange(one, both, true).isTrouble()).isTrue();
+    }
+
+    @Test
     void givenAMerge_whenNodesComeGoAndRestart_thenTheLineNamesThem() {
         ClusterView before = view(1, node("kv-0"), node("kv-1"));
         ClusterView after = view(2, TestMember.info("kv-1", 2), node("kv-2"));
 
         assertThat(new ViewChange(before, after, true))
-                .hasToString("view 2: 2 serve; came: kv-2; gone: kv-0; restarted: kv-1;"
-                        + " two sides of a partition met again; moved 67 % of groups");
+                .hasToString(
+                        "view 2: 2 serve; came: kv-2; gone: kv-0; restarted: kv-1;"
+                                + " two sides of a partition met again, and forget values that may change; moved 67 % of groups");
     }
 
     @Test
