@@ -56,10 +56,13 @@ final class ConfigSummary {
                 ? List.of()
                 : List.of(String.format(
                         Locale.ROOT,
-                        "%s, weight %.3g, failure timeout %d ms, clients at %s",
+                        "%s, weight %.3g, failure timeout %d ms, replicas %s, handover for %d s, zone %s, clients at %s",
                         cluster.describe(),
                         cluster.weightFor(config.memory().hostBytes()),
                         cluster.failureAfter().toMillis(),
+                        cluster.replicas().name().toLowerCase(Locale.ROOT),
+                        cluster.handover().toSeconds(),
+                        cluster.zone().isEmpty() ? "none" : cluster.zone(),
                         cluster.transportAddress(
                                 config.transport(), config.transport().port())));
     }

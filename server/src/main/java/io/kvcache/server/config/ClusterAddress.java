@@ -65,6 +65,15 @@ public record ClusterAddress(String host, int port) {
         }
     }
 
+    /// Returns whether the host is known and stands for all addresses of a machine.
+    public boolean isWildcard() {
+        try {
+            return resolve().isAnyLocalAddress();
+        } catch (UnknownHostException unknown) {
+            return false;
+        }
+    }
+
     /// As it is written: an IPv6 address in brackets.
     @Override
     public String toString() {

@@ -79,6 +79,11 @@ public record ClusterConfig(
             problems.add("cluster.handover is " + handover.toMinutes() + "m; it takes 0 to 24h");
         }
         addListenProblem(listen, tls, problems);
+        if (advertise != null && advertise.isWildcard()) {
+            problems.add("cluster.advertise is " + advertise
+                    + ", which stands for all addresses; it takes the one at which clients and the other servers reach"
+                    + " the transport, as in 10.0.0.5:7420");
+        }
         SettingParsers.requireNone(problems);
     }
 

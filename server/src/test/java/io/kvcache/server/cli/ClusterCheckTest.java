@@ -10,6 +10,8 @@ import java.nio.file.Path;
 import java.security.GeneralSecurityException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
 
 /// What `config check` says of a cluster.
 final class ClusterCheckTest {
@@ -35,7 +37,21 @@ final class ClusterCheckTest {
         assertThat(result.out())
                 .contains(
                         "\ncluster prod-kv as node kv-0 at 127.0.0.1:7421, no TLS, seeds localhost:7421, weight 0.0625,"
-                                + " failure timeout 1500 ms, clients at 127.0.0.1:7420\n");
+                                + " failure timeout 1500 ms, replicas heat, handover for 600 s, zone none, clients at"
+                                + " 127.0.0.1:7420\n");
+        assertThat(check("listen: 127.0.0.1, replicas: reused, handover: 30s, zone: rack-1")
+                        .out())
+                .contains(", replicas reused, handover for 30 s, zone rack-1, clients at 127.0.0.1:7420\n");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"0.0.0.0:17420", "[::]:17420"})
+    void givenAnAdvertisedWildcard_whenChecked_thenItIsRefused(String address) throws IOException {
+        CliResult result = check("listen: 127.0.0.1, advertise: \"" + address + "\"");
+
+        assertThat(result.exitCode()).isNotZero();
+        assertThat(result.err())
+                .contains("cluster.advertise is " + address + ", which stands for all addresses; it takes the one at");
     }
 
     @Test
