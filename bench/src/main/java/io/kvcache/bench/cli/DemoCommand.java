@@ -79,11 +79,14 @@ final class DemoCommand implements Callable<Integer> {
     @Option(
             names = "--cluster",
             description = "Show a cluster of three servers of which one is killed and started again instead; takes"
-                    + " --trace alone.")
+                    + " --trace and --json alone.")
     private boolean cluster;
 
     @Override
     public Integer call() throws IOException, InterruptedException {
+        if (cluster) {
+            refuseWithCluster("--bytes", "--blocks", "--gpu");
+        }
         if (gpu) {
             return demoGpu();
         }
@@ -108,6 +111,14 @@ final class DemoCommand implements Callable<Integer> {
             new DemoReport(out, result).print();
         }
         return result.passed() ? 0 : 1;
+    }
+
+    private void refuseWithCluster(String... options) {
+        for (String option : options) {
+            if (io.isGiven(option)) {
+                throw io.usageError("--cluster takes --trace and --json alone, not " + option);
+            }
+        }
     }
 
     private Trace readTrace() throws IOException {
