@@ -1,19 +1,19 @@
 package io.kvcache.server.cli;
 
 import io.kvcache.server.client.HttpApiClient;
+import io.kvcache.server.client.HttpApiClient.HttpStatusException;
 import java.io.IOException;
 import java.io.PrintWriter;
-import java.math.BigDecimal;
-import java.math.MathContext;
-import java.util.ArrayList;
+import java.time.Duration;
 import java.util.List;
 import java.util.Locale;
-import java.util.stream.IntStream;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
+import picocli.CommandLine.Parameters;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.JsonNode;
 
@@ -24,9 +24,13 @@ import tools.jackson.databind.JsonNode;
         mixinStandardHelpOptions = true)
 final class ClusterCommand implements Runnable {
 
+    private static final String VIEW_PATH = "/v1/cluster";
     private static final String DRAIN_PATH = "/v1/cluster/drain";
 
     private static final long POLL_MILLIS = 500;
+
+    /// A live server answers within milliseconds.
+    private static final Duration RESPONSE_TIMEOUT = Duration.ofSeconds(5);
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -38,53 +42,135 @@ final class ClusterCommand implements Runnable {
 
     @Command(
             name = "status",
-            description = "Show the servers of the cluster with states and shares, as one of them sees it.",
+            description = {
+                "Show the servers of the cluster with states and shares, as one of them sees it.",
+                "Exits with 1 while that one joins."
+            },
             mixinStandardHelpOptions = true)
     int status(
             @Mixin ConnectionOptions server,
-            @Option(names = "--json", description = "Print the server's JSON.") boolean json)
-            throws IOException {
+            @Option(names = "--json", description = "Print the server's JSON.") boolean json,
+            @Option(names = "--wait", paramLabel = "N", description = "Wait until N servers serve.") @Nullable
+                    Integer wait,
+            @Option(
+                            names = "--timeout",
+                            paramLabel = "SECONDS",
+                            defaultValue = "60",
+                            description = "Longest time to wait. Default: ${DEFAULT-VALUE}.")
+                    int timeout)
+            throws IOException, InterruptedException {
+        if (wait != null && wait < 1) {
+            throw server.usageError("--wait is " + wait + "; it takes the number of servers, from 1 on");
+        }
+        if (timeout < 0) {
+            throw server.usageError("--timeout is " + timeout + "; it takes seconds, from 0 on");
+        }
+        try (HttpApiClient client = server.httpClient(RESPONSE_TIMEOUT)) {
+            ClusterTable cluster = wait == null
+                    ? new ClusterTable(client.get(VIEW_PATH))
+                    : awaitServing(client, wait, Duration.ofSeconds(timeout));
+            show(cluster, json);
+            if (wait != null && !cluster.hasServing(wait)) {
+                printError(cluster.describeMissing(wait) + "; waited for " + timeout + " s");
+                return 1;
+            }
+            if (cluster.isJoining()) {
+                printError(cluster.describeJoining());
+                return 1;
+            }
+            return 0;
+        }
+    }
+
+    /// Prints a cluster. An empty view has no table.
+    private void show(ClusterTable cluster, boolean json) {
         PrintWriter out = spec.commandLine().getOut();
-        try (HttpApiClient client = server.httpClient()) {
-            JsonNode cluster = client.get("/v1/cluster");
-            out.print(json ? cluster.toPrettyString() + "\n" : formatTable(cluster));
+        if (json) {
+            out.println(cluster.cluster().toPrettyString());
+        } else if (!cluster.isEmpty()) {
+            out.print(cluster.format());
         }
         out.flush();
-        return 0;
+    }
+
+    /// Asks until enough servers serve, or the time is over. A server that is not there yet may still start.
+    ///
+    /// @return the last reply
+    /// @throws IOException when there was none
+    private static ClusterTable awaitServing(HttpApiClient client, int count, Duration timeout)
+            throws IOException, InterruptedException {
+        long start = System.nanoTime();
+        while (true) {
+            boolean over = System.nanoTime() - start >= timeout.toNanos();
+            try {
+                ClusterTable cluster = new ClusterTable(client.get(VIEW_PATH));
+                if (over || cluster.hasServing(count)) {
+                    return cluster;
+                }
+            } catch (HttpStatusException refused) {
+                throw refused;
+            } catch (IOException notYet) {
+                if (over) {
+                    throw new IOException(
+                            notYet.getMessage() + "; waited for " + timeout.toSeconds() + " s for " + count
+                                    + (count == 1 ? " server" : " servers") + " that serve",
+                            notYet);
+                }
+            }
+            Thread.sleep(POLL_MILLIS);
+        }
     }
 
     @Command(
             name = "drain",
-            description = "Take a server out of service: the others own everything from then on, and get what it has in"
-                    + " memory. It goes on running until it is stopped.",
+            description = {
+                "Take the server at --host and --port out of service: the other servers own everything from then on,"
+                        + " and get its blocks in memory and its values that never change.",
+                "Values that may change are lost to clients at once, and --undo does not bring them back.",
+                "The server goes on running until it is stopped."
+            },
             mixinStandardHelpOptions = true)
     int drain(
             @Mixin ConnectionOptions server,
             @Option(names = "--wait", description = "Show the handover until it is over.") boolean wait,
             @Option(names = "--force", description = "Drain even the only server that serves.") boolean force,
-            @Option(names = "--undo", description = "Let the server serve again.") boolean undo)
+            @Option(names = "--undo", description = "Let the server serve again.") boolean undo,
+            @Parameters(arity = "0..*", hidden = true) @Nullable List<String> names)
             throws IOException, InterruptedException {
-        if (undo && (wait || force)) {
-            throw new ParameterException(spec.commandLine(), "--undo takes neither --wait nor --force");
+        if (names != null && !names.isEmpty()) {
+            throw server.usageError("kvcache cluster drain takes no node's name, such as '" + names.getFirst()
+                    + "': it acts on the server at --host and --port, here " + server.hostAndPort());
         }
-        try (HttpApiClient client = server.httpClient()) {
+        if (undo && (wait || force)) {
+            throw server.usageError("--undo takes neither --wait nor --force");
+        }
+        try (HttpApiClient client = server.httpClient(RESPONSE_TIMEOUT)) {
             if (undo) {
-                print(text(client.delete(DRAIN_PATH), "node") + " serves again");
-                return 0;
+                return undoDrain(client);
             }
             JsonNode drain = client.post(DRAIN_PATH + (force ? "?force=true" : ""));
-            print(text(drain, "node") + " drains: it owns nothing any more, and hands over what it has in memory.");
-            print("Values that may change stay here, and count as absent meanwhile.");
+            print(text(drain, "node") + " drains: it owns nothing any more, and hands over its blocks in memory and its"
+                    + " values that never change.");
+            print("Values that may change are lost to clients from now on; --undo does not bring them back.");
+            String again = "`kvcache cluster drain" + server.repeated();
             if (!wait) {
-                print(
-                        "`kvcache cluster drain --wait` shows how far it is; `kvcache cluster drain --undo` ends the drain");
+                print(again + " --wait` shows how far it is; " + again + " --undo` ends the drain");
                 return 0;
             }
-            return followHandover(client, drain);
+            followHandover(client, drain);
+            print("Next: stop the server by SIGTERM, or let it serve again by " + again + " --undo`");
+            return 0;
         }
     }
 
-    private int followHandover(HttpApiClient client, JsonNode begun) throws IOException, InterruptedException {
+    private int undoDrain(HttpApiClient client) throws IOException {
+        boolean wasServing = text(client.get(DRAIN_PATH), "state").equals("serving");
+        JsonNode drain = client.delete(DRAIN_PATH);
+        print(text(drain, "node") + (wasServing ? " was not drained: it serves" : " serves again"));
+        return 0;
+    }
+
+    private void followHandover(HttpApiClient client, JsonNode begun) throws IOException, InterruptedException {
         JsonNode drain = begun;
         String shown = formatGiven(drain.get("handover"));
         while (isHandingOver(drain)) {
@@ -100,8 +186,6 @@ final class ClusterCommand implements Runnable {
             throw new IOException(text(drain, "node") + " is " + text(drain, "state") + ": the drain was undone");
         }
         print(formatHandover(drain));
-        print("Next: stop the server by SIGTERM, or let it serve again by `kvcache cluster drain --undo`");
-        return 0;
     }
 
     private static boolean isHandingOver(JsonNode drain) {
@@ -139,86 +223,13 @@ final class ClusterCommand implements Runnable {
         out.flush();
     }
 
-    /// A line on the view, one for each server, and one for each that has other settings. Columns are as wide as
-    /// their widest text.
-    static String formatTable(JsonNode cluster) {
-        List<List<String>> rows = new ArrayList<>();
-        rows.add(List.of(
-                "NODE", "STATE", "SHARE", "WEIGHT", "DROPS", "CONFIG", "STARTED", "ADDRESS", "ZONE", "HOST",
-                "VERSION"));
-        cluster.get("nodes").forEach(node -> rows.add(row(node)));
-        int[] widths = IntStream.range(0, rows.getFirst().size())
-                .map(column -> rows.stream()
-                        .mapToInt(row -> row.get(column).length())
-                        .max()
-                        .orElse(0))
-                .toArray();
-        StringBuilder table = new StringBuilder(String.format(
-                Locale.ROOT,
-                "cluster %s: %d %s in view %d of %s, digest %s%n",
-                text(cluster, "cluster"),
-                rows.size() - 1,
-                rows.size() == 2 ? "server" : "servers",
-                cluster.get("epoch").longValue(),
-                text(cluster, "node"),
-                text(cluster, "digest")));
-        for (List<String> row : rows) {
-            StringBuilder line = new StringBuilder();
-            for (int column = 0; column < widths.length; column++) {
-                String cell = row.get(column);
-                line.append(cell).repeat(' ', widths[column] - cell.length() + 2);
-            }
-            table.append(line.toString().stripTrailing()).append(System.lineSeparator());
-        }
-        for (JsonNode node : cluster.get("nodes")) {
-            List<String> settings = differences(node);
-            if (!settings.isEmpty()) {
-                table.append("CONFIG differs at ")
-                        .append(text(node, "name"))
-                        .append(": ")
-                        .append(String.join(", ", settings))
-                        .append(System.lineSeparator());
-            }
-        }
-        return table.toString();
-    }
-
-    private static List<String> row(JsonNode node) {
-        return List.of(
-                text(node, "name"),
-                text(node, "state"),
-                String.format(Locale.ROOT, "%.1f %%", node.get("sharePercent").doubleValue()),
-                BigDecimal.valueOf(node.get("weight").doubleValue())
-                        .round(new MathContext(4))
-                        .stripTrailingZeros()
-                        .toPlainString(),
-                node.get("dropsAgree").booleanValue() ? "same" : "differ",
-                config(node),
-                text(node, "incarnation").replaceFirst("\\.\\d+", ""),
-                text(node, "address"),
-                orDash(text(node, "zone")),
-                orDash(text(node, "host")),
-                text(node, "version"));
-    }
-
-    private static String config(JsonNode node) {
-        if (!node.path("configDiffers").isArray()) {
-            return "-"; // it has not told, or is of an earlier version
-        }
-        return differences(node).isEmpty() ? "same" : "differ";
-    }
-
-    private static List<String> differences(JsonNode node) {
-        List<String> settings = new ArrayList<>();
-        node.path("configDiffers").forEach(setting -> settings.add(setting.stringValue()));
-        return settings;
+    private void printError(String line) {
+        PrintWriter errors = spec.commandLine().getErr();
+        errors.println("kvcache: " + line);
+        errors.flush();
     }
 
     private static String text(JsonNode from, String field) {
         return from.get(field).stringValue();
-    }
-
-    private static String orDash(String text) {
-        return text.isEmpty() ? "-" : text;
     }
 }

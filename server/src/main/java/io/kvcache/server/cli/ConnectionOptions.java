@@ -10,6 +10,7 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -26,11 +27,14 @@ final class ConnectionOptions {
 
     private static final int MAX_PORT = 65_535;
 
+    private static final String DEFAULT_HOST = "127.0.0.1";
+    private static final int DEFAULT_PORT = 7379;
+
     @Option(names = "--host", paramLabel = "HOST", description = "The server's host. Default: ${DEFAULT-VALUE}.")
-    private String host = "127.0.0.1";
+    private String host = DEFAULT_HOST;
 
     @Option(names = "--port", paramLabel = "PORT", description = "The server's port. Default: ${DEFAULT-VALUE}.")
-    private int port = 7379;
+    private int port = DEFAULT_PORT;
 
     @Option(
             names = "--user",
@@ -72,13 +76,57 @@ final class ConnectionOptions {
         return new HttpApiClient(clientConfig());
     }
 
+    /// @param responseTimeout until a reply begins
+    HttpApiClient httpClient(Duration responseTimeout) throws IOException {
+        return new HttpApiClient(clientConfig(), responseTimeout);
+    }
+
+    /// Host and port, as they stand in an address.
+    String hostAndPort() {
+        return ClientConfig.open(host, port).hostAndPort();
+    }
+
+    /// The options that name this server, each behind a space, for a command that the user may type next.
+    String repeated() {
+        StringBuilder options = new StringBuilder();
+        if (!host.equals(DEFAULT_HOST)) {
+            options.append(" --host ").append(quoted(host));
+        }
+        if (port != DEFAULT_PORT) {
+            options.append(" --port ").append(port);
+        }
+        if (user != null) {
+            options.append(" --user ").append(quoted(user));
+        }
+        if (passwordFile != null) {
+            options.append(" --password-file ").append(quoted(passwordFile.toString()));
+        }
+        if (tls) {
+            options.append(" --tls");
+        }
+        if (authorities != null) {
+            options.append(" --ca ").append(quoted(authorities.toString()));
+        }
+        return options.toString();
+    }
+
+    /// As a shell takes it for one word.
+    private static String quoted(String text) {
+        return text.matches("[\\w./:@%+=,-]+") ? text : "'" + text.replace("'", "'\\''") + "'";
+    }
+
+    /// The mistake in the command's arguments, whose message leads to the command's own help.
+    ParameterException usageError(String message) {
+        return new ParameterException(command.commandLine(), message);
+    }
+
     RespClient respClient() throws IOException {
         return new RespClient(clientConfig());
     }
 
     private ClientConfig clientConfig() throws IOException {
         if (port < 1 || port > MAX_PORT) {
-            throw new ParameterException(command.commandLine(), "--port is " + port + "; it takes 1 to " + MAX_PORT);
+            throw usageError("--port is " + port + "; it takes 1 to " + MAX_PORT);
         }
         Path file = authorities;
         SSLContext trust = file != null ? ClientTlsContexts.of(file) : tls ? ClientTlsContexts.systemDefault() : null;

@@ -5,6 +5,7 @@ import java.net.UnknownHostException;
 import java.nio.channels.UnresolvedAddressException;
 import java.nio.charset.StandardCharsets;
 import java.security.GeneralSecurityException;
+import java.time.Duration;
 import java.util.Base64;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
@@ -52,7 +53,14 @@ public record ClientConfig(
         return "no server at " + hostAndPort() + ": " + message;
     }
 
-    /// Returns the message for a server that closed the connection, or timed out, before its first reply.
+    /// Returns the message for a server that stays silent. A port of TLS would have ended a connection without TLS.
+    String describeTimeout(Duration timeout) {
+        String time = timeout.toMillis() % 1_000 == 0 ? timeout.toSeconds() + " s" : timeout.toMillis() + " ms";
+        return hostAndPort() + " does not answer within " + time
+                + "; its process may stand still (SIGSTOP, swapping) or be overloaded, or the host is not reachable";
+    }
+
+    /// Returns the message for a server that closed the connection before its first reply.
     ///
     /// @param what happened
     String describeNoReply(String what) {

@@ -29,17 +29,23 @@ public final class HttpApiClient implements AutoCloseable {
 
     private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(5);
 
-    /// Until an answer begins; one that goes on may take as long as it does.
-    private static final Duration RESPONSE_TIMEOUT = Duration.ofSeconds(60);
+    private static final Duration DEFAULT_RESPONSE_TIMEOUT = Duration.ofSeconds(60);
 
     private static final int OK_BELOW = 300;
     private static final int UNAUTHORIZED = 401;
 
     private final HttpClient client;
     private final ClientConfig clientConfig;
+    private final Duration responseTimeout;
 
     public HttpApiClient(ClientConfig clientConfig) {
+        this(clientConfig, DEFAULT_RESPONSE_TIMEOUT);
+    }
+
+    /// @param responseTimeout until a reply begins; one that goes on may take as long as it does
+    public HttpApiClient(ClientConfig clientConfig, Duration responseTimeout) {
         this.clientConfig = clientConfig;
+        this.responseTimeout = responseTimeout;
         HttpClient.Builder builder =
                 HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT_TIMEOUT);
         SSLContext tls = clientConfig.tls();
@@ -90,7 +96,7 @@ public final class HttpApiClient implements AutoCloseable {
     private HttpRequest.Builder request(String path) {
         String scheme = clientConfig.tls() == null ? "http://" : "https://";
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(scheme + hostAndPort() + path))
-                .timeout(RESPONSE_TIMEOUT);
+                .timeout(responseTimeout);
         ClientCredentials clientCredentials = clientConfig.clientCredentials();
         return clientCredentials == null
                 ? request
@@ -103,12 +109,13 @@ public final class HttpApiClient implements AutoCloseable {
             reply = client.send(request, BodyHandlers.ofInputStream());
         } catch (SSLException failed) {
             throw new IOException(clientConfig.describeTlsFailure(failed), failed);
-        } catch (ConnectException | HttpConnectTimeoutException none) {
+        } catch (ConnectException none) {
             throw new IOException(clientConfig.describeNoServer(none), none);
+        } catch (HttpConnectTimeoutException silent) {
+            boolean isShorter = responseTimeout.compareTo(CONNECT_TIMEOUT) < 0;
+            throw new IOException(clientConfig.describeTimeout(isShorter ? responseTimeout : CONNECT_TIMEOUT), silent);
         } catch (HttpTimeoutException silent) {
-            throw new IOException(
-                    clientConfig.describeNoReply("no HTTP reply within " + RESPONSE_TIMEOUT.toSeconds() + " s"),
-                    silent);
+            throw new IOException(clientConfig.describeTimeout(responseTimeout), silent);
         } catch (IOException ended) {
             throw new IOException(clientConfig.describeNoReply("the connection ended without an HTTP reply"), ended);
         } catch (InterruptedException stopped) {
@@ -122,7 +129,7 @@ public final class HttpApiClient implements AutoCloseable {
         try (InputStream body = reply.body()) {
             why = detail(new String(body.readAllBytes(), StandardCharsets.UTF_8));
         }
-        throw new IOException("the server says " + reply.statusCode() + ": " + why
+        throw new HttpStatusException("the server says " + reply.statusCode() + ": " + why
                 + (reply.statusCode() == UNAUTHORIZED ? ClientConfig.CREDENTIALS_ADVICE : ""));
     }
 
@@ -138,5 +145,15 @@ public final class HttpApiClient implements AutoCloseable {
     @Override
     public void close() {
         client.shutdownNow();
+    }
+
+    /// A server that answers, and refuses. To ask again at once changes nothing.
+    public static final class HttpStatusException extends IOException {
+
+        private static final long serialVersionUID = 1;
+
+        HttpStatusException(String message) {
+            super(message);
+        }
     }
 }

@@ -125,9 +125,18 @@ public final class ClusterEndpoint implements HttpEndpoint {
     ///
     /// @param cluster its name
     /// @param node the server that was asked
+    /// @param state of it: joining, serving or draining
+    /// @param notServing why it does not serve, as `/health/ready` says it; empty when it serves
     /// @param epoch number of its view
     /// @param digest the same at servers that see the same, in hexadecimal
-    private record ClusterJson(String cluster, String node, long epoch, String digest, List<NodeJson> nodes) {
+    private record ClusterJson(
+            String cluster,
+            String node,
+            String state,
+            String notServing,
+            long epoch,
+            String digest,
+            List<NodeJson> nodes) {
 
         static ClusterJson of(ClusterMember here) {
             String node = here.node();
@@ -139,6 +148,8 @@ public final class ClusterEndpoint implements HttpEndpoint {
             return new ClusterJson(
                     view.cluster(),
                     node,
+                    here.state().name().toLowerCase(Locale.ROOT),
+                    here.notServingReason(),
                     view.epoch(),
                     String.format(Locale.ROOT, "%016x", view.digest()),
                     view.nodes().stream()
@@ -153,6 +164,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
     /// @param state joining, serving or draining
     /// @param incarnation when its process started, in ISO 8601
     /// @param address of its transport
+    /// @param valueAddress of its listener for clients of Redis Cluster; empty without one
     /// @param sharePercent of the groups of blocks that it owns, on average
     /// @param dropsAgree whether it has applied the same drops as the server that was asked
     /// @param configDiffers settings that should be the same and are not; null while it has not told
@@ -161,6 +173,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
             String state,
             String incarnation,
             String address,
+            String valueAddress,
             double weight,
             double sharePercent,
             String zone,
@@ -176,6 +189,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
                     info.state().name().toLowerCase(Locale.ROOT),
                     Instant.ofEpochMilli(info.incarnation()).toString(),
                     info.address(),
+                    info.valueAddress(),
                     info.node().weight(),
                     Math.round(share * 10_000) / 100.0,
                     info.node().zone(),
