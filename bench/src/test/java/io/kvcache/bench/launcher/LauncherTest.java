@@ -79,6 +79,13 @@ class LauncherTest {
     }
 
     @Test
+    void givenTheSimulationOfAClusterAndHelp_whenLaunched_thenItsOwnOptionsAreShown() throws Exception {
+        ScriptResult help = launch("sim", "--cluster", "--help");
+        assertThat(help.exit()).isZero();
+        assertThat(help.text()).startsWith("Usage: ./kvcache sim --cluster ").contains("--seeds N", "--first S");
+    }
+
+    @Test
     void givenNoJdk25_whenAskedForHelp_thenListsTheCommandsOfTheShell() throws Exception {
         ScriptResult scriptResult = run(REPOSITORY.resolve("kvcache").toString(), "help");
         assertThat(scriptResult.exit()).isZero();
