@@ -85,7 +85,7 @@ final class ClusterTableTest {
     }
 
     @Test
-    void givenOptionsThatDoNotGoTogether_whenTyped_thenTheErrorLeadsToTheHelpOfTheirCommand() {
+    void givenOptionsThatDoNotGoTogether_whenTyped_thenTheErrorLeadsToTheirHelp() {
         CliResult drain = CliRunner.run("cluster", "drain", "--undo", "--wait");
         assertThat(drain.exitCode()).isEqualTo(2);
         assertThat(drain.err())
