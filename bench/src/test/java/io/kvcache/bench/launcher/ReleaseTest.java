@@ -114,10 +114,8 @@ class ReleaseTest {
 
     @Test
     void givenACleanProject_whenItNamesTheCoordinates_thenItEmbedsAStoreAndUsesAServer() throws Exception {
-        Path project = Files.createDirectories(folder.resolve("project/src/main/java"))
-                .getParent()
-                .getParent()
-                .getParent();
+        Path project = folder.resolve("project");
+        Files.createDirectories(project.resolve("src/main/java"));
         Files.writeString(project.resolve("pom.xml"), """
                 <project xmlns="http://maven.apache.org/POM/4.0.0">
                   <modelVersion>4.0.0</modelVersion>
