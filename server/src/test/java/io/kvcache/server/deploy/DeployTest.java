@@ -264,20 +264,21 @@ final class DeployTest {
 
     @Test
     void givenTheClustersSettings_whenRead_thenNothingIsWrongAndOnlyAnAddressIsMissing() throws Exception {
-        String text = Files.readString(DEPLOY.resolve("cluster.yaml"));
+        String text = Files.readString(DEPLOY.resolve("kubernetes/overlays/three/kvcache.yaml"));
         ServerConfig config = new ConfigReader(
                         new HostResources(8L << 30, 4),
                         Map.of("KVCACHE__CLUSTER__LISTEN", "10.0.0.5:7421", "KVCACHE__CLUSTER__DNS", "nodes:7421"))
-                .read(new Source("cluster.yaml", text), Map.of());
+                .read(new Source("kvcache.yaml", text), Map.of());
 
         assertThat(config.cluster())
                 .isNotNull()
                 .satisfies(cluster -> assertThat(cluster.tls()).isNotNull());
         assertThat(config.transport().requiresSecret(config.access().tenants())).isTrue();
-        for (String file : List.of("cluster-compose.yaml", "cluster-statefulset.yaml")) {
-            assertThat(Files.readString(DEPLOY.resolve(file)))
-                    .contains("KVCACHE__CLUSTER__LISTEN", "[serve, --config, /etc/kvcache/cluster.yaml");
-        }
+        assertThat(Files.readString(DEPLOY.resolve("cluster-compose.yaml")))
+                .contains(
+                        "KVCACHE__CLUSTER__LISTEN",
+                        "[serve, --config, /etc/kvcache/kvcache.yaml",
+                        "- ./kubernetes/overlays/three/kvcache.yaml:/etc/kvcache/kvcache.yaml:ro");
     }
 
     @Test
@@ -288,12 +289,12 @@ final class DeployTest {
                     .toList();
             assertThat(yaml).hasSizeGreaterThanOrEqualTo(9);
             for (Path file : yaml) {
-                assertThat(new Load(LoadSettings.builder()
-                                        .setLabel(file.toString())
-                                        .build())
-                                .loadFromString(Files.readString(file)))
+                Load load = new Load(
+                        LoadSettings.builder().setLabel(file.toString()).build());
+                assertThat(load.loadAllFromString(Files.readString(file)))
                         .as(file.toString())
-                        .isInstanceOf(Map.class);
+                        .isNotEmpty()
+                        .doesNotContainNull();
             }
         }
     }
