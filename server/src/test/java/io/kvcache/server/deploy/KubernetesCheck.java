@@ -93,6 +93,9 @@ final class KubernetesCheck {
     private Map<String, Integer> settingsPorts() {
         Map<String, Integer> ports = new TreeMap<>();
         for (ListenerConfig listener : config.access().listeners()) {
+            if (listener.socketAddress().getAddress().isLoopbackAddress()) {
+                continue; // for commands within the container
+            }
             ports.put(listener.name(), listener.port());
         }
         ports.put("transport", config.transport().port());

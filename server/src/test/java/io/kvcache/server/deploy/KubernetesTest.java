@@ -92,7 +92,7 @@ final class KubernetesTest {
             overlays/three/kvcache.yaml | /run/secrets/kvcache/transport | /run/secrets/transport | files of secrets
             base/statefulset.yaml | mountPath: /tmp | mountPath: /var/tmp | /tmp
             base/statefulset.yaml | mountPath: /etc/kvcache | mountPath: /etc | directory of the settings
-            overlays/three/kvcache.yaml | port: 9090 | port: 9091 | container ports
+            overlays/three/kvcache.yaml | port: 9090 | port: 9092 | container ports
             components/monitoring/service-monitor.yaml | component: nodes | component: clients | port of the ServiceMonitor
             components/monitoring/service-monitor.yaml | jobLabel: app.kubernetes.io/name | jobLabel: app.kubernetes.io/component | job, as in the alerts
             """)
