@@ -1,7 +1,7 @@
 package io.kvcache.tiers.metrics;
 
+import io.kvcache.core.CacheAdmin;
 import io.kvcache.core.CacheStats;
-import io.kvcache.core.KvCache;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -38,12 +38,13 @@ import java.util.function.ToDoubleFunction;
 /// **Threads.** Any; every reading takes the store's lock for some microseconds.
 public final class KvCacheMetrics implements MeterBinder {
 
-    private final KvCache cache;
+    private final CacheAdmin cache;
     private final Tags tags;
     private final CardinalityLimit labels = new CardinalityLimit();
 
+    /// @param cache asked for its statistics at each reading; the meters keep no reference to it
     /// @param name value of the tag `cache`
-    public KvCacheMetrics(KvCache cache, String name) {
+    public KvCacheMetrics(CacheAdmin cache, String name) {
         this.cache = cache;
         this.tags = Tags.of("cache", name);
     }
