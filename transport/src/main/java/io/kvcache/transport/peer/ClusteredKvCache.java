@@ -159,6 +159,15 @@ public final class ClusteredKvCache implements KvCache {
         return members.route().view();
     }
 
+    /// Returns the addresses of the servers of the view that are connected and have not just failed.
+    public List<String> connectedServers() {
+        return members.route().all().stream()
+                .filter(peer -> peer.connectionIfUsable() != null)
+                .map(Peer::name)
+                .sorted()
+                .toList();
+    }
+
     /// Returns what copies of groups have done for this client.
     public CopyStats copyStats() {
         return copies.stats();

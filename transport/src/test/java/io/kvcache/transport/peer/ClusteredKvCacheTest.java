@@ -193,6 +193,16 @@ final class ClusteredKvCacheTest {
     }
 
     @Test
+    void givenAServerThatStops_whenAskedForConnections_thenTheOthersAreConnected() throws IOException {
+        List<String> all = cluster.addresses().stream().sorted().toList();
+        await("all are connected", () -> cache.connectedServers().equals(all));
+        String stopped = cluster.addresses().get(2);
+        cluster.servers().get(2).stop();
+        await("one is not", () -> cache.connectedServers().size() == 4);
+        assertThat(cache.connectedServers()).doesNotContain(stopped).isSubsetOf(all);
+    }
+
+    @Test
     void givenAServerThatJoins_whenTheViewChanges_thenTheClientUsesIt() throws IOException {
         TestCluster.Server sixth = cluster.add(store());
         cluster.show(cluster.servers());
