@@ -1,0 +1,18 @@
+package io.kvcache.spring;
+
+import org.jspecify.annotations.Nullable;
+import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
+import org.springframework.boot.diagnostics.FailureAnalysis;
+
+/// Shows a [CacheStartupException] as a description and an action, in place of a stack trace.
+final class CacheStartupFailureAnalyzer extends AbstractFailureAnalyzer<CacheStartupException> {
+
+    @Override
+    protected FailureAnalysis analyze(Throwable rootFailure, CacheStartupException cause) {
+        return new FailureAnalysis(description(cause), cause.action(), cause);
+    }
+
+    private static @Nullable String description(CacheStartupException cause) {
+        return cause.getMessage();
+    }
+}
