@@ -1,6 +1,5 @@
 package io.kvcache.spring;
 
-import org.jspecify.annotations.Nullable;
 import org.springframework.boot.diagnostics.AbstractFailureAnalyzer;
 import org.springframework.boot.diagnostics.FailureAnalysis;
 
@@ -9,10 +8,6 @@ final class CacheStartupFailureAnalyzer extends AbstractFailureAnalyzer<CacheSta
 
     @Override
     protected FailureAnalysis analyze(Throwable rootFailure, CacheStartupException cause) {
-        return new FailureAnalysis(description(cause), cause.action(), cause);
-    }
-
-    private static @Nullable String description(CacheStartupException cause) {
-        return cause.getMessage();
+        return new FailureAnalysis(cause.getMessage(), cause.action(), cause);
     }
 }

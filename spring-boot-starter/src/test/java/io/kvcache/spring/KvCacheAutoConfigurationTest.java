@@ -9,6 +9,7 @@ import io.kvcache.tiers.TieredKvCache;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Objects;
+import org.jspecify.annotations.Nullable;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -130,7 +131,7 @@ final class KvCacheAutoConfigurationTest {
         });
     }
 
-    private static InvalidConfigurationPropertyValueException wrongValue(Throwable failure) {
+    private static InvalidConfigurationPropertyValueException wrongValue(@Nullable Throwable failure) {
         for (Throwable each = failure; each != null; each = each.getCause()) {
             if (each instanceof InvalidConfigurationPropertyValueException wrong) {
                 return wrong;
