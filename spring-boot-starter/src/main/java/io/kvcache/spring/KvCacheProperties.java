@@ -16,7 +16,7 @@ import org.springframework.util.unit.DataSize;
 /// @param hostBytes Host memory of an embedded cache, 32MB and up.
 /// @param policy Eviction policy of an embedded cache: importance, lru, or one that a service brings.
 /// @param disks Disks of an embedded cache.
-/// @param admission Which blocks an embedded cache writes to its disks.
+/// @param admission Which blocks an embedded cache writes to its disks: second-hit, always or value.
 /// @param flushOnClose How long an embedded cache may write to its disks when the application stops, 0s to 24h.
 /// @param prefetch Whether an embedded cache loads blocks from its disks ahead of requests that are likely.
 /// @param addresses Addresses of servers, such as host:7420 or tls:host:7420. In mode remote the first that answers is
