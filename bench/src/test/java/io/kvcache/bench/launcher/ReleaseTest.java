@@ -41,7 +41,9 @@ class ReleaseTest {
             "jlama",
             "llamacpp",
             "chat",
-            "langchain4j");
+            "langchain4j",
+            "spring-boot-starter",
+            "junit");
 
     private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
     private static final Pattern REMOTE = Pattern.compile("other JVMs at (\\S+:\\d+)");
