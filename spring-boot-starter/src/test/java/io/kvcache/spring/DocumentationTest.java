@@ -19,8 +19,8 @@ final class DocumentationTest {
     void givenTheMetadata_whenComparedWithThePage_thenEachPropertyHasItsDefaultAndMeaningThere() throws IOException {
         String page = Files.readString(Path.of("../docs/spring.md"));
         JsonNode metadata;
-        try (InputStream json = KvCacheProperties.class.getResourceAsStream(
-                "/META-INF/spring-configuration-metadata.json")) {
+        try (InputStream json =
+                KvCacheProperties.class.getResourceAsStream("/META-INF/spring-configuration-metadata.json")) {
             metadata = JsonMapper.builder().build().readTree(Objects.requireNonNull(json));
         }
         SoftAssertions all = new SoftAssertions();

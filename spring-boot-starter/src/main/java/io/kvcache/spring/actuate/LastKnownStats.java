@@ -7,28 +7,37 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import java.io.UncheckedIOException;
 import java.time.Duration;
+import java.util.List;
 
 /// Statistics of a cache of other processes, for meters.
 ///
 /// Each meter asks by itself, and a scrape reads some thirty of them: so one request serves a second. While the servers
-/// do not answer, meters keep their last values, as an exception would fail the whole scrape.
+/// do not answer, meters keep their last values, at first zero, as an exception would fail the start or the whole
+/// scrape.
 ///
 /// **Threads.** Any; they wait for each other's request.
 final class LastKnownStats implements CacheAdmin {
 
     private static final long MAX_AGE_NANOS = Duration.ofSeconds(1).toNanos();
 
+    private static final CacheStats NONE = new CacheStats(
+            new CacheStats.Memory(0, 0, 0, 0, 0),
+            new CacheStats.Records(0, 0, 0),
+            new CacheStats.Puts(0, 0, 0, 0, 0, 0, 0, 0, 0),
+            new CacheStats.Removals(0, 0, 0, 0),
+            0,
+            0,
+            List.of());
+
     private final CacheAdmin cache;
     private final Clock clock;
-    private CacheStats stats;
+    private CacheStats stats = NONE;
     private long readNanos;
 
-    /// @throws UncheckedIOException when the servers do not answer
     LastKnownStats(CacheAdmin cache, Clock clock) {
         this.cache = cache;
         this.clock = clock;
-        stats = cache.stats();
-        readNanos = clock.nanos();
+        readNanos = clock.nanos() - MAX_AGE_NANOS;
     }
 
     @Override

@@ -32,6 +32,7 @@ final class LastKnownStatsTest {
 
     @Test
     void givenServersThatDoNotAnswer_whenRead_thenTheLastValuesStayAndEachSecondAsksOnce() {
+        assertThat(stats.stats().openTables()).isEqualTo(1);
         servers.answer = false;
         for (int second = 0; second < 3; second++) {
             clock.sleep(Duration.ofSeconds(1).toNanos());
@@ -42,6 +43,14 @@ final class LastKnownStatsTest {
         servers.answer = true;
         clock.sleep(Duration.ofSeconds(1).toNanos());
         assertThat(stats.stats().openTables()).isEqualTo(5);
+    }
+
+    @Test
+    void givenServersThatNeverAnswered_whenRead_thenAllIsZero() {
+        servers.answer = false;
+        assertThat(stats.stats().openTables()).isZero();
+        assertThat(stats.stats().namespaces()).isEmpty();
+        assertThat(servers.asked).isEqualTo(1);
     }
 
     /// Counts the requests.
