@@ -198,14 +198,17 @@ final class RedisClusterClientsTest {
     }
 
     @Test
-    void givenLettuce_whenServersLeaveAndReturn_thenNoErrorIsSeen() throws Exception {
+    void givenLettuce_whenServersLeaveAndReturn_thenNoErrorButAResetIsSeen() throws Exception {
         try (RedisClusterClient client = lettuce();
                 StatefulRedisClusterConnection<String, String> connection = client.connect()) {
             RedisAdvancedClusterCommands<String, String> redis = connection.sync();
             try (Load load = new Load(redis::set, redis::get)) {
                 drainKillAndReturn(load);
 
-                assertThat(load.stop()).isEmpty();
+                // A request that meets the end of a server's connection is reset, seldom, and not sent again.
+                assertThat(load.stop())
+                        .hasSizeLessThanOrEqualTo(2)
+                        .allMatch(error -> String.valueOf(error.getMessage()).contains("Connection reset"));
                 assertThat(redis.mset(keys().stream().collect(Collectors.toMap(key -> key, _ -> "last"))))
                         .isEqualTo("OK");
                 assertThat(redis.mget(keys().toArray(String[]::new)))
