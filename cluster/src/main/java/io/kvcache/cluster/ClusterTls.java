@@ -147,9 +147,8 @@ public final class ClusterTls {
     ///
     /// @throws GeneralSecurityException when it is another server's; the message says why
     void verify(String name, byte[] statement, Signed signed) throws GeneralSecurityException {
+        checkTrusted(signed.chain, loaded.trust);
         X509Certificate own = signed.chain.getFirst();
-        loaded.trust.checkClientTrusted(
-                signed.chain.toArray(X509Certificate[]::new), own.getPublicKey().getAlgorithm());
         if (names(own).stream().noneMatch(name::equalsIgnoreCase)) {
             throw new CertificateException("its certificate is for " + names(own));
         }
@@ -198,11 +197,10 @@ public final class ClusterTls {
 
     /// Other servers have the same authority, and would refuse every connection without a word about why.
     private void requireTrusted(List<X509Certificate> chain, X509ExtendedTrustManager trust) throws IOException {
-        X509Certificate own = chain.getFirst();
         try {
-            trust.checkClientTrusted(
-                    chain.toArray(X509Certificate[]::new), own.getPublicKey().getAlgorithm());
+            checkTrusted(chain, trust);
         } catch (CertificateException refused) {
+            X509Certificate own = chain.getFirst();
             throw new IOException(
                     "the certificate in %s is valid from %s to %s, and other servers would refuse it: %s; allowed: one that is valid now and that an authority in %s has signed"
                             .formatted(
@@ -213,6 +211,13 @@ public final class ClusterTls {
                                     authority),
                     refused);
         }
+    }
+
+    private static void checkTrusted(List<X509Certificate> chain, X509ExtendedTrustManager trust)
+            throws CertificateException {
+        trust.checkClientTrusted(
+                chain.toArray(X509Certificate[]::new),
+                chain.getFirst().getPublicKey().getAlgorithm());
     }
 
     private static X509KeyManager keyManager(List<X509Certificate> chain, PrivateKey key)

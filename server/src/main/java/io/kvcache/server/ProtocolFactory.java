@@ -402,7 +402,7 @@ final class ProtocolFactory {
         }
     }
 
-    /// Shows an operator's page to everybody whom a listener lets in, and lets none of them change anything.
+    /// Shows an operator's pages, and changes nothing.
     private record ReadOnlyEndpoint(HttpEndpoint endpoint, ListenerConfig listen) implements HttpEndpoint {
 
         @Override

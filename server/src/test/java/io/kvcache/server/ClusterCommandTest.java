@@ -1,76 +1,35 @@
 package io.kvcache.server;
 
+import static io.kvcache.server.cli.CliRunner.run;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.cli.Kvcache;
-import io.kvcache.server.cluster.ClusterMember;
-import io.kvcache.server.config.ConfigException;
-import io.kvcache.server.config.ConfigReader;
-import io.kvcache.server.config.HostResources;
-import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.cli.CliRunner.CliResult;
 import io.kvcache.transport.cluster.ClusterNode;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
-import java.io.IOException;
-import java.io.PrintWriter;
-import java.io.StringWriter;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import org.junit.jupiter.api.Test;
-import picocli.CommandLine;
 
 /// `kvcache cluster` at a server in this process. Here, as only this package starts a server with a membership of its
 /// own.
 final class ClusterCommandTest {
-
-    private record CliResult(int exitCode, String out, String err) {}
-
-    private static CliResult run(String... arguments) {
-        StringWriter out = new StringWriter();
-        StringWriter err = new StringWriter();
-        CommandLine line = Kvcache.commandLine();
-        line.setOut(new PrintWriter(out));
-        line.setErr(new PrintWriter(err));
-        int exitCode = line.execute(arguments);
-        return new CliResult(exitCode, out.toString(), err.toString());
-    }
 
     private static NodeInfo other(NodeState state) {
         return new NodeInfo(
                 new ClusterNode("kv-1", 1, "", "host-1"), 1_000, state, "10.0.0.6:7420", "10.0.0.6:7389", "1", 0);
     }
 
-    private static int freePort() throws IOException {
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            return free.getLocalPort();
-        }
-    }
-
-    private static CacheServer start(int port, TestMembership membership) throws IOException, ConfigException {
-        String yaml = """
-                listen: { port: %d }
-                memory: { host_bytes: 64MiB }
-                transport: { listen: 127.0.0.1:0 }
-                cluster: { name: test, node: kv-0, listen: 127.0.0.1:1 }
-                """.formatted(port);
-        ServerConfig config = new ConfigReader(new HostResources(1L << 30, 2), Map.of())
-                .read(new ConfigReader.Source("f", yaml), Map.of());
-        return CacheServer.start(config, cluster -> new ClusterMember(cluster, membership));
-    }
-
     @Test
     void givenAServerThatJoins_whenItsStatusIsAsked_thenItFailsAndSaysSo() throws Exception {
-        int port = freePort();
+        int port = TestMembership.freePort();
         List<CliResult> meanwhile = new ArrayList<>();
         TestMembership membership = new TestMembership(() -> {
             meanwhile.add(run("cluster", "status", "--port=" + port));
             meanwhile.add(run("cluster", "status", "--port=" + port, "--wait=1", "--timeout=0"));
             meanwhile.add(run("cluster", "status", "--port=" + port, "--json"));
         });
-        try (CacheServer server = start(port, membership)) {
+        try (CacheServer server = membership.serve(port)) {
             assertThat(server.address().getPort()).isEqualTo(port);
         }
         String joining = "kvcache: kv-0 is joining: the cluster does not know this server yet\n";
@@ -87,7 +46,7 @@ final class ClusterCommandTest {
 
     @Test
     void givenServersThatDoNotServe_whenWaitedFor_thenItFailsAndNamesThem() throws Exception {
-        try (CacheServer server = start(0, new TestMembership(() -> {}, other(NodeState.JOINING)))) {
+        try (CacheServer server = new TestMembership(() -> {}, other(NodeState.JOINING)).serve(0)) {
             String port = "--port=" + server.address().getPort();
 
             CliResult missing = run("cluster", "status", port, "--wait=4", "--timeout=0");
@@ -103,7 +62,7 @@ final class ClusterCommandTest {
 
     @Test
     void givenEnoughServers_whenWaitedFor_thenTheirTableIsShown() throws Exception {
-        try (CacheServer server = start(0, new TestMembership(() -> {}, other(NodeState.SERVING)))) {
+        try (CacheServer server = new TestMembership(() -> {}, other(NodeState.SERVING)).serve(0)) {
             CliResult shown =
                     run("cluster", "status", "--port=" + server.address().getPort(), "--wait=2");
 
@@ -115,7 +74,7 @@ final class ClusterCommandTest {
 
     @Test
     void givenAServerThatServes_whenADrainIsUndone_thenItSaysThatThereWasNone() throws Exception {
-        try (CacheServer server = start(0, new TestMembership(() -> {}))) {
+        try (CacheServer server = new TestMembership(() -> {}).serve(0)) {
             String port = "--port=" + server.address().getPort();
 
             assertThat(run("cluster", "drain", port, "--undo"))

@@ -7,7 +7,6 @@ import static io.kvcache.server.BusClusterServers.putAll;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
@@ -15,8 +14,6 @@ import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.IOException;
 import java.io.UncheckedIOException;
-import java.net.InetAddress;
-import java.net.ServerSocket;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
@@ -206,18 +203,7 @@ final class ClusterDrainTest {
 
     @Test
     void givenAServerThatJoins_whenItIsDrained_thenItRefuses() throws Exception {
-        int port;
-        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
-            port = free.getLocalPort();
-        }
-        String yaml = """
-                listen: { port: %d }
-                memory: { host_bytes: 64MiB }
-                transport: { listen: 127.0.0.1:0 }
-                cluster: { name: test, node: kv-0, listen: 127.0.0.1:1 }
-                """.formatted(port);
-        ServerConfig config = new ConfigReader(new HostResources(1L << 30, 2), Map.of())
-                .read(new ConfigReader.Source("f", yaml), Map.of());
+        int port = TestMembership.freePort();
         List<String> meanwhile = new ArrayList<>();
         TestMembership membership = new TestMembership(() -> {
             try (HttpTestClient client = new HttpTestClient(port)) {
@@ -227,7 +213,7 @@ final class ClusterDrainTest {
                 throw new IllegalStateException(failed);
             }
         });
-        try (CacheServer server = CacheServer.start(config, cluster -> new ClusterMember(cluster, membership));
+        try (CacheServer server = membership.serve(port);
                 HttpTestClient client = client(server)) {
             assertThat(meanwhile)
                     .hasSize(2)

@@ -1,9 +1,18 @@
 package io.kvcache.server;
 
 import io.kvcache.cluster.Membership;
+import io.kvcache.server.cluster.ClusterMember;
+import io.kvcache.server.config.ConfigException;
+import io.kvcache.server.config.ConfigReader;
+import io.kvcache.server.config.HostResources;
+import io.kvcache.server.config.ServerConfig;
 import io.kvcache.transport.cluster.NodeInfo;
+import java.io.IOException;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -24,6 +33,28 @@ final class TestMembership implements Membership {
     TestMembership(Runnable joining, NodeInfo... others) {
         this.joining = joining;
         this.others = List.of(others);
+    }
+
+    /// Starts the server `kv-0` with this membership.
+    ///
+    /// @param port of its listener; 0 for a free one
+    CacheServer serve(int port) throws IOException, ConfigException {
+        String yaml = """
+                listen: { port: %d }
+                memory: { host_bytes: 64MiB }
+                transport: { listen: 127.0.0.1:0 }
+                cluster: { name: test, node: kv-0, listen: 127.0.0.1:1 }
+                """.formatted(port);
+        ServerConfig config = new ConfigReader(new HostResources(1L << 30, 2), Map.of())
+                .read(new ConfigReader.Source("f", yaml), Map.of());
+        return CacheServer.start(config, cluster -> new ClusterMember(cluster, this));
+    }
+
+    /// Returns a port that was free a moment ago.
+    static int freePort() throws IOException {
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            return free.getLocalPort();
+        }
     }
 
     /// What this server told, in order.

@@ -13,6 +13,7 @@ import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.lm.LmProtocol;
+import io.kvcache.transport.cluster.HashSlots;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.util.ArrayDeque;
@@ -93,22 +94,25 @@ final class ValueHandover {
             return router.ownKeyspace();
         }
 
-        /// What requests about its keys are sent in, so that the owner computes the same slots.
-        Dialect dialect() {
-            return keyspace().hasWholeKeys() ? Dialect.RESP_CLUSTER : Dialect.RESP2;
-        }
-
         /// A key may have become another tenant's, as the keys of the default tenant say whose they are.
         boolean gives(byte[] key) {
             return keyspace().isContent(key) && router.of(key).equals(keyspace());
         }
     }
 
+    /// @param slot by which clients find the key
+    /// @param dialect in which the owner computes the same slot
     @SuppressWarnings("ArrayRecordComponent") // never compared
-    private record Value(Tenant tenant, byte[] key, int slot) {
+    private record Value(Tenant tenant, byte[] key, int slot, Dialect dialect) {
+
+        static Value of(Tenant tenant, byte[] key) {
+            return tenant.keyspace().hasWholeKeys()
+                    ? new Value(tenant, key, HashSlots.of(key), Dialect.RESP_CLUSTER)
+                    : new Value(tenant, key, tenant.router.slotOf(key), Dialect.RESP2);
+        }
 
         Value withKey(byte[] other) {
-            return new Value(tenant, other, slot);
+            return new Value(tenant, other, slot, dialect);
         }
     }
 
@@ -233,7 +237,7 @@ final class ValueHandover {
             if (expiresAtMillis != 0) {
                 set.bulk("PXAT").bulk(Long.toString(expiresAtMillis));
             }
-            return ask(it, it.tenant.dialect(), set);
+            return ask(it, it.dialect, set);
         }
 
         /// A PUT does not say whether the value was stored, so PTTL does.
@@ -242,7 +246,7 @@ final class ValueHandover {
             if (expiresAtMillis != 0) {
                 ask(
                         it,
-                        it.tenant.dialect(),
+                        it.dialect,
                         new RequestBytes()
                                 .beginArray(3)
                                 .bulk("PEXPIREAT")
@@ -253,7 +257,7 @@ final class ValueHandover {
         }
 
         private String askPttl(Value it) {
-            return ask(it, it.tenant.dialect(), RequestBytes.command("PTTL", it.key));
+            return ask(it, it.dialect, RequestBytes.command("PTTL", it.key));
         }
 
         /// Returns how the owner's reply begins; empty when there is none. All these requests may run twice.
@@ -317,8 +321,7 @@ final class ValueHandover {
                 cursor = next.next();
             }
             byte[] key = page.remove();
-            Tenant of = Objects.requireNonNull(pass).tenant;
-            return new Value(of, key, of.router.slotToGive(key));
+            return Value.of(Objects.requireNonNull(pass).tenant, key);
         }
     }
 }

@@ -59,11 +59,6 @@ public final class KeyspaceRouter {
         return HashSlots.of(of(key).isContent(key) ? ObjectKey.base(key) : key);
     }
 
-    /// Returns the slot by which another server is given a key: by which clients find it.
-    public int slotToGive(byte[] key) {
-        return of(key).hasWholeKeys() ? HashSlots.of(key) : slotOf(key);
-    }
-
     /// Takes what a client says of keys to whose they are, some keys at a time.
     ///
     /// @param later runs the rest when the other connections of the loop have had their turn

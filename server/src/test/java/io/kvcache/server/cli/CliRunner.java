@@ -5,14 +5,14 @@ import java.io.StringWriter;
 import picocli.CommandLine;
 
 /// Runs a command in this process and keeps what it wrote.
-final class CliRunner {
+public final class CliRunner {
 
     private CliRunner() {}
 
     /// A command's exit code and output.
-    record CliResult(int exitCode, String out, String err) {}
+    public record CliResult(int exitCode, String out, String err) {}
 
-    static CliResult run(String... arguments) {
+    public static CliResult run(String... arguments) {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine line = Kvcache.commandLine();
