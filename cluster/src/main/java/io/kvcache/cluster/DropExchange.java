@@ -105,8 +105,10 @@ public final class DropExchange implements DropListener {
     private long quietUntilNanos;
     private long compactNanos;
     private boolean begun;
+    private boolean seesServing;
+    private long listenUntilNanos;
 
-    /// Whether everything that this server has heard of is applied.
+    /// Whether everything that this server has heard of is applied, and it has listened long enough.
     private volatile boolean settled;
 
     private record Member(String name, long incarnation) {}
@@ -220,8 +222,21 @@ public final class DropExchange implements DropListener {
             compact(nowNanos);
             tellDigest();
         }
-        settled = repaired && waiting.isEmpty();
+        boolean listens = listens(nowNanos);
+        settled = repaired && waiting.isEmpty() && !listens;
         exchange(nowNanos);
+    }
+
+    /// Whether a drop may be on its way to this server that a client was told of before. Others tell a new digest with
+    /// their next step, and a client may not have seen yet that this server is there.
+    private boolean listens(long nowNanos) {
+        boolean joins = views.self().state() == NodeState.JOINING;
+        boolean sees = joins && !views.view().serving().isEmpty();
+        if (sees && !seesServing) {
+            listenUntilNanos = nowNanos + QUIET_NANOS;
+        }
+        seesServing = sees;
+        return sees && nowNanos - listenUntilNanos < 0;
     }
 
     /// Returns whether anything was new.

@@ -48,6 +48,10 @@ final class DropExchangeTest {
         private long epoch;
 
         Server(String name, List<DropRecord> before) {
+            this(name, before, NodeState.SERVING);
+        }
+
+        Server(String name, List<DropRecord> before, NodeState state) {
             this.name = name;
             incarnation = servers.size() + 1L;
             log = new DropLog();
@@ -58,7 +62,7 @@ final class DropExchangeTest {
             servers.add(this);
             views.start(new NodeInfo(
                     ClusterNode.named(name), incarnation, NodeState.JOINING, "a", "", "", 0, exchange.digest()));
-            views.setState(NodeState.SERVING);
+            views.setState(state);
         }
 
         void drop(long id) {
@@ -202,6 +206,44 @@ final class DropExchangeTest {
         assertAgreed(1);
         assertThat(again.dropped).hasSize(1);
         assertThat(a.dropped).isEmpty();
+    }
+
+    @Test
+    void givenADropWhoseDigestIsNotTold_whenAServerJoins_thenItDoesNotAgreeBeforeItHasHeardOfIt() {
+        Server a = new Server("a", List.of());
+        pass(Duration.ofSeconds(1));
+        a.drop(1);
+
+        Server b = new Server("b", List.of(), NodeState.JOINING);
+        b.exchange.step(nanos);
+        assertThat(b.exchange.agreesWithServing()).isFalse();
+        pass(Duration.ofMillis(600));
+
+        assertAgreed(1);
+        assertThat(b.dropped).hasSize(1);
+    }
+
+    @Test
+    void givenNothingDropped_whenAServerJoins_thenItAgreesAfterHalfASecond() {
+        new Server("a", List.of());
+        pass(Duration.ofSeconds(1));
+
+        Server b = new Server("b", List.of(), NodeState.JOINING);
+        pass(Duration.ofMillis(500));
+        assertThat(b.exchange.agreesWithServing()).isFalse();
+        pass(Duration.ofMillis(100));
+
+        assertAgreed(0);
+    }
+
+    @Test
+    void givenServersThatAllJoin_whenNothingWasDropped_thenTheyAgreeAtOnce() {
+        new Server("a", List.of(), NodeState.JOINING);
+        new Server("b", List.of(), NodeState.JOINING);
+
+        pass(Duration.ofMillis(100));
+
+        assertAgreed(0);
     }
 
     @Test
