@@ -188,16 +188,16 @@ final class OneJarIT {
     }
 
     @Test
-    void givenTheFilesOfTheImage_whenRehearsedAndServed_thenWhatWasLoadedIsMapped() throws Exception {
-        Path image = Files.createDirectory(folder.resolve("image"));
-        Files.copy(JAR, image.resolve("kvcache.jar"));
-        Path entry = Files.copy(ROOT.resolve("deploy/entry"), image.resolve("entry"));
+    void givenTheFilesOfTheUnit_whenRehearsedAndServed_thenWhatWasLoadedIsMapped() throws Exception {
+        Path unit = Files.createDirectory(folder.resolve("unit"));
+        Files.copy(JAR, unit.resolve("kvcache.jar"));
+        Path entry = Files.copy(ROOT.resolve("deploy/entry"), unit.resolve("entry"));
         assertThat(entry.toFile().setExecutable(true)).isTrue();
-        Files.copy(ROOT.resolve(".mvn/java-flags.sh"), image.resolve("java-flags.sh"));
+        Files.copy(ROOT.resolve(".mvn/java-flags.sh"), unit.resolve("java-flags.sh"));
 
         output(inAnEmptyFolder(entry.toString(), "rehearse"));
 
-        assertThat(image.resolve("kvcache.aot")).isNotEmptyFile();
+        assertThat(unit.resolve("kvcache.aot")).isNotEmptyFile();
         ProcessBuilder serve = inAnEmptyFolder(entry.toString(), "serve", "--port", "0", "--host-bytes", "64MiB");
         serve.environment().put("KVCACHE_JAVA_OPTS", "-XX:AOTMode=on"); // Fails where it cannot be mapped.
         served(serve);

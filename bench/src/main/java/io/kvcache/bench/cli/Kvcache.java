@@ -29,6 +29,7 @@ public final class Kvcache {
                 .addExternal(CommandGroup.DEVELOP, "gpu-kit", "Pack tests and benchmarks for a machine with a GPU.")
                 .addExternal(CommandGroup.DEVELOP, "jar", "Make one jar of the server, for java -jar.")
                 .addExternal(CommandGroup.DEVELOP, "python-dist", "Make wheel and source archive of the Python client.")
+                .addExternal(CommandGroup.DEVELOP, "image", "Make a container image of the server, without Docker.")
                 .addExternal(CommandGroup.DEVELOP, "release", "Make all that is published of a version.")
                 .addExternal(CommandGroup.DEVELOP, "build", "Build without checks; other commands do when needed.")
                 .addExternal(CommandGroup.DEVELOP, "install", "Build without checks and install into ~/.m2.")

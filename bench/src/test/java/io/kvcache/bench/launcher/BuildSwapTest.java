@@ -62,7 +62,7 @@ class BuildSwapTest {
         Files.writeString(folder.resolve("jdk/release"), "JAVA_VERSION=\"25.0.1\"\n");
         Files.copy(REPOSITORY.resolve("kvcache"), folder.resolve("kvcache"));
         Files.createDirectories(folder.resolve(".mvn"));
-        for (String file : List.of("find-jdk.sh", "java-flags.sh", "gpu-kit.sh", "release.sh")) {
+        for (String file : List.of("find-jdk.sh", "java-flags.sh", "gpu-kit.sh", "release.sh", "image.sh")) {
             Files.copy(
                     REPOSITORY.resolve(".mvn").resolve(file),
                     folder.resolve(".mvn").resolve(file));

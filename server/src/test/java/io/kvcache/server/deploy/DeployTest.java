@@ -13,6 +13,7 @@ import io.kvcache.server.config.ConfigReader.Source;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.image.ImageEntry;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -55,23 +56,39 @@ final class DeployTest {
     @TempDir
     private Path folder = Path.of("");
 
-    private Path entry = DEPLOY.resolve("entry");
     private String protocol = "auto";
 
     private interface Use {
         void of(int port) throws Exception;
     }
 
-    private ProcessBuilder entry(String... arguments) {
-        List<String> command = new ArrayList<>(List.of(entry.toString()));
+    /// The systemd unit's command.
+    private static ProcessBuilder entry(String... arguments) {
+        List<String> command = new ArrayList<>(List.of(DEPLOY.resolve("entry").toString()));
         command.addAll(List.of(arguments));
         ProcessBuilder builder = new ProcessBuilder(command);
+        builder.environment().put("KVCACHE_CLASSPATH", System.getProperty("java.class.path"));
+        return builder;
+    }
+
+    /// The image's entry, as the kernel starts it.
+    ///
+    /// @param called the path by which it is called
+    private ProcessBuilder image(String called, String... arguments) {
+        List<String> command = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "-Xmx32m",
+                "-XX:+UseSerialGC",
+                "--enable-native-access=ALL-UNNAMED",
+                "-cp",
+                System.getProperty("java.class.path"),
+                ImageEntry.class.getName(),
+                called));
+        command.addAll(List.of(arguments));
+        ProcessBuilder builder = new ProcessBuilder(command);
+        builder.environment().remove("KVCACHE_CLASSPATH");
         builder.environment()
                 .putAll(Map.of(
-                        "JAVA_HOME",
-                        System.getProperty("java.home"),
-                        "KVCACHE_CLASSPATH",
-                        System.getProperty("java.class.path"),
                         "KVCACHE_JAVA_OPTS",
                         "-Xmx512m -XX:MaxDirectMemorySize=512m " + String.join(" ", TestJvm.FLAGS),
                         "KVCACHE__MEMORY__HOST_BYTES",
@@ -85,8 +102,8 @@ final class DeployTest {
     }
 
     /// Runs what the image would run, uses it, and stops it as a container is stopped.
-    private String served(Use use, String... arguments) throws Exception {
-        Process process = entry(arguments)
+    private String served(Use use, String called, String... arguments) throws Exception {
+        Process process = image(called, arguments)
                 .redirectError(folder.resolve("errors").toFile())
                 .start();
         try (BufferedReader said = process.inputReader(UTF_8)) {
@@ -162,7 +179,7 @@ final class DeployTest {
 
     @Test
     void givenLmcachesCommand_whenRun_thenItServesLmAndProbesAreNoErrors() throws Exception {
-        String said = served(DeployTest::probeThenStore, "lmcache_server", "127.0.0.1", "0", "cpu");
+        String said = served(DeployTest::probeThenStore, "/usr/local/bin/lmcache_server", "127.0.0.1", "0", "cpu");
 
         assertThat(said).endsWith("KVCache stopped\n").doesNotContain("disk ");
         assertThat(errors()).doesNotContain("SEVERE", "Exception");
@@ -173,6 +190,7 @@ final class DeployTest {
     void givenLmcachesCommandWithADirectory_whenRun_thenItIsADisk() throws Exception {
         String said = served(
                 DeployTest::probeThenStore,
+                "/usr/local/bin/kvcache",
                 "python3",
                 "-m",
                 "lmcache.v1.server",
@@ -186,12 +204,6 @@ final class DeployTest {
     @Test
     @Tag("nightly")
     void givenTheNamesOfLmcachesChart_whenRun_thenTheyServeAndItsProbeAnswers() throws Exception {
-        String dockerfile = Files.readString(DEPLOY.resolve("Dockerfile"));
-        for (String name : List.of("lmcache_server", "lmcache_v0_server", "lmcache_experimental_server", "python3")) {
-            assertThat(dockerfile).contains(name);
-        }
-        entry = Files.createSymbolicLink(folder.resolve("lmcache_v0_server"), DEPLOY.resolve("entry"));
-
         protocol = "";
 
         String said = served(
@@ -199,6 +211,7 @@ final class DeployTest {
                     assertThat(probed(port)).isZero();
                     probeAndStore(port);
                 },
+                "/opt/venv/bin/lmcache_v0_server",
                 "127.0.0.1",
                 "0",
                 "cpu");
@@ -208,11 +221,7 @@ final class DeployTest {
     }
 
     private int probed(int port) throws Exception {
-        Path python = folder.resolve("python3");
-        if (!Files.exists(python)) {
-            Files.createSymbolicLink(python, DEPLOY.resolve("entry"));
-        }
-        return new ProcessBuilder(python.toString(), "/examples/health_probe.py", "127.0.0.1", port + "")
+        return image("/opt/venv/bin/python3", "/examples/health_probe.py", "127.0.0.1", port + "")
                 .start()
                 .waitFor();
     }
@@ -223,7 +232,8 @@ final class DeployTest {
                 List.of("lmcache_server", "127.0.0.1"),
                 List.of("lmcache_server", "127.0.0.1", "0", "gpu"),
                 List.of("python3", "-c", "print()"))) {
-            Process process = entry(wrong.toArray(String[]::new)).start();
+            Process process = image("/usr/local/bin/kvcache", wrong.toArray(String[]::new))
+                    .start();
             assertThat(new String(process.getErrorStream().readAllBytes(), UTF_8))
                     .startsWith("kvcache: ");
             assertThat(process.waitFor()).isEqualTo(2);

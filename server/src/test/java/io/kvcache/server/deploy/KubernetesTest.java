@@ -137,14 +137,16 @@ final class KubernetesTest {
     }
 
     @Test
-    void givenTheDockerfile_whenRead_thenItsUserIsTheManifests() throws Exception {
+    void givenTheImage_whenItsUserIsRead_thenItIsTheManifests() throws Exception {
         long user = KubernetesManifests.of(ROOT, "one", List.of())
                 .pod()
                 .getSecurityContext()
                 .getRunAsUser();
 
         assertThat(Files.readString(REPOSITORY.resolve("deploy/Dockerfile")))
-                .contains("--gid " + user + " kvcache", "--uid " + user + " ");
+                .contains("\nUSER " + user + ":" + user + "\n");
+        assertThat(Files.readString(REPOSITORY.resolve(".mvn/image/ImageTar.java")))
+                .contains("USER = \"" + user + ":" + user + "\"");
     }
 
     @Test

@@ -162,6 +162,7 @@ public final class Libc {
         SYSCALL("syscall", 1, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG, JAVA_LONG),
         EVENTFD("eventfd", 2, JAVA_INT, JAVA_INT, JAVA_INT),
         EVENTFD_WRITE("eventfd_write", 2, JAVA_INT, JAVA_INT, JAVA_LONG),
+        EXECV("execv", 2, JAVA_INT, ADDRESS, ADDRESS),
         GETEUID("geteuid", 0, JAVA_INT),
         SETPRIORITY("setpriority", 3, JAVA_INT, JAVA_INT, JAVA_INT, JAVA_INT),
         CLOSE("close", 1, JAVA_INT, JAVA_INT);

@@ -1,0 +1,125 @@
+package io.kvcache.server.image;
+
+import static java.nio.charset.StandardCharsets.US_ASCII;
+
+import io.kvcache.server.config.HostResources;
+import io.kvcache.server.image.ImageCommand.Connect;
+import io.kvcache.server.image.ImageCommand.Health;
+import io.kvcache.server.image.ImageCommand.Run;
+import io.kvcache.tiers.os.Libc;
+import io.kvcache.tiers.os.Libc.LibcFunction;
+import java.io.IOException;
+import java.io.InputStream;
+import java.lang.foreign.AddressLayout;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.net.ConnectException;
+import java.net.InetSocketAddress;
+import java.net.Socket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+
+/// The entry point of the image, in place of a shell script: it becomes the JVM that runs the command.
+///
+/// The kernel starts it by the first line of a file, which names the JVM and its arguments, so that the name of that
+/// file is the first argument here. This JVM is small, finds out what the container's memory allows, and is replaced
+/// by `execv`: the process keeps its id, and gets the signals.
+public final class ImageEntry {
+
+    private static final int TIMEOUT_MILLIS = (int) TimeUnit.SECONDS.toMillis(5);
+    private static final int FAILED = 1;
+    private static final int MISUSED = 2;
+
+    private ImageEntry() {}
+
+    /// @param arguments the path by which the entry was called, then those of the caller
+    public static void main(String... arguments) {
+        List<String> all = List.of(arguments);
+        String name = Path.of(all.getFirst()).getFileName().toString();
+        try {
+            System.exit(
+                    switch (ImageCommand.of(name, all.subList(1, all.size()), System.getenv())) {
+                        case Run run -> become(run.arguments());
+                        case Connect connect -> connect(connect);
+                        case Health health -> ask(health);
+                    });
+        } catch (IllegalArgumentException misused) {
+            System.err.println("kvcache: " + misused.getMessage());
+            System.exit(MISUSED);
+        }
+    }
+
+    /// Returns only when that fails.
+    private static int become(List<String> arguments) {
+        String java = Path.of(System.getProperty("java.home"), "bin", "java").toString();
+        String jar = System.getProperty("java.class.path");
+        List<String> command = new ArrayList<>(List.of(java));
+        command.addAll(JvmFlags.of(arguments.getFirst(), HostResources.detect(), System.getenv()));
+        Path rehearsed = Path.of(jar).resolveSibling("kvcache.aot");
+        if (Files.exists(rehearsed)) {
+            command.add("-XX:AOTCache=" + rehearsed);
+            command.add("-Xlog:aot*=off");
+        }
+        String more = System.getenv().getOrDefault("KVCACHE_CLASSPATH", "");
+        command.addAll(List.of("-cp", more.isEmpty() ? jar : jar + ":" + more, "io.kvcache.server.cli.Kvcache"));
+        command.addAll(arguments);
+        long failed = execute(java, command);
+        System.err.println("kvcache: cannot run " + java + ": error " + -failed);
+        return FAILED;
+    }
+
+    private static long execute(String program, List<String> command) {
+        try (Arena arena = Arena.ofConfined()) {
+            AddressLayout pointer = ValueLayout.ADDRESS;
+            MemorySegment array = arena.allocate(pointer, command.size() + 1L); // a null pointer ends it
+            for (int i = 0; i < command.size(); i++) {
+                array.setAtIndex(pointer, i, arena.allocateFrom(command.get(i)));
+            }
+            return Libc.system().callWithString(LibcFunction.EXECV, program, array);
+        }
+    }
+
+    /// LMCache's probe. The server does not count a connection that closes at once as an error.
+    private static int connect(Connect probe) {
+        try (Socket socket = new Socket()) {
+            socket.connect(new InetSocketAddress(probe.host(), probe.port()), TIMEOUT_MILLIS);
+            return 0;
+        } catch (IOException none) {
+            System.err.println("kvcache: no server listens at " + probe.host() + ":" + probe.port());
+            return MISUSED; // as a file that LMCache's image has would
+        }
+    }
+
+    private static int ask(Health health) {
+        for (int port : health.ports()) {
+            try {
+                String status = status(port);
+                System.out.println("port " + port + ": " + status);
+                return status.contains(" 200 ") ? 0 : FAILED;
+            } catch (ConnectException none) {
+                // perhaps the next one
+            } catch (IOException silent) {
+                System.err.println("kvcache: /health/live at port " + port + ": " + silent.getMessage());
+                return FAILED;
+            }
+        }
+        System.err.println("kvcache: no server listens at port " + health.ports() + "; health PORT asks another one");
+        return FAILED;
+    }
+
+    private static String status(int port) throws IOException {
+        try (Socket socket = new Socket()) {
+            socket.connect(new InetSocketAddress("127.0.0.1", port), TIMEOUT_MILLIS);
+            socket.setSoTimeout(TIMEOUT_MILLIS);
+            String request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+            socket.getOutputStream().write(request.getBytes(US_ASCII));
+            InputStream in = socket.getInputStream();
+            String answer = new String(in.readNBytes(4096), US_ASCII);
+            return answer.lines().findFirst().orElse("closed without an answer");
+        }
+    }
+}
