@@ -54,9 +54,17 @@ public final class EvictionPolicies {
     ///
     /// @throws IllegalArgumentException when the class is not on the class path, or is neither
     public static EvictionPolicyFactory ofClass(String className) {
+        return ofClass(className, EvictionPolicies.class.getClassLoader());
+    }
+
+    /// The same for a class that is not on the class path.
+    ///
+    /// @param loader of the class, above which this class is the same one
+    /// @throws IllegalArgumentException when the loader does not find the class, or it is neither
+    public static EvictionPolicyFactory ofClass(String className, ClassLoader loader) {
         Class<?> type;
         try {
-            type = Class.forName(className);
+            type = Class.forName(className, true, loader);
         } catch (ClassNotFoundException | LinkageError missing) {
             throw new IllegalArgumentException(
                     "policy class " + className + " is not on the class path (" + missing + ")", missing);
