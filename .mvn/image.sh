@@ -28,7 +28,7 @@ image() {
         mkdir -p "$(dirname "$file")" || die "image cannot write to the folder of $file"
         [ ! -d "$file" ] || die "image takes a FILE; $file is a folder"
     fi
-    one_jar "$logs/image/kvcache.jar" >/dev/null
+    one_jar jar server kvcache.jar kvcache.oneJar help "$logs/image/kvcache.jar" >/dev/null
     made=$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)
     rm -rf "$logs/image/root"
     lay_out "$logs/image/root" "$made"

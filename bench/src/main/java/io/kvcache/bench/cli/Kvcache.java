@@ -28,6 +28,7 @@ public final class Kvcache {
                 .addExternal(CommandGroup.CHECK, "test", "Run all tests, or with --quick those of two minutes.")
                 .addExternal(CommandGroup.DEVELOP, "gpu-kit", "Pack tests and benchmarks for a machine with a GPU.")
                 .addExternal(CommandGroup.DEVELOP, "jar", "Make one jar of the server, for java -jar.")
+                .addExternal(CommandGroup.DEVELOP, "hitrate-jar", "Make one JMH jar for any trace and policy.")
                 .addExternal(CommandGroup.DEVELOP, "python-dist", "Make wheel and source archive of the Python client.")
                 .addExternal(CommandGroup.DEVELOP, "image", "Make a container image of the server, without Docker.")
                 .addExternal(CommandGroup.DEVELOP, "release", "Make all that is published of a version.")

@@ -1,15 +1,11 @@
 package io.kvcache.bench.policy;
 
-import io.kvcache.bench.baseline.PolicyParameter;
+import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
-import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.bench.trace.TraceReader;
-import io.kvcache.bench.trace.TraceReader.MalformedLine;
-import io.kvcache.bench.trace.TraceSource;
-import java.io.IOException;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.openjdk.jmh.annotations.AuxCounters;
@@ -28,36 +24,40 @@ import org.openjdk.jmh.annotations.Warmup;
 
 /// Question: what share of a trace's blocks does each policy find, and what does it cost per block?
 ///
-/// One operation is one replay of the whole trace, metadata only. JMH adds its counters `hits` and `accesses`
-/// up over all iterations, so their quotient is the ratio. The first command below prints that quotient beside
-/// Belady's.
+/// One operation is one replay of the whole trace, metadata only. JMH adds its counters up over all iterations;
+/// [HitRateProfiler] divides them.
 ///
 /// Budget: 400 ns a block for importance.
 ///
-/// Command: `./kvcache bench policy`, which divides the counters; or, for other traces and policies,
-/// `java -cp 'bench/target/kvcache-bench-*.jar:bench/target/lib/*' org.openjdk.jmh.Main
-/// PrefixHitRateBenchmark -p trace=conversation`
+/// Command: `./kvcache bench policy`, which prints the ratios beside Belady's; or, for other traces and policies,
+/// the jar of `./kvcache hitrate-jar`, which [HitRateMain] runs.
 @State(Scope.Benchmark)
 @BenchmarkMode(Mode.SingleShotTime)
 @OutputTimeUnit(TimeUnit.NANOSECONDS)
-@Fork(1)
+@Fork(value = 1, jvmArgsAppend = "--sun-misc-unsafe-memory-access=allow") // JMH's own use, of which the JVM warns
 @Warmup(iterations = 3)
 @Measurement(iterations = 3)
 public class PrefixHitRateBenchmark {
 
-    @Param({"LRU", "LFU_DA", "IMPORTANCE"})
-    private String kind = "LRU";
-
-    /// Percent of the trace's distinct blocks that fit.
-    @Param({"3", "11"})
-    private double percent = 3;
-
     /// As `--trace` takes it.
-    @Param("generated:1")
+    @Param(HitRateParameters.DEFAULT_TRACE)
     private String trace = "";
 
+    /// As `--policy` takes it, or a class.
+    @Param({"lru", "importance"})
+    private String policy = "";
+
+    /// Capacity, or percent of the trace's distinct blocks.
+    @Param({"3%", "11%"})
+    private String blocks = "";
+
+    /// As `--rule` takes it.
+    @Param("reference")
+    private String rule = "";
+
     private PrefixForest forest = new PrefixForest(new Trace("none", List.of()), BlockCountingRule.REFERENCE);
-    private int blocks = 1;
+    private SimulatedCache cache = new BeladyReplay(true);
+    private int capacity = 1;
 
     /// Summed up by JMH.
     @State(Scope.Thread)
@@ -67,20 +67,24 @@ public class PrefixHitRateBenchmark {
         public long hits;
         /// Blocks looked up.
         public long accesses;
+        /// Time of the replays.
+        public long nanos;
     }
 
     /// Reads the trace.
     @Setup(Level.Trial)
-    public void read() throws IOException {
-        TraceReader reader = new TraceReader(MalformedLine.Handling.REFUSE, line -> {});
-        forest = new PrefixForest(TraceSource.parse(trace).load(reader), BlockCountingRule.REFERENCE);
-        blocks = (int) Math.max(1, Math.round(percent / 100 * forest.nodeCount()));
+    public void read() {
+        cache = HitRateParameters.policy(policy);
+        forest = new PrefixForest(HitRateParameters.trace(trace), HitRateParameters.rule(rule));
+        capacity = HitRateParameters.Capacity.parse(blocks).of(forest.nodeCount());
     }
 
     /// The whole trace.
     @Benchmark
     public long replay(HitCounts hitCounts) {
-        HitTotals totals = new PolicyReplay(PolicyParameter.parse(kind)).run(forest, blocks, 0);
+        long start = System.nanoTime();
+        HitTotals totals = cache.run(forest, capacity, 0);
+        hitCounts.nanos += System.nanoTime() - start;
         hitCounts.hits += totals.blockHits();
         hitCounts.accesses += totals.blockAccesses();
         return totals.blockHits();

@@ -147,7 +147,7 @@ final class PolicySuite {
         return new JmhRun(
                 "PrefixHitRateBenchmark.replay",
                 1,
-                Map.of("kind", PolicyParameter.format(kind), "percent", percent, "trace", trace));
+                Map.of("policy", kind.commandName(), "blocks", percent + "%", "trace", trace));
     }
 
     private static double bound(String percent, String trace) {

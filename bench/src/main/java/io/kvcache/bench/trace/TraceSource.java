@@ -11,7 +11,7 @@ import java.util.Set;
 /// The source of a trace, as `--trace` names it: a published one by name, a generated one, or a file.
 public sealed interface TraceSource {
 
-    /// The forms that `--trace` takes, for messages.
+    /// The forms of a trace, for messages.
     String FORMS =
             "a file, conversation, synthetic, generated:SEED, popular:SEED, hostile:SEED, agents:SEED or mixed:SEED"
                     + " (SEED is 1 where none is given; NAME=N, each after a colon, may follow that of agents and mixed: "
@@ -45,7 +45,7 @@ public sealed interface TraceSource {
     private static File file(String text) {
         Path path = Path.of(text);
         if (path.getParent() == null && Files.notExists(path)) { // perhaps a misspelt name
-            throw new IllegalArgumentException("no such file: " + path + "; --trace takes " + FORMS);
+            throw new IllegalArgumentException("no such file: " + path + "; a trace is " + FORMS);
         }
         return new File(path);
     }
@@ -72,7 +72,7 @@ public sealed interface TraceSource {
                             Locale.ROOT,
                             "the %1$s trace is not here: get %1$s_trace.jsonl from github.com/kvcache-ai/Mooncake,"
                                     + " folder FAST25-release/traces, and name its folder in %2$s;"
-                                    + " or take --trace generated:1",
+                                    + " or take the trace generated:1",
                             name,
                             TraceFinder.FOLDER_VARIABLE)));
             return reader.read(file);

@@ -98,7 +98,7 @@ final class ReplayCommandTest {
         CommandRunner.CommandResult commandResult = CommandRunner.run("replay", "--trace", "conversaton");
         assertThat(commandResult.exitCode()).isEqualTo(2);
         assertThat(commandResult.err())
-                .startsWith("kvcache replay: no such file: conversaton; --trace takes a file, conversation, synthetic");
+                .startsWith("kvcache replay: no such file: conversaton; a trace is a file, conversation, synthetic");
     }
 
     @Test

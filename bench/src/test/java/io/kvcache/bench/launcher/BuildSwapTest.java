@@ -37,6 +37,7 @@ class BuildSwapTest {
                 cp version $part/target/lib/a.jar
                 cp version $part/target/kvcache-$(echo $part | tr / -)-1.jar
             done
+            cp version bench/target/kvcache-hitrate.jar
             """;
 
     private static final String JVM = """

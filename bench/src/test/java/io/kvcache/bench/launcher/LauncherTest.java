@@ -64,6 +64,7 @@ class LauncherTest {
         "install, takes no arguments",
         "clean, takes no arguments",
         "jar, takes a FILE or nothing",
+        "hitrate-jar, takes a FILE or nothing",
         "gpu-kit, takes a folder or nothing",
         "release, takes a VERSION such as 1.2.3",
         "test, test knows --quick"
