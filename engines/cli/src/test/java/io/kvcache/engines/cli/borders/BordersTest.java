@@ -141,6 +141,29 @@ final class BordersTest {
             .dependOnClassesThat()
             .resideInAPackage("org.openjdk.jmh..");
 
+    /// By the lists of bench/pom.xml.
+    @ArchTest
+    static final ArchRule THE_JAR_OF_HIT_RATES_HAS_ALL_THAT_IT_NEEDS = classes()
+            .that()
+            .resideInAnyPackage(
+                    "io.kvcache.bench.baseline..",
+                    "io.kvcache.bench.policy..",
+                    "io.kvcache.bench.replay..",
+                    "io.kvcache.bench.trace..")
+            .should()
+            .onlyDependOnClassesThat()
+            .resideInAnyPackage(
+                    "io.kvcache.bench.baseline..",
+                    "io.kvcache.bench.policy..",
+                    "io.kvcache.bench.replay..",
+                    "io.kvcache.bench.trace..",
+                    "io.kvcache.core..",
+                    "java..",
+                    "org.jspecify..",
+                    "org.openjdk.jmh..",
+                    "com.github.benmanes.caffeine..",
+                    "tools.jackson..");
+
     @ArchTest
     static final ArchRule JCUDA_STAYS_IN_GPU_BRIDGE = noClasses()
             .that()
