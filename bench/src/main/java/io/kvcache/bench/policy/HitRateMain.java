@@ -21,8 +21,8 @@ import org.openjdk.jmh.runner.options.CommandLineOptions;
 import org.openjdk.jmh.runner.options.Options;
 import org.openjdk.jmh.runner.options.OptionsBuilder;
 
-/// The main class of the jar of `./kvcache hitrate-jar`: JMH, which checks the parameters of [PrefixHitRateBenchmark]
-/// before it starts a JVM for each of their combinations, and prints the ratios with all digits after its own table.
+/// The main class of the jar of `./kvcache hitrate-jar`: JMH, with the parameters of [PrefixHitRateBenchmark] checked
+/// before a JVM is started for each of their combinations, and a last table that has the ratios with all digits.
 public final class HitRateMain {
 
     private static final List<String> PARAMETERS = List.of("trace", "policy", "policyClass", "blocks", "rule");

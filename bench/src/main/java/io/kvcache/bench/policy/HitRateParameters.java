@@ -19,7 +19,9 @@ import java.util.Arrays;
 import java.util.Optional;
 import java.util.stream.Collectors;
 
-/// The parameters of [PrefixHitRateBenchmark] as values. Each error names the parameter, its value and what is allowed.
+/// The parameters of [PrefixHitRateBenchmark] as values.
+///
+/// Each error names the parameter, its value and what is allowed.
 final class HitRateParameters {
 
     static final String DEFAULT_TRACE = "generated:1";

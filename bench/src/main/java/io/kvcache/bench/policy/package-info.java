@@ -1,6 +1,7 @@
-/// JMH benchmarks of the eviction policies alone. [HitRateMain] is the main class of a jar of its own, which has no
-/// other
-/// package of `bench` than baseline, replay and trace; this one may import no others.
+/// JMH benchmarks of the eviction policies alone.
+///
+/// [HitRateMain] is the main class of a jar of its own, which has of `bench` this package, baseline,
+/// replay and trace. These import no others.
 @NullMarked
 package io.kvcache.bench.policy;
 

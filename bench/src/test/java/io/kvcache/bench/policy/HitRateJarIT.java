@@ -28,8 +28,8 @@ import picocli.CommandLine;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
-/// The jar of hit rates that this build made, in a folder that holds a trace and a policy and nothing else. Runs after
-/// `package` has left it.
+/// The jar of hit rates that this build made, in a folder that holds a trace and a policy and nothing else.
+/// Runs after `package` has left it.
 final class HitRateJarIT {
 
     private static final Path JAR = Path.of("target", "kvcache-hitrate.jar").toAbsolutePath();
