@@ -1,6 +1,8 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.store.CaptureReplay;
+import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.cli.ByteSizeText;
@@ -44,32 +46,62 @@ final class CaptureLabCommand implements Callable<Integer> {
             description = "Policies. Default: ${DEFAULT-VALUE}.")
     private List<String> policies = new ArrayList<>();
 
+    @Mixin
+    private final FormatOption format = new FormatOption();
+
+    /// A size of memory with a policy.
+    ///
+    /// @param uses blocks and objects that the server found or was given
+    /// @param serverHitRatio of the uses, those that the server found
+    /// @param hitRatio those that were found here
+    private record CaptureRow(
+            String trace, String policy, long hostBytes, long uses, double serverHitRatio, double hitRatio) {}
+
     @Override
     public Integer call() throws IOException {
         List<EvictionPolicyFactory> kinds;
         List<Long> asked;
+        RowPrinter rows;
         try {
+            rows = new RowPrinter(io, format.format());
             kinds = policies.stream().map(PlanningOptions::storePolicy).toList();
             asked = sizes.stream().map(CaptureLabCommand::bytes).toList();
         } catch (IllegalArgumentException e) {
             throw io.usageError(e);
         }
         List<Long> bytes = asked.isEmpty() ? List.of(CaptureReplay.hostBytes(file)) : asked;
-        io.println("memory       policy            uses  server found  found here");
+        if (rows.isText()) {
+            io.println("memory       policy            uses  server found  found here");
+        }
         for (long size : bytes) {
             for (EvictionPolicyFactory policy : kinds) {
                 CaptureReplay.Result result = CaptureReplay.run(file, size, policy);
-                io.println(String.format(
-                        Locale.ROOT,
-                        "%-12s %-12s %,9d  %10.2f %%  %8.2f %%",
-                        new ByteSizeText(size),
+                CaptureRow row = new CaptureRow(
+                        TraceReader.nameOf(file),
                         policy.commandName(),
+                        size,
                         result.uses(),
-                        100 * result.liveHitRatio(),
-                        100 * result.replayedHitRatio()));
+                        result.liveHitRatio(),
+                        result.replayedHitRatio());
+                if (rows.isText()) {
+                    io.println(text(row));
+                } else {
+                    rows.print(row);
+                }
             }
         }
         return 0;
+    }
+
+    private static String text(CaptureRow row) {
+        return String.format(
+                Locale.ROOT,
+                "%-12s %-12s %,9d  %10.2f %%  %8.2f %%",
+                new ByteSizeText(row.hostBytes),
+                row.policy,
+                row.uses,
+                100 * row.serverHitRatio,
+                100 * row.hitRatio);
     }
 
     private static long bytes(String text) {

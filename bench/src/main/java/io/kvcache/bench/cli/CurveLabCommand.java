@@ -1,8 +1,10 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.HitCountingOptions;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
 import io.kvcache.bench.replay.BlockCountingRule;
@@ -64,8 +66,8 @@ final class CurveLabCommand implements Callable<Integer> {
             description = "Seed that selects the sampled blocks. Default: ${DEFAULT-VALUE}.")
     private long seed;
 
-    @Option(names = "--json", description = "One JSON object a line instead of a table.")
-    private boolean json;
+    @Mixin
+    private final FormatOption format = new FormatOption();
 
     private record CurveOptions(
             TraceSource source,
@@ -73,7 +75,8 @@ final class CurveLabCommand implements Callable<Integer> {
             BlockCountingRule rule,
             int warmup,
             List<Double> shares,
-            double sampleShare) {}
+            double sampleShare,
+            OutputFormat format) {}
 
     @Override
     public Integer call() throws IOException {
@@ -83,7 +86,7 @@ final class CurveLabCommand implements Callable<Integer> {
             PlanningOptions.checkWarmup(curveOptions.warmup, read);
             HitRatioCurves laboratory =
                     new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
-            show(rows(laboratory, curveOptions), curveOptions.preset);
+            show(rows(laboratory, curveOptions), curveOptions);
         } catch (IllegalArgumentException e) {
             throw io.usageError(e);
         }
@@ -102,9 +105,13 @@ final class CurveLabCommand implements Callable<Integer> {
         return rows;
     }
 
-    private void show(List<CurveRow> rows, ModelPreset preset) {
-        if (json) {
-            rows.forEach(io::printJson);
+    /// What all rows have in common.
+    private record CurveSettings(int warmupRequests) {}
+
+    private void show(List<CurveRow> rows, CurveOptions curveOptions) {
+        RowPrinter printer = new RowPrinter(io, curveOptions.format);
+        if (!printer.isText()) {
+            rows.forEach(row -> printer.print(row, new CurveSettings(curveOptions.warmup)));
             return;
         }
         CurveRow first = rows.getFirst();
@@ -114,7 +121,7 @@ final class CurveLabCommand implements Callable<Integer> {
                 first.trace(),
                 first.rule(),
                 first.sampledBlocks(),
-                preset.label()));
+                first.model()));
         io.println("  share      blocks       bytes   block hits");
         rows.forEach(row -> io.println(text(row)));
     }
@@ -146,7 +153,8 @@ final class CurveLabCommand implements Callable<Integer> {
                     percents.stream()
                             .map(percent -> PlanningOptions.parseShare("--share", percent))
                             .toList(),
-                    PlanningOptions.parseShare("--sample", sample));
+                    PlanningOptions.parseShare("--sample", sample),
+                    format.format());
         });
     }
 }

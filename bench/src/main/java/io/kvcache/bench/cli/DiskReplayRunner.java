@@ -41,15 +41,19 @@ final class DiskReplayRunner {
         this.output = output;
     }
 
-    /// A line for programs. Hit ratios are of blocks, but for `tokenHitRatio`.
-    record JsonLine(
+    /// One policy with one rule of admission. Hit ratios are of blocks, but for `tokenHitRatio`.
+    ///
+    /// @param regionShare of the disk's file, that of one region
+    private record DiskRow(
+            String trace,
+            String rule,
+            int warmupRequests,
             String policy,
             String admission,
             int hostBlocks,
             int diskBlocks,
             int blockBytes,
             double regionShare,
-            String rule,
             double blockHitRatio,
             double hostHitRatio,
             double diskHitRatio,
@@ -81,21 +85,21 @@ final class DiskReplayRunner {
         boolean right = true;
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
             for (PolicyReplay policy : choices.storePolicies()) {
-                List<JsonLine> lines = new ArrayList<>();
+                List<DiskRow> rows = new ArrayList<>();
                 for (AdmissionKind admission : disk.admissions()) {
                     Settings settings = new Settings(
                             policy.kind(), blocks, blockBytes, disk.options(blockBytes), admission, deviceBytes);
-                    JsonLine line = replay(forest, settings, warmup);
-                    lines.add(line);
-                    right &= line.wrongBlocks == 0;
+                    DiskRow row = replay(forest, settings, warmup);
+                    rows.add(row);
+                    right &= row.wrongBlocks == 0;
                 }
-                compare(lines);
+                compare(rows);
             }
         }
         return right;
     }
 
-    private JsonLine replay(PrefixForest forest, Settings settings, int warmup) throws IOException {
+    private DiskRow replay(PrefixForest forest, Settings settings, int warmup) throws IOException {
         ScratchDirectory.requireEmpty(disk.directory());
         String what = settings.admission().commandName() + " with " + settings.hostBlocks() + " blocks in host memory";
         TierReplayResult result;
@@ -110,22 +114,24 @@ final class DiskReplayRunner {
             ScratchDirectory.deleteTier(disk.directory());
         }
         output.progress().close();
-        HitTotals one = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
-        JsonLine line = line(forest, settings, result, one);
-        output.print(line, text(line));
-        return line;
+        DiskRow row = row(forest, settings, result, warmup);
+        output.print(row, text(row));
+        return row;
     }
 
-    private static JsonLine line(PrefixForest forest, Settings settings, TierReplayResult result, HitTotals oneLru) {
+    private DiskRow row(PrefixForest forest, Settings settings, TierReplayResult result, int warmup) {
+        HitTotals oneLru = new PolicyReplay(PolicyKind.LRU).run(forest, settings.diskBlocks(), warmup);
         DiskGeometry geometry = DiskGeometry.of(settings.disk().bytes());
-        return new JsonLine(
+        return new DiskRow(
+                output.trace(),
+                forest.rule().commandName(),
+                warmup,
                 settings.policy().commandName(),
                 settings.admission().commandName(),
                 settings.hostBlocks(),
                 settings.diskBlocks(),
                 settings.blockBytes(),
                 (double) geometry.regionBytes() / geometry.deviceBytes(),
-                forest.rule().commandName(),
                 result.totals().blockHitRatio(),
                 result.hostHitRatio(),
                 result.diskHitRatio(),
@@ -145,19 +151,19 @@ final class DiskReplayRunner {
                 result.seconds());
     }
 
-    private static String text(JsonLine line) {
-        return line.deviceBytes == 0 ? tiers(line) : tiers(line) + device(line);
+    private static String text(DiskRow row) {
+        return row.deviceBytes == 0 ? tiers(row) : tiers(row) + device(row);
     }
 
-    private static String device(JsonLine line) {
+    private static String device(DiskRow row) {
         return String.format(
                 Locale.ROOT,
                 "%n  device   %.4f of blocks found first on a device of %s (host memory plays it)",
-                line.deviceHitRatio,
-                new ByteSizeText(line.deviceBytes));
+                row.deviceHitRatio,
+                new ByteSizeText(row.deviceBytes));
     }
 
-    private static String tiers(JsonLine line) {
+    private static String tiers(DiskRow row) {
         return String.format(
                         Locale.ROOT,
                         "%s, %s: %,d blocks in host memory, %,d alive on disk, of %s (%s)%n"
@@ -166,28 +172,28 @@ final class DiskReplayRunner {
                                 + "  writes   %s of blocks for %s put = %.1f %% saved; %.2f bytes for each byte;"
                                 + " %,d evicted unwritten%n"
                                 + "  correct  %,d blocks served, %,d wrong, %,d did not come   %.1f s",
-                        line.policy,
-                        line.admission,
-                        line.hostBlocks,
-                        line.diskBlocks,
-                        new ByteSizeText(line.blockBytes),
-                        line.rule,
-                        line.blockHitRatio,
-                        line.hostHitRatio,
-                        line.diskHitRatio,
-                        line.diskBlocks,
-                        line.oneLruHitRatio,
-                        -line.pointsBelowOneLru(),
-                        size(line.diskBlockBytes),
-                        size(line.putBytes),
-                        100 * line.writesSaved,
-                        line.writeAmplification,
-                        line.evictedUnwritten,
-                        line.blocksServed,
-                        line.wrongBlocks,
-                        line.notArrived,
-                        line.seconds)
-                + remarks(line.writesSaved, line.notArrived);
+                        row.policy,
+                        row.admission,
+                        row.hostBlocks,
+                        row.diskBlocks,
+                        new ByteSizeText(row.blockBytes),
+                        row.rule,
+                        row.blockHitRatio,
+                        row.hostHitRatio,
+                        row.diskHitRatio,
+                        row.diskBlocks,
+                        row.oneLruHitRatio,
+                        -row.pointsBelowOneLru(),
+                        size(row.diskBlockBytes),
+                        size(row.putBytes),
+                        100 * row.writesSaved,
+                        row.writeAmplification,
+                        row.evictedUnwritten,
+                        row.blocksServed,
+                        row.wrongBlocks,
+                        row.notArrived,
+                        row.seconds)
+                + remarks(row.writesSaved, row.notArrived);
     }
 
     /// Explains numbers that look like mistakes.
@@ -207,12 +213,12 @@ final class DiskReplayRunner {
     }
 
     /// Prints the writes that the second rule saves over the first, and the hits that it costs.
-    private void compare(List<JsonLine> lines) {
-        if (lines.size() < 2 || output.json()) {
+    private void compare(List<DiskRow> rows) {
+        if (rows.size() < 2 || !output.rows().isText()) {
             return;
         }
-        JsonLine first = lines.getFirst();
-        for (JsonLine other : lines.subList(1, lines.size())) {
+        DiskRow first = rows.getFirst();
+        for (DiskRow other : rows.subList(1, rows.size())) {
             output.io()
                     .println(String.format(
                             Locale.ROOT,

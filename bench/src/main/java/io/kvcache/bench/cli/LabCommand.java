@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.CapacitySharesOption;
 import io.kvcache.bench.cli.PlanningOptions.EngineOptions;
+import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.HitCountingOptions;
 import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
@@ -69,12 +70,8 @@ final class LabCommand implements Callable<Integer> {
     @Option(names = "--sensitivity", description = "Also importance with each of its constants halved and doubled.")
     private boolean sensitivity;
 
-    @Option(
-            names = "--format",
-            paramLabel = "text|json|csv",
-            defaultValue = "text",
-            description = "A table, one JSON object a line, or comma-separated values. Default: ${DEFAULT-VALUE}.")
-    private String format = "";
+    @Mixin
+    private final FormatOption format = new FormatOption();
 
     @Mixin
     private final EngineOptions engine = new EngineOptions();
@@ -86,7 +83,10 @@ final class LabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
-        LabReport report = new LabReport(io, format, !lookAheads.isEmpty());
+        LabReport report = new LabReport(
+                new LabSettings(engine.title(), counted.warmup()),
+                new RowPrinter(io, format.format()),
+                !lookAheads.isEmpty());
         LabHtmlReport page = new LabHtmlReport("./kvcache " + io.arguments());
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : traces.traceSources()) {
@@ -140,7 +140,7 @@ final class LabCommand implements Callable<Integer> {
                 caches.addAll(ParameterSweep.variants(0));
             }
             counted.warmup();
-            PlanningOptions.checkFormat(format);
+            format.format();
             html.checkWritable();
             engine.hardware();
             counted.rule();
@@ -150,30 +150,32 @@ final class LabCommand implements Callable<Integer> {
         });
     }
 
-    /// Shows the rows of the laboratory: a table, one JSON object a line, or comma-separated values.
-    private static final class LabReport {
+    /// What all rows have in common.
+    ///
+    /// @param engine that the times are of
+    /// @param warmupRequests that were replayed and not counted
+    private record LabSettings(String engine, int warmupRequests) {}
 
-        private final CommandIo io;
-        private final String format;
+    /// Shows the rows of the laboratory.
+    private final class LabReport {
+
+        private final LabSettings settings;
+        private final RowPrinter rows;
         private final boolean looksAhead;
-        private boolean begun;
         private int lastBlocks;
 
         /// @param looksAhead whether there are rows of policies that know the next requests
-        LabReport(CommandIo io, String format, boolean looksAhead) {
-            this.io = io;
-            this.format = format;
+        LabReport(LabSettings settings, RowPrinter rows, boolean looksAhead) {
+            this.settings = settings;
+            this.rows = rows;
             this.looksAhead = looksAhead;
         }
 
         /// The rows that follow are of this trace.
         void beginTrace(Trace trace) {
-            if (format.equals("csv") && !begun) {
-                io.println(LabRow.CSV_HEAD);
-            } else if (format.equals("text")) {
+            if (rows.isText()) {
                 printHead(trace);
             }
-            begun = true;
         }
 
         private void printHead(Trace trace) {
@@ -196,10 +198,10 @@ final class LabCommand implements Callable<Integer> {
 
         /// One cache at one capacity.
         void addRow(LabRow row) {
-            switch (format) {
-                case "json" -> io.printJson(row);
-                case "csv" -> io.println(row.csv());
-                default -> io.println(text(row));
+            if (rows.isText()) {
+                io.println(text(row));
+            } else {
+                rows.print(row, settings);
             }
         }
 
@@ -214,7 +216,7 @@ final class LabCommand implements Callable<Integer> {
                     row.policy(),
                     100 * row.blockHitRatio(),
                     100 * row.tokenHitRatio(),
-                    100 * row.beladyHitRatio(),
+                    100 * row.beladyBypassHitRatio(),
                     100 * row.gapClosed(),
                     row.prefillSecondsSaved(),
                     row.loadSeconds(),
@@ -227,7 +229,7 @@ final class LabCommand implements Callable<Integer> {
 
         /// No more rows.
         void finish() {
-            if (format.equals("text")) {
+            if (rows.isText()) {
                 io.println(
                         "bound: Belady's rule with bypass (belady-bypass), which knows the future and may leave blocks"
                                 + " out. belady has to take every block, so a policy that declines some can be above it.");

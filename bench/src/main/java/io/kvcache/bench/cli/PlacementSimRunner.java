@@ -4,6 +4,7 @@ import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.PlacementSimulator;
 import io.kvcache.bench.lab.PlacementSimulator.JoinRow;
 import io.kvcache.bench.lab.PlacementSimulator.TraceRow;
+import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
@@ -51,17 +52,100 @@ final class PlacementSimRunner {
                             + " found, else generated.")
     private String trace = "";
 
+    @Option(
+            names = "--format",
+            paramLabel = "text|json|csv",
+            description = "With --placement: tables, one JSON object a line, or comma-separated values. Default: text.")
+    private String format = "text";
+
+    @Option(names = "--json", description = "With --placement: as --format json.")
+    private boolean json;
+
+    /// Some number of nodes: what the trace finds there, what a join moves and what clients are sent.
+    ///
+    /// @param policy of each node
+    /// @param blocks for which all nodes together have room
+    /// @param poolHitRatio of one node with that room
+    /// @param hitRatio the mean of three sets of names
+    /// @param minHitRatio of the worst set
+    /// @param readMaxOverMean blocks read from the busiest node, over the mean
+    /// @param storedMaxOverMean distinct blocks at the fullest node, over the mean
+    /// @param nodesPerRead that have blocks of a request that finds any
+    /// @param groupsMaxOverMean groups of random keys at the node that owns the most, over the mean
+    /// @param groupsMovedShare that change their owner when one more node joins
+    /// @param groupsMovedOverFairShare 1 at best
+    /// @param viewMibPerClientHour that a client is sent while all nodes are restarted within an hour
+    private record PlacementRow(
+            String trace,
+            String rule,
+            String policy,
+            int nodes,
+            int blocks,
+            double poolHitRatio,
+            double hitRatio,
+            double minHitRatio,
+            double readMaxOverMean,
+            double storedMaxOverMean,
+            double nodesPerRead,
+            double groupsMaxOverMean,
+            double groupsMovedShare,
+            double groupsMovedOverFairShare,
+            double slotsMaxOverMean,
+            double slotsMovedShare,
+            double slotsMovedOverFairShare,
+            int viewBytes,
+            double viewMibPerClientHour) {}
+
     /// Returns the exit code.
     int run(CommandIo io) throws IOException {
         TraceSource source = io.check(this::checkedSource);
+        RowPrinter rows = io.check(() -> new RowPrinter(io, PlanningOptions.outputFormat(format, json)));
         Trace read = TraceOption.loadTrace(source, io.err());
         PlacementSimulator simulator = new PlacementSimulator(read, blocks);
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
+            if (!rows.isText()) {
+                printRows(rows, read, simulator, progressLine);
+                return 0;
+            }
             printHits(io, read, simulator, progressLine);
             printJoins(io, progressLine);
         }
         printViews(io);
         return 0;
+    }
+
+    private void printRows(RowPrinter rows, Trace read, PlacementSimulator simulator, ProgressLine progressLine) {
+        double pool = simulator.replay(1).hitRatio();
+        for (int count : nodes) {
+            progressLine.update("replaying over " + count + " nodes");
+            TraceRow hits = simulator.replay(count);
+            JoinRow join = PlacementSimulator.join(count);
+            progressLine.close();
+            rows.print(new PlacementRow(
+                    read.name(),
+                    BlockCountingRule.FULL_BLOCKS.commandName(),
+                    "lru",
+                    count,
+                    blocks,
+                    pool,
+                    hits.hitRatio(),
+                    hits.minHitRatio(),
+                    hits.readBalance(),
+                    hits.storedBalance(),
+                    hits.serversPerRead(),
+                    join.groupBalance(),
+                    join.groupsMoved(),
+                    join.groupsMovedOverShare(),
+                    join.slotBalance(),
+                    join.slotsMoved(),
+                    join.slotsMovedOverShare(),
+                    PlacementSimulator.viewBytes(count),
+                    viewMibPerHour(count)));
+        }
+    }
+
+    private static double viewMibPerHour(int nodes) {
+        return (double) PlacementSimulator.viewBytes(nodes) * nodes * CHANGES_PER_RESTART / (1 << 20);
     }
 
     private TraceSource checkedSource() {
@@ -113,8 +197,7 @@ final class PlacementSimRunner {
         io.println("  nodes  bytes of a view  MiB an hour to a client");
         for (int count : nodes) {
             int bytes = PlacementSimulator.viewBytes(count);
-            double hour = (double) bytes * count * CHANGES_PER_RESTART / (1 << 20);
-            io.println(String.format(Locale.ROOT, "%,7d  %,15d  %,23.1f", count, bytes, hour));
+            io.println(String.format(Locale.ROOT, "%,7d  %,15d  %,23.1f", count, bytes, viewMibPerHour(count)));
         }
     }
 

@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.replay.BlockCountingRule;
@@ -40,11 +41,19 @@ final class PlanningOptions {
 
     private PlanningOptions() {}
 
-    /// @throws IllegalArgumentException when `--format` takes no such format
-    static void checkFormat(String format) {
-        if (!List.of("text", "json", "csv").contains(format)) {
-            throw invalidOption("--format", format, "text, json, csv");
+    /// @param json whether `--json` is given, which stands for `--format json`
+    /// @throws IllegalArgumentException when `--format` takes no such format, or the two do not fit together
+    static OutputFormat outputFormat(String format, boolean json) {
+        OutputFormat named = switch (format) {
+            case "text" -> OutputFormat.TEXT;
+            case "json" -> OutputFormat.JSON;
+            case "csv" -> OutputFormat.CSV;
+            default -> throw invalidOption("--format", format, "text, json, csv");
+        };
+        if (json && named == OutputFormat.CSV) {
+            throw invalidOption("--format", format, "json, where --json is given");
         }
+        return json ? OutputFormat.JSON : named;
     }
 
     /// A policy of the store.
@@ -181,6 +190,25 @@ final class PlanningOptions {
         /// @throws IllegalArgumentException that says what may be
         List<TraceSource> traceSources() {
             return names.stream().map(TraceSource::parse).toList();
+        }
+    }
+
+    /// The option that says how rows are printed.
+    static final class FormatOption {
+
+        /// What it chooses from.
+        static final String DESCRIPTION =
+                "A table, one JSON object a line, or comma-separated values. Default: ${DEFAULT-VALUE}.";
+
+        @Option(names = "--format", paramLabel = "text|json|csv", defaultValue = "text", description = DESCRIPTION)
+        private String format = "";
+
+        @Option(names = "--json", description = "As --format json.")
+        private boolean json;
+
+        /// @throws IllegalArgumentException that says what may be
+        OutputFormat format() {
+            return outputFormat(format, json);
         }
     }
 

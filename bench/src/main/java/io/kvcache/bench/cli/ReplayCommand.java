@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.cli.ReplayOptions.ReplayCapacities;
@@ -117,8 +118,8 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
             description = "Rules for the blocks to write to the disk; one replay each. Default: ${DEFAULT-VALUE}.")
     private String admission = "";
 
-    @Option(names = "--json", description = "One JSON object a line instead of a table.")
-    private boolean json;
+    @Mixin
+    private final FormatOption format = new FormatOption();
 
     @Override
     public Map<String, String> optionsElsewhere() {
@@ -142,22 +143,23 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
             read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
             ReplayOptions choices = asked.forTraceOf(read.totals().distinctBlocks());
             check(choices.capacities(), read);
+            StoreReplayRunner.Output output =
+                    new StoreReplayRunner.Output(io, new RowPrinter(io, choices.format()), read.name(), progressLine);
             boolean right = true;
             for (BlockCountingRule each : choices.rules()) {
-                right &= replay(read, each, choices, progressLine);
+                right &= replay(read, each, choices, output);
             }
             return right ? 0 : 1;
         }
     }
 
-    private boolean replay(Trace read, BlockCountingRule each, ReplayOptions choices, ProgressLine progressLine)
+    private boolean replay(Trace read, BlockCountingRule each, ReplayOptions choices, StoreReplayRunner.Output output)
             throws IOException {
         if (!real()) {
-            byMetadata(read, each, choices, progressLine);
+            byMetadata(read, each, choices, output);
             return true;
         }
         PrefixForest forest = new PrefixForest(read, each);
-        StoreReplayRunner.Output output = new StoreReplayRunner.Output(io, json, progressLine);
         int blockBytes = (int) blockBytes().bytes();
         return disk.isEmpty()
                 ? new StoreReplayRunner(choices, blockBytes, output).run(forest, warmup)
@@ -187,15 +189,16 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
         return bytes.isEmpty() ? ReplayDiskOption.DEFAULT_BLOCK : ByteSizeText.parse(bytes);
     }
 
-    private void byMetadata(Trace read, BlockCountingRule each, ReplayOptions choices, ProgressLine progressLine) {
-        ReplayReport report = new ReplayReport(io, json, choices.model());
+    private void byMetadata(
+            Trace read, BlockCountingRule each, ReplayOptions choices, StoreReplayRunner.Output output) {
+        ReplayReport report = new ReplayReport(io, output.rows(), choices.model(), warmup);
         ReplayComparison comparison = new ReplayComparison(new PrefixForest(read, each), warmup);
         report.beginTrace(read, each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
             for (SimulatedCache replay : choices.replays()) {
-                progressLine.update(replay.commandName() + " at " + capacity + " blocks");
+                output.progress().update(replay.commandName() + " at " + capacity + " blocks");
                 ReplayComparison.Outcome outcome = comparison.run(replay, capacity);
-                progressLine.close();
+                output.progress().close();
                 report.addOutcome(outcome);
             }
         }
@@ -246,7 +249,8 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
                     capacities(source, size),
                     size,
                     PlanningOptions.rules(rule),
-                    PlanningOptions.malformed(malformed));
+                    PlanningOptions.malformed(malformed),
+                    format.format());
         });
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
@@ -26,7 +27,8 @@ record ReplayOptions(
         ReplayCapacities capacities,
         Optional<ModelPreset> model,
         List<BlockCountingRule> rules,
-        MalformedLine.Handling malformed) {
+        MalformedLine.Handling malformed,
+        OutputFormat format) {
 
     /// Those of the caches that are policies of the store.
     List<PolicyReplay> storePolicies() {
@@ -38,7 +40,8 @@ record ReplayOptions(
 
     /// The same for a trace of so many distinct blocks.
     ReplayOptions forTraceOf(long distinctBlocks) {
-        return new ReplayOptions(trace, replays, capacities.forTraceOf(distinctBlocks), model, rules, malformed);
+        return new ReplayOptions(
+                trace, replays, capacities.forTraceOf(distinctBlocks), model, rules, malformed, format);
     }
 
     /// Capacities as they were asked for.

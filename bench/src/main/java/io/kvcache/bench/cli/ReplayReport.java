@@ -8,49 +8,67 @@ import io.kvcache.server.cli.ByteSizeText;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalDouble;
+import org.jspecify.annotations.Nullable;
 
-/// Shows the outcomes of a replay: an aligned table, or one JSON object a line.
+/// Shows the outcomes of a replay.
 final class ReplayReport {
 
     private static final String ROW = "%10s  %9s  %-13s  %10s  %10s  %8s  %11s  %10s  %8s";
 
     private final CommandIo io;
-    private final boolean json;
+    private final RowPrinter rows;
     private final Optional<ModelPreset> model;
+    private final int warmup;
     private String trace = "";
     private String rule = "";
     private int lastBlocks;
     private int blockTokens;
 
     /// @param model whose blocks the table shows the capacities in bytes of, if any
-    ReplayReport(CommandIo io, boolean json, Optional<ModelPreset> model) {
+    /// @param warmup leading requests that do not count
+    ReplayReport(CommandIo io, RowPrinter rows, Optional<ModelPreset> model, int warmup) {
         this.io = io;
-        this.json = json;
+        this.rows = rows;
         this.model = model;
+        this.warmup = warmup;
     }
 
-    /// The fields of a line. Their names are what programs rely on.
-    private record JsonLine(
+    /// One policy at one capacity. The fields' names are what programs rely on.
+    ///
+    /// @param warmupRequests that were replayed and not counted
+    /// @param blocks capacity
+    /// @param model whose KV the bytes are; empty without one
+    /// @param bytes of that many blocks; null without a model
+    /// @param gapClosed share of the way from LRU to Belady with bypass, 0 where there is none
+    /// @param seconds that the replay took
+    private record ReplayRow(
             String trace,
+            String rule,
+            int warmupRequests,
             String policy,
             int blocks,
+            String model,
+            @Nullable Long bytes,
+            long blockAccesses,
+            long blockHits,
             double blockHitRatio,
             double tokenHitRatio,
+            double lruHitRatio,
             double beladyHitRatio,
             double beladyBypassHitRatio,
-            double seconds,
-            String rule) {}
+            double gapClosed,
+            double seconds) {}
 
     /// The outcomes that follow are of this trace by this rule.
     void beginTrace(Trace traceOfAll, BlockCountingRule ruleOfAll) {
         trace = traceOfAll.name();
         rule = ruleOfAll.commandName();
         lastBlocks = 0;
-        if (json) {
+        blockTokens = traceOfAll.blockTokens();
+        if (!rows.isText()) {
             return;
         }
         Trace.Totals totals = traceOfAll.totals();
-        blockTokens = totals.blockTokens();
         print(String.format(
                 Locale.ROOT,
                 "%s: %,d requests, %,d blocks of %d tokens, %,d distinct; rule: %s%s",
@@ -77,17 +95,8 @@ final class ReplayReport {
 
     /// One cache at one capacity.
     void addOutcome(ReplayComparison.Outcome outcome) {
-        if (json) {
-            io.printJson(new JsonLine(
-                    trace,
-                    outcome.replay().commandName(),
-                    outcome.blocks(),
-                    outcome.totals().blockHitRatio(),
-                    outcome.totals().tokenHitRatio(),
-                    outcome.bounds().belady().blockHitRatio(),
-                    outcome.bounds().beladyBypass().blockHitRatio(),
-                    outcome.seconds(),
-                    rule));
+        if (!rows.isText()) {
+            rows.print(row(outcome));
             return;
         }
         boolean first = outcome.blocks() != lastBlocks;
@@ -96,7 +105,10 @@ final class ReplayReport {
                 Locale.ROOT,
                 ROW,
                 first ? String.format(Locale.ROOT, "%,d", outcome.blocks()) : "",
-                first ? model.map(size -> bytes(size, outcome.blocks())).orElse("-") : "",
+                first
+                        ? model.map(size -> new ByteSizeText(bytes(size, outcome.blocks())).toString())
+                                .orElse("-")
+                        : "",
                 outcome.replay().commandName(),
                 percent(outcome.totals().blockHitRatio()),
                 percent(outcome.totals().tokenHitRatio()),
@@ -106,9 +118,29 @@ final class ReplayReport {
                 String.format(Locale.ROOT, "%.2f", outcome.seconds())));
     }
 
+    private ReplayRow row(ReplayComparison.Outcome outcome) {
+        return new ReplayRow(
+                trace,
+                rule,
+                warmup,
+                outcome.replay().commandName(),
+                outcome.blocks(),
+                model.map(ModelPreset::label).orElse(""),
+                model.map(size -> bytes(size, outcome.blocks())).orElse(null),
+                outcome.totals().blockAccesses(),
+                outcome.totals().blockHits(),
+                outcome.totals().blockHitRatio(),
+                outcome.totals().tokenHitRatio(),
+                outcome.bounds().lru().blockHitRatio(),
+                outcome.bounds().belady().blockHitRatio(),
+                outcome.bounds().beladyBypass().blockHitRatio(),
+                outcome.shareOfGap().orElse(0),
+                outcome.seconds());
+    }
+
     /// No more outcomes of this trace and rule.
     void finish() {
-        if (json) {
+        if (!rows.isText()) {
             return;
         }
         print("Belady knows the future. No policy can do better than with bypass; without it Belady has to admit every"
@@ -120,8 +152,8 @@ final class ReplayReport {
         print("");
     }
 
-    private String bytes(ModelPreset size, int blocks) {
-        return new ByteSizeText(size.kvBytesPerToken() * blockTokens * blocks).toString();
+    private long bytes(ModelPreset size, int blocks) {
+        return size.kvBytesPerToken() * blockTokens * blocks;
     }
 
     private static String share(OptionalDouble share) {

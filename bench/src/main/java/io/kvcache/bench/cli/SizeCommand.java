@@ -1,7 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.bench.lab.EngineHardware.GpuPreset;
@@ -88,8 +90,8 @@ final class SizeCommand implements Callable<Integer> {
             description = "Seed of the random routes. Default: ${DEFAULT-VALUE}.")
     private long seed;
 
-    @Option(names = "--json", description = "One JSON object instead of text.")
-    private boolean json;
+    @Mixin
+    private final FormatOption format = new FormatOption();
 
     private record SizeOptions(
             TraceSource source, CapacityPlanner.EngineConfig engine, List<CapacityPlanner.FleetConfig> fleets) {}
@@ -101,10 +103,10 @@ final class SizeCommand implements Callable<Integer> {
                 new CapacityPlanner(TraceOption.loadTrace(sizeOptions.source, io.err()), sizeOptions.engine);
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();
-        if (json) {
-            io.printJson(answer);
-        } else {
-            new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
+        switch (format.format()) {
+            case JSON -> io.printJson(answer);
+            case CSV -> SizingRow.of(answer).forEach(new RowPrinter(io, OutputFormat.CSV)::print);
+            case TEXT -> new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
         }
         out.flush();
         return answer.reachable() ? 0 : 1;
@@ -112,6 +114,7 @@ final class SizeCommand implements Callable<Integer> {
 
     private SizeOptions sizeOptions() {
         return io.check(() -> {
+            format.format();
             if (!(target > 0 && target <= 1)) {
                 throw PlanningOptions.invalidOption("--target-hit", String.valueOf(target), "above 0 to 1");
             }

@@ -22,14 +22,16 @@ final class StoreReplayRunner {
     private final Output output;
 
     /// The destination of the results.
-    record Output(CommandIo io, boolean json, ProgressLine progress) {
+    ///
+    /// @param trace its name
+    record Output(CommandIo io, RowPrinter rows, String trace, ProgressLine progress) {
 
         /// Prints a result for programs or for people.
-        void print(Object line, String text) {
-            if (json) {
-                io.printJson(line);
-            } else {
+        void print(Record row, String text) {
+            if (rows.isText()) {
                 io.println(text);
+            } else {
+                rows.print(row);
             }
         }
     }
@@ -40,12 +42,14 @@ final class StoreReplayRunner {
         this.output = output;
     }
 
-    /// A line for programs.
-    record JsonLine(
+    /// One policy at one capacity. The fields' names are what programs rely on.
+    private record StoreRow(
+            String trace,
+            String rule,
+            int warmupRequests,
             String policy,
             int blocks,
             int blockBytes,
-            String rule,
             double blockHitRatio,
             double tokenHitRatio,
             long bytesServed,
@@ -93,18 +97,19 @@ final class StoreReplayRunner {
         StoreReplayResult result = new StoreReplay(forest, settings)
                 .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requestCount()));
         output.progress.close();
-        JsonLine line = line(forest, settings, result, copy);
-        output.print(line, text(line));
+        StoreRow row = row(forest, settings, result, copy);
+        output.print(row, text(row));
         return result.check().passed();
     }
 
-    private static JsonLine line(
-            PrefixForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
-        return new JsonLine(
+    private StoreRow row(PrefixForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
+        return new StoreRow(
+                output.trace,
+                forest.rule().commandName(),
+                settings.warmup(),
                 settings.policy().commandName(),
                 settings.blocks(),
                 settings.blockBytes(),
-                forest.rule().commandName(),
                 result.totals().blockHitRatio(),
                 result.totals().tokenHitRatio(),
                 result.bytes().served(),
@@ -116,23 +121,23 @@ final class StoreReplayRunner {
                 result.seconds());
     }
 
-    private static String text(JsonLine line) {
+    private static String text(StoreRow row) {
         return String.format(
                 Locale.ROOT,
                 "%-8s %,8d blocks of %s  %.4f block hits, %.4f token hits (%s)  %s at %.1f GB/s"
                         + " = %.0f %% of memory copy  %,d served, %,d wrong, %,d leaked  %.1f s",
-                line.policy,
-                line.blocks,
-                new ByteSizeText(line.blockBytes),
-                line.blockHitRatio,
-                line.tokenHitRatio,
-                line.rule,
-                line.bytesServed == 0 ? "0 B" : new ByteSizeText(line.bytesServed).toString(),
-                line.gigabytesPerSecond,
-                100 * line.gigabytesPerSecond / line.copyGigabytesPerSecond,
-                line.blocksServed,
-                line.wrongBlocks,
-                line.leaked,
-                line.seconds);
+                row.policy,
+                row.blocks,
+                new ByteSizeText(row.blockBytes),
+                row.blockHitRatio,
+                row.tokenHitRatio,
+                row.rule,
+                row.bytesServed == 0 ? "0 B" : new ByteSizeText(row.bytesServed).toString(),
+                row.gigabytesPerSecond,
+                100 * row.gigabytesPerSecond / row.copyGigabytesPerSecond,
+                row.blocksServed,
+                row.wrongBlocks,
+                row.leaked,
+                row.seconds);
     }
 }

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.EngineOptions;
+import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
@@ -98,15 +99,8 @@ final class TierLabCommand implements Callable<Integer> {
             description = "Empty directory for the disk's file. Default: a temporary directory.")
     private @Nullable Path folder;
 
-    @Option(
-            names = "--format",
-            paramLabel = "text|json|csv",
-            defaultValue = "text",
-            description = "A table, one JSON object a line, or comma-separated values. Default: ${DEFAULT-VALUE}.")
-    private String format = "";
-
-    @Option(names = "--json", description = "As --format json.")
-    private boolean json;
+    @Mixin
+    private final FormatOption format = new FormatOption();
 
     @Mixin
     private final HtmlReportOption html = new HtmlReportOption();
@@ -135,7 +129,7 @@ final class TierLabCommand implements Callable<Integer> {
             List<AdmissionKind> admissions) {}
 
     private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierHtmlReport page) throws IOException {
-        TierLabReport report = new TierLabReport(io, json ? "json" : format, engine.title());
+        TierLabReport report = new TierLabReport(io, new RowPrinter(io, format.format()), engine.title());
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
         }
@@ -218,7 +212,7 @@ final class TierLabCommand implements Callable<Integer> {
 
     private TierLabOptions tierLabOptions() {
         return io.check(() -> {
-            PlanningOptions.checkFormat(format);
+            format.format();
             html.checkWritable();
             TierShares shares = new TierShares(
                     PlanningOptions.parseShare("--host", host), PlanningOptions.parseShare("--disk", disk));
@@ -243,35 +237,30 @@ final class TierLabCommand implements Callable<Integer> {
     private static final class TierLabReport {
 
         private final CommandIo io;
-        private final String format;
+        private final RowPrinter rows;
         private final String engine;
         private boolean begun;
 
-        /// @param format text, json or csv
-        /// @param engine what computes, for the head of a table
-        TierLabReport(CommandIo io, String format, String engine) {
+        /// What all rows have in common.
+        private record TierLabSettings(String engine) {}
+
+        /// @param engine what computes
+        TierLabReport(CommandIo io, RowPrinter rows, String engine) {
             this.io = io;
-            this.format = format;
+            this.rows = rows;
             this.engine = engine;
         }
 
         /// One policy with one rule of admission.
         void addRow(TierRow row) {
-            switch (format) {
-                case "json" -> io.printJson(row);
-                case "csv" -> {
-                    if (!begun) {
-                        io.println(TierRow.CSV_HEAD);
-                    }
-                    io.println(row.csv());
-                }
-                default -> {
-                    if (!begun) {
-                        head(row);
-                    }
-                    io.println(text(row));
-                }
+            if (!rows.isText()) {
+                rows.print(row, new TierLabSettings(engine));
+                return;
             }
+            if (!begun) {
+                head(row);
+            }
+            io.println(text(row));
             begun = true;
         }
 
@@ -293,7 +282,7 @@ final class TierLabCommand implements Callable<Integer> {
 
         /// No more rows.
         void finish() {
-            if (!format.equals("text") || !begun) {
+            if (!begun) {
                 return;
             }
             io.println(

@@ -55,6 +55,8 @@ public final class HitRatioCurves {
         return new CurveRow(
                 trace.name(),
                 forest.rule().commandName(),
+                "lru",
+                model.label(),
                 share,
                 blocks,
                 blocks * trace.blockBytes(model),
@@ -73,6 +75,8 @@ public final class HitRatioCurves {
     ///
     /// @param trace its name
     /// @param rule which blocks counted
+    /// @param policy always lru
+    /// @param model whose KV the bytes are
     /// @param share of the trace's distinct blocks that fit
     /// @param blocks capacity
     /// @param bytes of that many blocks of the model's KV
@@ -84,6 +88,8 @@ public final class HitRatioCurves {
     public record CurveRow(
             String trace,
             String rule,
+            String policy,
+            String model,
             double share,
             int blocks,
             long bytes,

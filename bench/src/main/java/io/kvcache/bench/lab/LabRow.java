@@ -13,7 +13,7 @@ import java.util.OptionalDouble;
 /// @param blockHitRatio hits over blocks looked up
 /// @param tokenHitRatio the same in tokens
 /// @param lruHitRatio of LRU at this capacity, in blocks
-/// @param beladyHitRatio of Belady's rule with bypass, in blocks: the bound
+/// @param beladyBypassHitRatio of Belady's rule with bypass, in blocks: the bound
 /// @param gapClosed share of the way from LRU to the bound, 0 when there is none
 /// @param prefillSecondsSaved that computing the hits would have taken
 /// @param loadSeconds that moving them to the devices took
@@ -33,7 +33,7 @@ public record LabRow(
         double blockHitRatio,
         double tokenHitRatio,
         double lruHitRatio,
-        double beladyHitRatio,
+        double beladyBypassHitRatio,
         double gapClosed,
         double prefillSecondsSaved,
         double loadSeconds,
@@ -45,9 +45,6 @@ public record LabRow(
         long blocksPut,
         long blocksDeclined,
         double seconds) {
-
-    /// The heads of a table of rows in [#csv].
-    public static final String CSV_HEAD = CsvFormat.head(LabRow.class);
 
     /// The effect on an engine.
     ///
@@ -83,10 +80,5 @@ public record LabRow(
     /// Returns the share of the blocks offered to the cache that its policy declined.
     public double declinedShare() {
         return blocksDeclined == 0 ? 0 : (double) blocksDeclined / (blocksPut + blocksDeclined);
-    }
-
-    /// A line of comma-separated values.
-    public String csv() {
-        return CsvFormat.line(this);
     }
 }

@@ -61,9 +61,6 @@ public record TierRow(
         long wrongBlocks,
         double seconds) {
 
-    /// The heads of a table of rows in [#csv].
-    public static final String CSV_HEAD = CsvFormat.head(TierRow.class);
-
     /// The policies and capacities of a run.
     ///
     /// @param distinctBlocks of the trace
@@ -120,9 +117,4 @@ public record TierRow(
 
     /// The check of the bytes, and the duration.
     record Check(long wrongBlocks, double seconds) {}
-
-    /// A line of comma-separated values.
-    public String csv() {
-        return CsvFormat.line(this);
-    }
 }

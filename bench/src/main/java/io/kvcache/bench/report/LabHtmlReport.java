@@ -152,7 +152,7 @@ public final class LabHtmlReport {
         }
 
         private @Nullable Double bound(double share) {
-            return finite(any(share).beladyHitRatio());
+            return finite(any(share).beladyBypassHitRatio());
         }
 
         private @Nullable Double baseline(double share) {
@@ -270,7 +270,7 @@ public final class LabHtmlReport {
                     Cell.number(HtmlReport.percent(row.blockHitRatio())),
                     Cell.number(HtmlReport.percent(row.tokenHitRatio())),
                     Cell.number(HtmlReport.percent(row.lruHitRatio())),
-                    Cell.number(HtmlReport.percent(row.beladyHitRatio())),
+                    Cell.number(HtmlReport.percent(row.beladyBypassHitRatio())),
                     Cell.number(String.format(Locale.ROOT, "%.0f %%", 100 * row.gapClosed())),
                     Cell.number(String.format(Locale.ROOT, "%,.0f", row.prefillSecondsSaved())),
                     Cell.number(String.format(Locale.ROOT, "%,.0f", row.loadSeconds())),

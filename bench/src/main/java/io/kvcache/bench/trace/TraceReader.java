@@ -118,7 +118,8 @@ public final class TraceReader {
         return e.getMessage() == null ? e.toString() : e.getMessage();
     }
 
-    private static String nameOf(Path file) {
+    /// Returns the name of the trace in a file: that of the file, without its ending.
+    public static String nameOf(Path file) {
         String name = String.valueOf(file.getFileName());
         return name.replaceFirst("(_trace)?\\.jsonl?$", "");
     }

@@ -2,7 +2,6 @@ package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.bench.lab.LabRow;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.client.ClientConfig;
 import io.kvcache.server.client.RespClient;
@@ -67,11 +66,11 @@ final class LabCommandTest {
     void givenCsvAndJson_whenCompared_thenTheSameRows() {
         String[] asked = {"lab", "--trace", "generated:3", "--share", "5", "--policy", "lru,belady-bypass", "--format"};
         List<String> csv = run(asked, "csv");
-        assertThat(csv.getFirst()).isEqualTo(LabRow.CSV_HEAD);
+        assertThat(csv.getFirst()).startsWith("trace,rule,policy,share,blocks,block_hit_ratio,");
         List<String> json = run(asked, "json");
         assertThat(json).hasSize(csv.size() - 1).hasSize(2);
         JsonNode bound = JsonMapper.builder().build().readTree(json.get(1));
-        assertThat(bound.propertyNames()).hasSize(LabRow.CSV_HEAD.split(",").length);
+        assertThat(bound.propertyNames()).hasSize(csv.getFirst().split(",").length);
         assertThat(bound.get("gapClosed").asDouble()).isEqualTo(1);
         assertThat(csv.get(2)).startsWith("generated:3,reference,belady-bypass,0.05," + bound.get("blocks") + ",");
         assertThat(csv.get(2)).contains("," + bound.get("blockHitRatio") + ",");

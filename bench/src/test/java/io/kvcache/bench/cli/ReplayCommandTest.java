@@ -123,14 +123,21 @@ final class ReplayCommandTest {
         assertThat(lines.getFirst().propertyNames())
                 .containsExactlyInAnyOrder(
                         "trace",
+                        "rule",
+                        "warmupRequests",
                         "policy",
                         "blocks",
+                        "model",
+                        "bytes",
+                        "blockAccesses",
+                        "blockHits",
                         "blockHitRatio",
                         "tokenHitRatio",
+                        "lruHitRatio",
                         "beladyHitRatio",
                         "beladyBypassHitRatio",
-                        "seconds",
-                        "rule");
+                        "gapClosed",
+                        "seconds");
         assertThat(lines.getFirst().get("policy").asString()).isEqualTo("lru");
         assertThat(lines.getLast().get("blockHitRatio"))
                 .isEqualTo(lines.getLast().get("beladyHitRatio"));
