@@ -4,6 +4,7 @@ import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.HitCountingOptions;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.PlanningRows.Figure;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
@@ -12,6 +13,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
+import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
@@ -69,8 +71,11 @@ final class CurveLabCommand implements Callable<Integer> {
     @Mixin
     private final FormatOption format = new FormatOption();
 
+    @Mixin
+    private final SeedsOption seeds = new SeedsOption();
+
     private record CurveOptions(
-            TraceSource source,
+            List<TraceSource> sources,
             ModelPreset preset,
             BlockCountingRule rule,
             int warmup,
@@ -81,15 +86,23 @@ final class CurveLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         CurveOptions curveOptions = curveOptions();
-        Trace read = TraceOption.loadTrace(curveOptions.source, io.err());
-        try {
-            PlanningOptions.checkWarmup(curveOptions.warmup, read);
-            HitRatioCurves laboratory =
-                    new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
-            show(rows(laboratory, curveOptions), curveOptions);
-        } catch (IllegalArgumentException e) {
-            throw io.usageError(e);
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, curveOptions.format), curveOptions.sources);
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
+            for (TraceSource source : curveOptions.sources) {
+                Trace read = TraceOption.loadTrace(source, io.err());
+                rows.beginRun(source);
+                try {
+                    PlanningOptions.checkWarmup(curveOptions.warmup, read);
+                    HitRatioCurves laboratory =
+                            new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
+                    show(rows(laboratory, curveOptions), curveOptions, rows);
+                } catch (IllegalArgumentException e) {
+                    throw io.usageError(e);
+                }
+                rows.endRun(progressLine);
+            }
         }
+        rows.finish(List.of("share", "blocks"), List.of(Figure.percent("block hits", "blockHitRatio")));
         return 0;
     }
 
@@ -108,10 +121,9 @@ final class CurveLabCommand implements Callable<Integer> {
     /// What all rows have in common.
     private record CurveSettings(int warmupRequests) {}
 
-    private void show(List<CurveRow> rows, CurveOptions curveOptions) {
-        RowPrinter printer = new RowPrinter(io, curveOptions.format);
-        if (!printer.isText()) {
-            rows.forEach(row -> printer.print(row, new CurveSettings(curveOptions.warmup)));
+    private void show(List<CurveRow> rows, CurveOptions curveOptions, PlanningRows output) {
+        if (!output.isText()) {
+            rows.forEach(row -> output.add(row, new CurveSettings(curveOptions.warmup)));
             return;
         }
         CurveRow first = rows.getFirst();
@@ -146,7 +158,7 @@ final class CurveLabCommand implements Callable<Integer> {
     private CurveOptions curveOptions() {
         return io.check(() -> {
             return new CurveOptions(
-                    trace.traceSource(),
+                    seeds.sources(trace.traceSource()),
                     model.preset(),
                     counted.rule(),
                     counted.warmup(),

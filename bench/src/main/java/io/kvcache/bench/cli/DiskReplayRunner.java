@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningRows.Figure;
 import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
@@ -40,6 +41,17 @@ final class DiskReplayRunner {
         this.deviceBytes = deviceBytes;
         this.output = output;
     }
+
+    /// Names of the fields that tell the rows of a trace apart.
+    static final List<String> KEYS = List.of("rule", "hostBlocks", "diskBlocks", "policy", "admission");
+
+    /// What a table over several seeds shows.
+    static final List<Figure> FIGURES = List.of(
+            Figure.percent("block hits", "blockHitRatio"),
+            Figure.percent("in host memory", "hostHitRatio"),
+            Figure.percent("from disk", "diskHitRatio"),
+            Figure.percent("one LRU", "oneLruHitRatio"),
+            Figure.percent("writes saved", "writesSaved"));
 
     /// One policy with one rule of admission. Hit ratios are of blocks, but for `tokenHitRatio`.
     ///

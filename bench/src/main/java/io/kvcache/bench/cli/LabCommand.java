@@ -8,6 +8,8 @@ import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceListOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.ParameterSweep;
 import io.kvcache.bench.lab.PolicyComparison;
@@ -22,7 +24,9 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Objects;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -74,6 +78,9 @@ final class LabCommand implements Callable<Integer> {
     private final FormatOption format = new FormatOption();
 
     @Mixin
+    private final SeedsOption seeds = new SeedsOption();
+
+    @Mixin
     private final EngineOptions engine = new EngineOptions();
 
     @Mixin
@@ -83,21 +90,26 @@ final class LabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
-        LabReport report = new LabReport(
-                new LabSettings(engine.title(), counted.warmup()),
-                new RowPrinter(io, format.format()),
-                !lookAheads.isEmpty());
+        LabReport report = new LabReport();
+        RowPrinter printer = new RowPrinter(io, format.format());
         LabHtmlReport page = new LabHtmlReport("./kvcache " + io.arguments());
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            for (TraceSource source : traces.traceSources()) {
-                Trace trace = loaded(source);
-                report.beginTrace(trace);
-                page.beginTrace(trace);
-                new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
-                        .run(caches, capacities, row -> {
-                            page.addRow(row);
-                            show(row, report, progressLine);
-                        });
+            for (TraceSource named : traces.traceSources()) {
+                PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named));
+                for (TraceSource source : seeds.sources(named)) {
+                    Trace trace = loaded(source);
+                    rows.beginRun(source);
+                    report.beginTrace(trace, rows);
+                    page.beginTrace(trace);
+                    new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
+                            .run(caches, capacities, row -> {
+                                page.addRow(row);
+                                show(row, report, progressLine);
+                            });
+                    rows.endRun(progressLine);
+                }
+                progressLine.close();
+                rows.finish(LabReport.KEYS, LabReport.FIGURES);
             }
         }
         report.finish();
@@ -145,7 +157,8 @@ final class LabCommand implements Callable<Integer> {
             engine.hardware();
             counted.rule();
             shares.shares();
-            traces.traceSources();
+            traces.traceSources().forEach(seeds::sources);
+            seeds.checkWithout("--html", html.isGiven());
             return caches;
         });
     }
@@ -159,21 +172,25 @@ final class LabCommand implements Callable<Integer> {
     /// Shows the rows of the laboratory.
     private final class LabReport {
 
-        private final LabSettings settings;
-        private final RowPrinter rows;
-        private final boolean looksAhead;
+        static final List<String> KEYS = List.of("share", "blocks", "policy");
+
+        static final List<Figure> FIGURES = List.of(
+                Figure.percent("block hits", "blockHitRatio"),
+                Figure.percent("token hits", "tokenHitRatio"),
+                Figure.percent("bound", "beladyBypassHitRatio"),
+                Figure.percent("of the gap", "gapClosed"),
+                new Figure("net", "savedLessLoadingSeconds", 1, 0),
+                Figure.seconds("first token p50", "ttftP50Seconds"),
+                Figure.seconds("p99", "ttftP99Seconds"));
+
+        private final LabSettings settings = new LabSettings(engine.title(), counted.warmup());
+        private @Nullable PlanningRows rows;
         private int lastBlocks;
 
-        /// @param looksAhead whether there are rows of policies that know the next requests
-        LabReport(LabSettings settings, RowPrinter rows, boolean looksAhead) {
-            this.settings = settings;
-            this.rows = rows;
-            this.looksAhead = looksAhead;
-        }
-
         /// The rows that follow are of this trace.
-        void beginTrace(Trace trace) {
-            if (rows.isText()) {
+        void beginTrace(Trace trace, PlanningRows rowsOfTrace) {
+            rows = rowsOfTrace;
+            if (rowsOfTrace.isText()) {
                 printHead(trace);
             }
         }
@@ -198,10 +215,11 @@ final class LabCommand implements Callable<Integer> {
 
         /// One cache at one capacity.
         void addRow(LabRow row) {
-            if (rows.isText()) {
+            PlanningRows begun = Objects.requireNonNull(rows, "no trace was begun");
+            if (begun.isText()) {
                 io.println(text(row));
             } else {
-                rows.print(row, settings);
+                begun.add(row, settings);
             }
         }
 
@@ -229,14 +247,14 @@ final class LabCommand implements Callable<Integer> {
 
         /// No more rows.
         void finish() {
-            if (rows.isText()) {
+            if (format.format() == OutputFormat.TEXT && !seeds.isGiven()) {
                 io.println(
                         "bound: Belady's rule with bypass (belady-bypass), which knows the future and may leave blocks"
                                 + " out. belady has to take every block, so a policy that declines some can be above it.");
                 io.println("of the gap: the way from LRU to the bound. taken: how full the cache was, the mean over the"
                         + " requests. declined: of the blocks that could have been put, as the store's policies say; a block"
                         + " that comes again and is declined again counts again.");
-                if (looksAhead) {
+                if (!lookAheads.isEmpty()) {
                     io.println(
                             "+N: the policy knows the next N requests (--look-ahead). +Ns: that queue ends before the first"
                                     + " request whose session has another one that is not served yet (--one-per-session).");

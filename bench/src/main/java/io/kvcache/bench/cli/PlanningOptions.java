@@ -418,6 +418,11 @@ final class PlanningOptions {
             }
         }
 
+        /// Returns whether a page was asked for.
+        boolean isGiven() {
+            return file != null;
+        }
+
         /// Writes the page when one was asked for.
         void write(Supplier<HtmlReport> page) throws IOException {
             if (file != null) {

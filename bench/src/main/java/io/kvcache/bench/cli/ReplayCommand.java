@@ -121,6 +121,9 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
     @Mixin
     private final FormatOption format = new FormatOption();
 
+    @Mixin
+    private final SeedsOption seeds = new SeedsOption();
+
     @Override
     public Map<String, String> optionsElsewhere() {
         return Map.of(
@@ -138,18 +141,35 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
                 asked.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         try (ProgressLine progressLine = new ProgressLine(errors)) {
-            progressLine.update("reading the trace");
-            Trace read = asked.trace().load(reader);
-            read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
-            ReplayOptions choices = asked.forTraceOf(read.totals().distinctBlocks());
-            check(choices.capacities(), read);
-            StoreReplayRunner.Output output =
-                    new StoreReplayRunner.Output(io, new RowPrinter(io, choices.format()), read.name(), progressLine);
+            PlanningRows rows = new PlanningRows(io, new RowPrinter(io, asked.format()), asked.traces());
+            ReplayOptions choices = asked;
             boolean right = true;
-            for (BlockCountingRule each : choices.rules()) {
-                right &= replay(read, each, choices, output);
+            for (TraceSource source : asked.traces()) {
+                progressLine.update("reading the trace");
+                Trace read = source.load(reader);
+                read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
+                choices = choices.forTraceOf(read.totals().distinctBlocks());
+                check(choices.capacities(), read);
+                rows.beginRun(source);
+                StoreReplayRunner.Output output = new StoreReplayRunner.Output(io, rows, read.name(), progressLine);
+                for (BlockCountingRule each : choices.rules()) {
+                    right &= replay(read, each, choices, output);
+                }
+                rows.endRun(progressLine);
             }
+            progressLine.close();
+            finish(rows);
             return right ? 0 : 1;
+        }
+    }
+
+    private void finish(PlanningRows rows) {
+        if (!real()) {
+            rows.finish(ReplayReport.KEYS, ReplayReport.FIGURES);
+        } else if (disk.isEmpty()) {
+            rows.finish(StoreReplayRunner.KEYS, StoreReplayRunner.FIGURES);
+        } else {
+            rows.finish(DiskReplayRunner.KEYS, DiskReplayRunner.FIGURES);
         }
     }
 
@@ -244,7 +264,7 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
             }
             deviceBytes();
             return new ReplayOptions(
-                    source,
+                    seeds.sources(source),
                     policies.replays(real() ? List.of("lru") : List.of()),
                     capacities(source, size),
                     size,

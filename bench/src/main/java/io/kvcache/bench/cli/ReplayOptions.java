@@ -21,8 +21,10 @@ import java.util.regex.Pattern;
 import java.util.stream.Stream;
 
 /// The options of `replay`.
+///
+/// @param traces to replay: one, or one of each seed
 record ReplayOptions(
-        TraceSource trace,
+        List<TraceSource> traces,
         List<SimulatedCache> replays,
         ReplayCapacities capacities,
         Optional<ModelPreset> model,
@@ -38,10 +40,10 @@ record ReplayOptions(
                 .toList();
     }
 
-    /// The same for a trace of so many distinct blocks.
+    /// The same with the default capacities chosen for a trace of so many distinct blocks, unless they are chosen yet.
     ReplayOptions forTraceOf(long distinctBlocks) {
         return new ReplayOptions(
-                trace, replays, capacities.forTraceOf(distinctBlocks), model, rules, malformed, format);
+                traces, replays, capacities.forTraceOf(distinctBlocks), model, rules, malformed, format);
     }
 
     /// Capacities as they were asked for.
@@ -76,7 +78,7 @@ record ReplayOptions(
             }
             long smaller =
                     counts.stream().filter(count -> count < distinctBlocks).count();
-            return new ReplayCapacities(counts.stream().limit(smaller + 1).toList(), sizes, model, true);
+            return new ReplayCapacities(counts.stream().limit(smaller + 1).toList(), sizes, model, false);
         }
 
         /// All in blocks of so many tokens.

@@ -1,10 +1,12 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningRows.Figure;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
+import java.util.List;
 import java.util.Locale;
 import java.util.Optional;
 import java.util.OptionalDouble;
@@ -16,7 +18,7 @@ final class ReplayReport {
     private static final String ROW = "%10s  %9s  %-13s  %10s  %10s  %8s  %11s  %10s  %8s";
 
     private final CommandIo io;
-    private final RowPrinter rows;
+    private final PlanningRows rows;
     private final Optional<ModelPreset> model;
     private final int warmup;
     private String trace = "";
@@ -26,12 +28,23 @@ final class ReplayReport {
 
     /// @param model whose blocks the table shows the capacities in bytes of, if any
     /// @param warmup leading requests that do not count
-    ReplayReport(CommandIo io, RowPrinter rows, Optional<ModelPreset> model, int warmup) {
+    ReplayReport(CommandIo io, PlanningRows rows, Optional<ModelPreset> model, int warmup) {
         this.io = io;
         this.rows = rows;
         this.model = model;
         this.warmup = warmup;
     }
+
+    /// Names of the fields that tell the rows of a trace apart.
+    static final List<String> KEYS = List.of("rule", "blocks", "policy");
+
+    /// What a table over several seeds shows.
+    static final List<Figure> FIGURES = List.of(
+            Figure.percent("block hits", "blockHitRatio"),
+            Figure.percent("token hits", "tokenHitRatio"),
+            Figure.percent("Belady", "beladyHitRatio"),
+            Figure.percent("with bypass", "beladyBypassHitRatio"),
+            Figure.percent("of the gap", "gapClosed"));
 
     /// One policy at one capacity. The fields' names are what programs rely on.
     ///
@@ -96,7 +109,7 @@ final class ReplayReport {
     /// One cache at one capacity.
     void addOutcome(ReplayComparison.Outcome outcome) {
         if (!rows.isText()) {
-            rows.print(row(outcome));
+            rows.add(row(outcome));
             return;
         }
         boolean first = outcome.blocks() != lastBlocks;

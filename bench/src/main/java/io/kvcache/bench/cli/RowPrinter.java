@@ -37,11 +37,15 @@ final class RowPrinter {
         return format == OutputFormat.TEXT;
     }
 
-    /// Prints a row.
+    /// Prints a row of records.
+    void print(Record... parts) {
+        print(values(parts));
+    }
+
+    /// Prints a row of values by their names.
     ///
     /// @throws IllegalStateException when the command prints text
-    void print(Record... parts) {
-        Map<String, @Nullable Object> values = values(parts);
+    void print(Map<String, @Nullable Object> values) {
         switch (format) {
             case JSON -> io.printJson(values);
             case CSV -> printCsv(values);
@@ -52,6 +56,12 @@ final class RowPrinter {
     /// Returns the components of all records by name, in their order.
     static Map<String, @Nullable Object> values(Record... parts) {
         Map<String, @Nullable Object> values = new LinkedHashMap<>();
+        addAll(values, parts);
+        return values;
+    }
+
+    /// Adds the components of records behind other values.
+    static void addAll(Map<String, @Nullable Object> values, Record... parts) {
         for (Record part : parts) {
             for (RecordComponent component : part.getClass().getRecordComponents()) {
                 if (values.containsKey(component.getName())) {
@@ -60,7 +70,6 @@ final class RowPrinter {
                 values.put(component.getName(), value(part, component));
             }
         }
-        return values;
     }
 
     private static @Nullable Object value(Record part, RecordComponent component) {

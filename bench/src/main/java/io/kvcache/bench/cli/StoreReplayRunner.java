@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningRows.Figure;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SimulatedCache;
@@ -24,14 +25,14 @@ final class StoreReplayRunner {
     /// The destination of the results.
     ///
     /// @param trace its name
-    record Output(CommandIo io, RowPrinter rows, String trace, ProgressLine progress) {
+    record Output(CommandIo io, PlanningRows rows, String trace, ProgressLine progress) {
 
         /// Prints a result for programs or for people.
         void print(Record row, String text) {
             if (rows.isText()) {
                 io.println(text);
             } else {
-                rows.print(row);
+                rows.add(row);
             }
         }
     }
@@ -41,6 +42,13 @@ final class StoreReplayRunner {
         this.blockBytes = blockBytes;
         this.output = output;
     }
+
+    /// Names of the fields that tell the rows of a trace apart.
+    static final List<String> KEYS = List.of("rule", "blocks", "policy");
+
+    /// What a table over several seeds shows.
+    static final List<Figure> FIGURES =
+            List.of(Figure.percent("block hits", "blockHitRatio"), Figure.percent("token hits", "tokenHitRatio"));
 
     /// One policy at one capacity. The fields' names are what programs rely on.
     private record StoreRow(

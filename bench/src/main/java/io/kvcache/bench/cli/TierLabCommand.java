@@ -5,6 +5,7 @@ import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.PlanningRows.Figure;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierComparison.TierShares;
@@ -103,17 +104,42 @@ final class TierLabCommand implements Callable<Integer> {
     private final FormatOption format = new FormatOption();
 
     @Mixin
+    private final SeedsOption seeds = new SeedsOption();
+
+    @Mixin
     private final HtmlReportOption html = new HtmlReportOption();
 
     @Override
     public Integer call() throws IOException {
         TierLabOptions tierLabOptions = tierLabOptions();
-        Trace read = TraceOption.loadTrace(tierLabOptions.source, io.err()).firstRequests(first);
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), tierLabOptions.sources);
+        boolean right = true;
+        try (ProgressLine progressLine = new ProgressLine(io.err())) {
+            for (TraceSource source : tierLabOptions.sources) {
+                Trace read = TraceOption.loadTrace(source, io.err()).firstRequests(first);
+                rows.beginRun(source);
+                right &= run(tierLabOptions, read, rows, progressLine);
+                rows.endRun(progressLine);
+            }
+        }
+        rows.finish(TierLabReport.KEYS, TierLabReport.FIGURES);
+        return right ? 0 : 1;
+    }
+
+    /// Returns whether every byte was right.
+    private boolean run(TierLabOptions tierLabOptions, Trace read, PlanningRows rows, ProgressLine progressLine)
+            throws IOException {
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierHtmlReport page = new TierHtmlReport("./kvcache " + io.arguments(), read);
+        TierLabReport report = new TierLabReport(io, rows, engine.title());
         try {
-            return run(tierLabOptions, new TierComparison(read, engine.preset(), tierLabOptions.hardware, place), page);
+            return run(
+                    tierLabOptions,
+                    new TierComparison(read, engine.preset(), tierLabOptions.hardware, place),
+                    page,
+                    report,
+                    progressLine);
         } finally {
             if (chosen == null) {
                 Files.deleteIfExists(place);
@@ -122,14 +148,19 @@ final class TierLabCommand implements Callable<Integer> {
     }
 
     private record TierLabOptions(
-            TraceSource source,
+            List<TraceSource> sources,
             EngineHardware hardware,
             TierShares shares,
             List<SimulatedCache> policies,
             List<AdmissionKind> admissions) {}
 
-    private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierHtmlReport page) throws IOException {
-        TierLabReport report = new TierLabReport(io, new RowPrinter(io, format.format()), engine.title());
+    private boolean run(
+            TierLabOptions tierLabOptions,
+            TierComparison laboratory,
+            TierHtmlReport page,
+            TierLabReport report,
+            ProgressLine progressLine)
+            throws IOException {
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
         }
@@ -137,21 +168,20 @@ final class TierLabCommand implements Callable<Integer> {
         requireLargerDisk(laboratory, tierLabOptions.shares);
         notes(laboratory, tierLabOptions.shares.host());
         AtomicLong wrong = new AtomicLong();
-        try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            for (SimulatedCache policy : tierLabOptions.policies) {
+        for (SimulatedCache policy : tierLabOptions.policies) {
+            progressLine.update("replaying " + policy.commandName());
+            rows(tierLabOptions, policy, laboratory, row -> {
+                progressLine.update("");
+                report.addRow(row);
+                page.addRow(row);
+                wrong.addAndGet(row.wrongBlocks());
                 progressLine.update("replaying " + policy.commandName());
-                rows(tierLabOptions, policy, laboratory, row -> {
-                    progressLine.update("");
-                    report.addRow(row);
-                    page.addRow(row);
-                    wrong.addAndGet(row.wrongBlocks());
-                    progressLine.update("replaying " + policy.commandName());
-                });
-            }
+            });
         }
+        progressLine.close();
         report.finish();
         html.write(page::toHtmlReport);
-        return wrong.get() == 0 ? 0 : 1;
+        return wrong.get() == 0;
     }
 
     /// A disk that is smaller than host memory is not a tier below it: it holds next to nothing that host memory lacks.
@@ -214,13 +244,14 @@ final class TierLabCommand implements Callable<Integer> {
         return io.check(() -> {
             format.format();
             html.checkWritable();
+            seeds.checkWithout("--html", html.isGiven());
             TierShares shares = new TierShares(
                     PlanningOptions.parseShare("--host", host), PlanningOptions.parseShare("--disk", disk));
             if (first < 1) {
                 throw PlanningOptions.invalidOption("--first", String.valueOf(first), "at least 1");
             }
             return new TierLabOptions(
-                    trace.traceSource(),
+                    seeds.sources(trace.traceSource()),
                     engine.hardware(),
                     shares,
                     policies.replays(List.of()),
@@ -236,8 +267,20 @@ final class TierLabCommand implements Callable<Integer> {
     /// How the rows over host memory and a disk are shown.
     private static final class TierLabReport {
 
+        static final List<String> KEYS = List.of("hostShare", "diskShare", "policy", "run", "admission");
+
+        static final List<Figure> FIGURES = List.of(
+                Figure.percent("block hits", "blockHitRatio"),
+                Figure.percent("in host", "hostHitRatio"),
+                Figure.percent("of gap", "gapClosed"),
+                new Figure("net", "savedLessLoadingSeconds", 1, 0),
+                Figure.seconds("first token p50", "ttftP50Seconds"),
+                Figure.seconds("p99", "ttftP99Seconds"),
+                Figure.percent("blocks of put", "writtenOfPut"),
+                Figure.percent("bytes of put", "diskBytesOfPut"));
+
         private final CommandIo io;
-        private final RowPrinter rows;
+        private final PlanningRows rows;
         private final String engine;
         private boolean begun;
 
@@ -245,7 +288,7 @@ final class TierLabCommand implements Callable<Integer> {
         private record TierLabSettings(String engine) {}
 
         /// @param engine what computes
-        TierLabReport(CommandIo io, RowPrinter rows, String engine) {
+        TierLabReport(CommandIo io, PlanningRows rows, String engine) {
             this.io = io;
             this.rows = rows;
             this.engine = engine;
@@ -254,7 +297,7 @@ final class TierLabCommand implements Callable<Integer> {
         /// One policy with one rule of admission.
         void addRow(TierRow row) {
             if (!rows.isText()) {
-                rows.print(row, new TierLabSettings(engine));
+                rows.add(row, new TierLabSettings(engine));
                 return;
             }
             if (!begun) {

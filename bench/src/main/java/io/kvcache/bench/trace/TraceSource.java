@@ -4,9 +4,11 @@ import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
+import java.util.stream.Collectors;
 
 /// The source of a trace, as `--trace` names it: a published one by name, a generated one, or a file.
 public sealed interface TraceSource {
@@ -22,6 +24,19 @@ public sealed interface TraceSource {
 
     /// Reads or generates the trace.
     Trace load(TraceReader reader) throws IOException;
+
+    /// Name of the trace that it loads.
+    String name();
+
+    /// A trace that is made up from a seed.
+    sealed interface Seeded extends TraceSource {
+
+        /// What it is made up from.
+        long seed();
+
+        /// The same kind of trace, made up from another seed.
+        Seeded withSeed(long other);
+    }
 
     /// Understands what follows `--trace`.
     ///
@@ -80,31 +95,61 @@ public sealed interface TraceSource {
     }
 
     /// Made up from a seed.
-    record Generated(long seed) implements TraceSource {
+    record Generated(long seed) implements Seeded {
+        @Override
+        public String name() {
+            return "generated:" + seed;
+        }
+
+        @Override
+        public Seeded withSeed(long other) {
+            return new Generated(other);
+        }
+
         @Override
         public Trace load(TraceReader reader) {
-            return new TraceGenerator(Workload.mixed(), seed).generate("generated:" + seed, GENERATED_REQUESTS);
+            return new TraceGenerator(Workload.mixed(), seed).generate(name(), GENERATED_REQUESTS);
         }
     }
 
     /// Made up from a seed, of prompts that are wanted very often.
-    record Zipf(long seed) implements TraceSource {
+    record Zipf(long seed) implements Seeded {
+        @Override
+        public String name() {
+            return "popular:" + seed;
+        }
+
+        @Override
+        public Seeded withSeed(long other) {
+            return new Zipf(other);
+        }
+
         @Override
         public Trace load(TraceReader reader) {
-            return new ZipfTrace(seed).generate("popular:" + seed);
+            return new ZipfTrace(seed).generate(name());
         }
     }
 
     /// Made up from a seed to mislead policies that learn.
-    record Adversarial(long seed) implements TraceSource {
+    record Adversarial(long seed) implements Seeded {
+        @Override
+        public String name() {
+            return "hostile:" + seed;
+        }
+
+        @Override
+        public Seeded withSeed(long other) {
+            return new Adversarial(other);
+        }
+
         @Override
         public Trace load(TraceReader reader) {
-            return new AdversarialTrace(seed).generate("hostile:" + seed);
+            return new AdversarialTrace(seed).generate(name());
         }
     }
 
     /// Made up from a seed: agents with tools, alone or with chats on one clock.
-    record Agents(String name, AgentWorkload workload, boolean withChats, long seed) implements TraceSource {
+    record Agents(String name, AgentWorkload workload, boolean withChats, long seed) implements Seeded {
 
         static Agents parse(String text, boolean withChats) {
             List<String> parts = List.of(text.split(":", -1));
@@ -114,6 +159,15 @@ public sealed interface TraceSource {
                     AgentWorkload.parse(parts.subList(seeded ? 2 : 1, parts.size())),
                     withChats,
                     seeded ? TraceSource.seed(parts.get(0) + ":" + parts.get(1)) : 1);
+        }
+
+        @Override
+        public Seeded withSeed(long other) {
+            String settings = Arrays.stream(name.split(":", -1))
+                    .filter(part -> part.contains("="))
+                    .map(part -> ":" + part)
+                    .collect(Collectors.joining());
+            return new Agents((withChats ? "mixed:" : "agents:") + other + settings, workload, withChats, other);
         }
 
         @Override
@@ -127,6 +181,11 @@ public sealed interface TraceSource {
 
     /// A file in one of the formats that [TraceReader] knows.
     record File(Path path) implements TraceSource {
+        @Override
+        public String name() {
+            return TraceReader.nameOf(path);
+        }
+
         @Override
         public Trace load(TraceReader reader) throws IOException {
             return reader.read(path);

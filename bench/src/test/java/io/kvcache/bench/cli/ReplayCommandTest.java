@@ -137,7 +137,9 @@ final class ReplayCommandTest {
                         "beladyHitRatio",
                         "beladyBypassHitRatio",
                         "gapClosed",
-                        "seconds");
+                        "seconds",
+                        "seed",
+                        "statistic");
         assertThat(lines.getFirst().get("policy").asString()).isEqualTo("lru");
         assertThat(lines.getLast().get("blockHitRatio"))
                 .isEqualTo(lines.getLast().get("beladyHitRatio"));
