@@ -1,8 +1,10 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.store.CaptureReplay;
-import io.kvcache.bench.trace.TraceReader;
+import io.kvcache.bench.trace.TraceDigest;
+import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.cli.ByteSizeText;
@@ -61,15 +63,18 @@ final class CaptureLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<EvictionPolicyFactory> kinds;
         List<Long> asked;
-        RowPrinter rows;
+        OutputFormat chosen;
         try {
-            rows = new RowPrinter(io, format.format());
+            chosen = format.format();
             kinds = policies.stream().map(PlanningOptions::storePolicy).toList();
             asked = sizes.stream().map(CaptureLabCommand::bytes).toList();
         } catch (IllegalArgumentException e) {
             throw io.usageError(e);
         }
         List<Long> bytes = asked.isEmpty() ? List.of(CaptureReplay.hostBytes(file)) : asked;
+        TraceSource source = new TraceSource.File(file);
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, chosen), List.of(source));
+        rows.beginRun(source, TraceDigest.ofFile(file));
         if (rows.isText()) {
             io.println("memory       policy            uses  server found  found here");
         }
@@ -77,7 +82,7 @@ final class CaptureLabCommand implements Callable<Integer> {
             for (EvictionPolicyFactory policy : kinds) {
                 CaptureReplay.Result result = CaptureReplay.run(file, size, policy);
                 CaptureRow row = new CaptureRow(
-                        TraceReader.nameOf(file),
+                        source.name(),
                         policy.commandName(),
                         size,
                         result.uses(),
@@ -86,7 +91,7 @@ final class CaptureLabCommand implements Callable<Integer> {
                 if (rows.isText()) {
                     io.println(text(row));
                 } else {
-                    rows.print(row);
+                    rows.add(row);
                 }
             }
         }

@@ -10,6 +10,7 @@ import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
@@ -90,12 +91,13 @@ final class CurveLabCommand implements Callable<Integer> {
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : curveOptions.sources) {
                 Trace read = TraceOption.loadTrace(source, io.err());
-                rows.beginRun(source);
+                String sha256 = TraceDigest.of(source, read);
+                rows.beginRun(source, sha256);
                 try {
                     PlanningOptions.checkWarmup(curveOptions.warmup, read);
                     HitRatioCurves laboratory =
                             new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
-                    show(rows(laboratory, curveOptions), curveOptions, rows);
+                    show(rows(laboratory, curveOptions), curveOptions, rows, sha256);
                 } catch (IllegalArgumentException e) {
                     throw io.usageError(e);
                 }
@@ -121,7 +123,7 @@ final class CurveLabCommand implements Callable<Integer> {
     /// What all rows have in common.
     private record CurveSettings(int warmupRequests) {}
 
-    private void show(List<CurveRow> rows, CurveOptions curveOptions, PlanningRows output) {
+    private void show(List<CurveRow> rows, CurveOptions curveOptions, PlanningRows output, String sha256) {
         if (!output.isText()) {
             rows.forEach(row -> output.add(row, new CurveSettings(curveOptions.warmup)));
             return;
@@ -129,11 +131,12 @@ final class CurveLabCommand implements Callable<Integer> {
         CurveRow first = rows.getFirst();
         io.println(String.format(
                 Locale.ROOT,
-                "%s: LRU, rule %s, %,d blocks looked at; bytes of %s",
+                "%s: LRU, rule %s, %,d blocks looked at; bytes of %s %s",
                 first.trace(),
                 first.rule(),
                 first.sampledBlocks(),
-                first.model()));
+                first.model(),
+                PlanningRows.origin(sha256)));
         io.println("  share      blocks       bytes   block hits");
         rows.forEach(row -> io.println(text(row)));
     }

@@ -17,6 +17,7 @@ import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.LabHtmlReport;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.server.cli.ProgressLine;
@@ -24,9 +25,7 @@ import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.Objects;
 import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -92,19 +91,22 @@ final class LabCommand implements Callable<Integer> {
         List<Double> capacities = shares.shares();
         LabReport report = new LabReport();
         RowPrinter printer = new RowPrinter(io, format.format());
-        LabHtmlReport page = new LabHtmlReport("./kvcache " + io.arguments());
+        LabHtmlReport page = new LabHtmlReport();
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource named : traces.traceSources()) {
                 PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named));
                 for (TraceSource source : seeds.sources(named)) {
                     Trace trace = loaded(source);
-                    rows.beginRun(source);
-                    report.beginTrace(trace, rows);
-                    page.beginTrace(trace);
+                    String sha256 = TraceDigest.of(source, trace);
+                    rows.beginRun(source, sha256);
+                    page.beginTrace(trace, sha256);
+                    if (rows.isText()) {
+                        report.printHead(trace, sha256);
+                    }
                     new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
                             .run(caches, capacities, row -> {
                                 page.addRow(row);
-                                show(row, report, progressLine);
+                                show(row, report, rows, progressLine);
                             });
                     rows.endRun(progressLine);
                 }
@@ -113,7 +115,7 @@ final class LabCommand implements Callable<Integer> {
             }
         }
         report.finish();
-        html.write(page::toHtmlReport);
+        html.write(() -> page.toHtmlReport(html.origin(io)));
         return 0;
     }
 
@@ -127,9 +129,9 @@ final class LabCommand implements Callable<Integer> {
         return trace;
     }
 
-    private static void show(LabRow row, LabReport report, ProgressLine progressLine) {
+    private static void show(LabRow row, LabReport report, PlanningRows rows, ProgressLine progressLine) {
         progressLine.close();
-        report.addRow(row);
+        report.addRow(row, rows);
         progressLine.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
     }
 
@@ -184,26 +186,19 @@ final class LabCommand implements Callable<Integer> {
                 Figure.seconds("p99", "ttftP99Seconds"));
 
         private final LabSettings settings = new LabSettings(engine.title(), counted.warmup());
-        private @Nullable PlanningRows rows;
         private int lastBlocks;
 
-        /// The rows that follow are of this trace.
-        void beginTrace(Trace trace, PlanningRows rowsOfTrace) {
-            rows = rowsOfTrace;
-            if (rowsOfTrace.isText()) {
-                printHead(trace);
-            }
-        }
-
-        private void printHead(Trace trace) {
+        /// The head of a trace's table.
+        void printHead(Trace trace, String sha256) {
             Trace.Totals totals = trace.totals();
             io.println(String.format(
                     Locale.ROOT,
-                    "%s: %,d requests, %,d blocks, %,d distinct",
+                    "%s: %,d requests, %,d blocks, %,d distinct %s",
                     trace.name(),
                     totals.requests(),
                     totals.blockAccesses(),
-                    totals.distinctBlocks()));
+                    totals.distinctBlocks(),
+                    PlanningRows.origin(sha256)));
             if (!trace.hasTimestamps()) {
                 io.println("  " + PlanningOptions.NO_TIMESTAMPS_NOTE);
             }
@@ -214,12 +209,11 @@ final class LabCommand implements Callable<Integer> {
         }
 
         /// One cache at one capacity.
-        void addRow(LabRow row) {
-            PlanningRows begun = Objects.requireNonNull(rows, "no trace was begun");
-            if (begun.isText()) {
+        void addRow(LabRow row, PlanningRows rows) {
+            if (rows.isText()) {
                 io.println(text(row));
             } else {
-                begun.add(row, settings);
+                rows.add(row, settings);
             }
         }
 

@@ -1,12 +1,14 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.PlacementSimulator;
 import io.kvcache.bench.lab.PlacementSimulator.JoinRow;
 import io.kvcache.bench.lab.PlacementSimulator.TraceRow;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
@@ -99,29 +101,32 @@ final class PlacementSimRunner {
     /// Returns the exit code.
     int run(CommandIo io) throws IOException {
         TraceSource source = io.check(this::checkedSource);
-        RowPrinter rows = io.check(() -> new RowPrinter(io, PlanningOptions.outputFormat(format, json)));
+        OutputFormat chosen = io.check(() -> PlanningOptions.outputFormat(format, json));
         Trace read = TraceOption.loadTrace(source, io.err());
+        String sha256 = TraceDigest.of(source, read);
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, chosen), List.of(source));
+        rows.beginRun(source, sha256);
         PlacementSimulator simulator = new PlacementSimulator(read, blocks);
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             if (!rows.isText()) {
                 printRows(rows, read, simulator, progressLine);
                 return 0;
             }
-            printHits(io, read, simulator, progressLine);
+            printHits(io, read, sha256, simulator, progressLine);
             printJoins(io, progressLine);
         }
         printViews(io);
         return 0;
     }
 
-    private void printRows(RowPrinter rows, Trace read, PlacementSimulator simulator, ProgressLine progressLine) {
+    private void printRows(PlanningRows rows, Trace read, PlacementSimulator simulator, ProgressLine progressLine) {
         double pool = simulator.replay(1).hitRatio();
         for (int count : nodes) {
             progressLine.update("replaying over " + count + " nodes");
             TraceRow hits = simulator.replay(count);
             JoinRow join = PlacementSimulator.join(count);
             progressLine.close();
-            rows.print(new PlacementRow(
+            rows.add(new PlacementRow(
                     read.name(),
                     BlockCountingRule.FULL_BLOCKS.commandName(),
                     "lru",
@@ -163,15 +168,17 @@ final class PlacementSimRunner {
         return TraceSource.parse(trace.isEmpty() ? found : trace);
     }
 
-    private void printHits(CommandIo io, Trace read, PlacementSimulator simulator, ProgressLine progressLine) {
+    private void printHits(
+            CommandIo io, Trace read, String sha256, PlacementSimulator simulator, ProgressLine progressLine) {
         double pool = simulator.replay(1).hitRatio();
         io.println(String.format(
                 Locale.ROOT,
-                "%s: %,d requests; room for %,d blocks in all; as one pool, %.4f of the blocks are found",
+                "%s: %,d requests; room for %,d blocks in all; as one pool, %.4f of the blocks are found %s",
                 read.name(),
                 read.requests().size(),
                 blocks,
-                pool));
+                pool,
+                PlanningRows.origin(sha256)));
         io.println("  nodes     found  of the pool     least  read max/mean  stored max/mean  nodes a read");
         for (int count : nodes) {
             progressLine.update("replaying over " + count + " nodes");

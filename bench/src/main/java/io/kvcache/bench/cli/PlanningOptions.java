@@ -8,6 +8,8 @@ import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.HtmlReport;
+import io.kvcache.bench.report.ReportOrigin;
+import io.kvcache.bench.suite.MachineInfo;
 import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
@@ -16,11 +18,13 @@ import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.core.policy.EvictionPolicyFactory;
+import io.kvcache.server.cli.Version;
 import java.io.File;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -421,6 +425,12 @@ final class PlanningOptions {
         /// Returns whether a page was asked for.
         boolean isGiven() {
             return file != null;
+        }
+
+        /// Returns what a page of this command is made by.
+        ReportOrigin origin(CommandIo io) {
+            return new ReportOrigin(
+                    "./kvcache " + io.arguments(), Version.text(), MachineInfo.currentCommit(), Instant.now());
         }
 
         /// Writes the page when one was asked for.

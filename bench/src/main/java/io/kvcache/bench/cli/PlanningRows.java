@@ -3,6 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.ConfidenceInterval;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ProgressLine;
+import io.kvcache.server.cli.Version;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -24,6 +25,9 @@ final class PlanningRows {
 
     private static final long REPORT_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(10);
 
+    /// Hexadecimal digits of a digest in the head of a table.
+    private static final int SHOWN_DIGITS = 12;
+
     /// Numbers that say what was replayed. They differ between seeds where they are shares of a trace's blocks.
     private static final Set<String> SETTINGS =
             Set.of("share", "blocks", "bytes", "hostBlocks", "hostShare", "diskBlocks", "diskShare", "blockBytes");
@@ -32,7 +36,7 @@ final class PlanningRows {
     private final RowPrinter printer;
     private final List<TraceSource> sources;
     private final List<List<Map<String, @Nullable Object>>> groups = new ArrayList<>();
-    private RunColumns run = new RunColumns(null, "run");
+    private RunColumns run = new RunColumns(null, "run", Version.text(), null);
     private int runs;
     private int rowsOfRun;
     private long reportedAt = System.nanoTime();
@@ -41,7 +45,12 @@ final class PlanningRows {
     ///
     /// @param seed of the trace; null where it is not made from one, and in a summary
     /// @param statistic `run`, or in a summary `mean`, `ci95_low` and `ci95_high`
-    private record RunColumns(@Nullable Long seed, String statistic) {}
+    /// @param traceSha256 as [io.kvcache.bench.trace.TraceDigest] has it; null in a summary
+    private record RunColumns(
+            @Nullable Long seed,
+            String statistic,
+            String kvcacheVersion,
+            @Nullable String traceSha256) {}
 
     /// A figure of the table for people.
     ///
@@ -72,10 +81,18 @@ final class PlanningRows {
     }
 
     /// The rows that follow are of this source.
-    void beginRun(TraceSource source) {
+    ///
+    /// @param sha256 of the trace
+    void beginRun(TraceSource source, String sha256) {
         runs++;
         rowsOfRun = 0;
-        run = new RunColumns(source instanceof TraceSource.Seeded seeded ? seeded.seed() : null, "run");
+        Long seed = source instanceof TraceSource.Seeded seeded ? seeded.seed() : null;
+        run = new RunColumns(seed, "run", Version.text(), sha256);
+    }
+
+    /// What the head of a table for people names: the version, and enough of the digest to recognise the trace.
+    static String origin(String sha256) {
+        return "(SHA-256 " + sha256.substring(0, SHOWN_DIGITS) + ", kvcache " + Version.text() + ")";
     }
 
     /// The run has ended. Of several, says how many are done: on a terminal after each, in a log every ten seconds.

@@ -10,6 +10,7 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.identity.ModelPreset;
@@ -150,8 +151,10 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
                 read.partialBlockRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
                 choices = choices.forTraceOf(read.totals().distinctBlocks());
                 check(choices.capacities(), read);
-                rows.beginRun(source);
-                StoreReplayRunner.Output output = new StoreReplayRunner.Output(io, rows, read.name(), progressLine);
+                String sha256 = TraceDigest.of(source, read);
+                rows.beginRun(source, sha256);
+                StoreReplayRunner.Output output =
+                        new StoreReplayRunner.Output(io, rows, read.name(), sha256, progressLine);
                 for (BlockCountingRule each : choices.rules()) {
                     right &= replay(read, each, choices, output);
                 }
@@ -213,7 +216,7 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
             Trace read, BlockCountingRule each, ReplayOptions choices, StoreReplayRunner.Output output) {
         ReplayReport report = new ReplayReport(io, output.rows(), choices.model(), warmup);
         ReplayComparison comparison = new ReplayComparison(new PrefixForest(read, each), warmup);
-        report.beginTrace(read, each);
+        report.beginTrace(read, output.sha256(), each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
             for (SimulatedCache replay : choices.replays()) {
                 output.progress().update(replay.commandName() + " at " + capacity + " blocks");

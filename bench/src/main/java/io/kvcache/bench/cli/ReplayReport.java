@@ -73,7 +73,7 @@ final class ReplayReport {
             double seconds) {}
 
     /// The outcomes that follow are of this trace by this rule.
-    void beginTrace(Trace traceOfAll, BlockCountingRule ruleOfAll) {
+    void beginTrace(Trace traceOfAll, String sha256, BlockCountingRule ruleOfAll) {
         trace = traceOfAll.name();
         rule = ruleOfAll.commandName();
         lastBlocks = 0;
@@ -84,14 +84,15 @@ final class ReplayReport {
         Trace.Totals totals = traceOfAll.totals();
         print(String.format(
                 Locale.ROOT,
-                "%s: %,d requests, %,d blocks of %d tokens, %,d distinct; rule: %s%s",
+                "%s: %,d requests, %,d blocks of %d tokens, %,d distinct; rule: %s%s %s",
                 trace,
                 totals.requests(),
                 totals.blockAccesses(),
                 totals.blockTokens(),
                 totals.distinctBlocks(),
                 rule,
-                model.map(size -> "; bytes of " + size.label()).orElse("")));
+                model.map(size -> "; bytes of " + size.label()).orElse(""),
+                PlanningRows.origin(sha256)));
         print(String.format(
                 Locale.ROOT,
                 ROW,

@@ -3,11 +3,12 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
@@ -99,13 +100,13 @@ final class SizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         SizeOptions sizeOptions = sizeOptions();
-        CapacityPlanner capacityPlanner =
-                new CapacityPlanner(TraceOption.loadTrace(sizeOptions.source, io.err()), sizeOptions.engine);
+        Trace read = TraceOption.loadTrace(sizeOptions.source, io.err());
+        CapacityPlanner capacityPlanner = new CapacityPlanner(read, sizeOptions.engine);
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();
         switch (format.format()) {
             case JSON -> io.printJson(answer);
-            case CSV -> SizingRow.of(answer).forEach(new RowPrinter(io, OutputFormat.CSV)::print);
+            case CSV -> SizingRow.print(answer, sizeOptions.source, TraceDigest.of(sizeOptions.source, read), io);
             case TEXT -> new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
         }
         out.flush();

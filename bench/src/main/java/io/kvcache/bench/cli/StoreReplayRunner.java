@@ -25,7 +25,8 @@ final class StoreReplayRunner {
     /// The destination of the results.
     ///
     /// @param trace its name
-    record Output(CommandIo io, PlanningRows rows, String trace, ProgressLine progress) {
+    /// @param sha256 of the trace
+    record Output(CommandIo io, PlanningRows rows, String trace, String sha256, ProgressLine progress) {
 
         /// Prints a result for programs or for people.
         void print(Record row, String text) {

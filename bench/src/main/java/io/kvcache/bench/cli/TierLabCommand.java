@@ -14,6 +14,7 @@ import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.TierHtmlReport;
 import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.cli.ByteSizeText;
@@ -116,9 +117,10 @@ final class TierLabCommand implements Callable<Integer> {
         boolean right = true;
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : tierLabOptions.sources) {
-                Trace read = TraceOption.loadTrace(source, io.err()).firstRequests(first);
-                rows.beginRun(source);
-                right &= run(tierLabOptions, read, rows, progressLine);
+                Trace whole = TraceOption.loadTrace(source, io.err());
+                String sha256 = TraceDigest.of(source, whole);
+                rows.beginRun(source, sha256);
+                right &= run(tierLabOptions, whole.firstRequests(first), sha256, rows, progressLine);
                 rows.endRun(progressLine);
             }
         }
@@ -127,12 +129,14 @@ final class TierLabCommand implements Callable<Integer> {
     }
 
     /// Returns whether every byte was right.
-    private boolean run(TierLabOptions tierLabOptions, Trace read, PlanningRows rows, ProgressLine progressLine)
+    private boolean run(
+            TierLabOptions tierLabOptions, Trace read, String sha256, PlanningRows rows, ProgressLine progressLine)
             throws IOException {
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
-        TierHtmlReport page = new TierHtmlReport("./kvcache " + io.arguments(), read);
-        TierLabReport report = new TierLabReport(io, rows, engine.title());
+        TierHtmlReport page = new TierHtmlReport(read, sha256);
+        TierLabReport report = new TierLabReport(
+                io, rows, new TierLabSettings(engine.title(), read.requests().size()), sha256);
         try {
             return run(
                     tierLabOptions,
@@ -180,7 +184,7 @@ final class TierLabCommand implements Callable<Integer> {
         }
         progressLine.close();
         report.finish();
-        html.write(page::toHtmlReport);
+        html.write(() -> page.toHtmlReport(html.origin(io)));
         return wrong.get() == 0;
     }
 
@@ -264,6 +268,12 @@ final class TierLabCommand implements Callable<Integer> {
                 .orElseThrow(() -> PlanningOptions.invalidOption("--admission", name, AdmissionKind.names()));
     }
 
+    /// What all rows of a trace have in common.
+    ///
+    /// @param engine that the times are of
+    /// @param requests of the trace that were replayed
+    private record TierLabSettings(String engine, int requests) {}
+
     /// How the rows over host memory and a disk are shown.
     private static final class TierLabReport {
 
@@ -281,23 +291,22 @@ final class TierLabCommand implements Callable<Integer> {
 
         private final CommandIo io;
         private final PlanningRows rows;
-        private final String engine;
+        private final TierLabSettings settings;
+        private final String sha256;
         private boolean begun;
 
-        /// What all rows have in common.
-        private record TierLabSettings(String engine) {}
-
-        /// @param engine what computes
-        TierLabReport(CommandIo io, PlanningRows rows, String engine) {
+        /// @param sha256 of the trace
+        TierLabReport(CommandIo io, PlanningRows rows, TierLabSettings settings, String sha256) {
             this.io = io;
             this.rows = rows;
-            this.engine = engine;
+            this.settings = settings;
+            this.sha256 = sha256;
         }
 
         /// One policy with one rule of admission.
         void addRow(TierRow row) {
             if (!rows.isText()) {
-                rows.add(row, new TierLabSettings(engine));
+                rows.add(row, settings);
                 return;
             }
             if (!begun) {
@@ -310,13 +319,14 @@ final class TierLabCommand implements Callable<Integer> {
         private void head(TierRow row) {
             io.println(String.format(
                     Locale.ROOT,
-                    "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s",
+                    "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s %s",
                     row.trace(),
                     row.hostBlocks(),
                     100 * row.hostShare(),
                     row.diskBlocks(),
                     100 * row.diskShare(),
-                    engine));
+                    settings.engine,
+                    PlanningRows.origin(sha256)));
             io.println("                                    block    token       in     of    saved   moving      net"
                     + "      first token    tiers taken     read from       written  blocks    bytes");
             io.println("policy         run    admission      hits     hits     host    gap  prefill            "

@@ -27,18 +27,14 @@ public final class LabHtmlReport {
     private static final double MIN_GAP = -0.6;
 
     private final Map<String, TraceRows> rowsByTrace = new LinkedHashMap<>();
-    private final String command;
 
-    /// @param command how the rows were asked for
-    public LabHtmlReport(String command) {
-        this.command = command;
-    }
-
-    private record TraceRows(Trace.Totals totals, List<LabRow> rows) {}
+    private record TraceRows(Trace.Totals totals, String sha256, boolean hasTimestamps, List<LabRow> rows) {}
 
     /// The rows that follow are of this trace.
-    public void beginTrace(Trace trace) {
-        rowsByTrace.put(trace.name(), new TraceRows(trace.totals(), new ArrayList<>()));
+    ///
+    /// @param sha256 of the trace
+    public void beginTrace(Trace trace, String sha256) {
+        rowsByTrace.put(trace.name(), new TraceRows(trace.totals(), sha256, trace.hasTimestamps(), new ArrayList<>()));
     }
 
     /// One cache at one capacity, of a trace that was begun.
@@ -51,10 +47,9 @@ public final class LabHtmlReport {
     }
 
     /// All that was added.
-    public HtmlReport toHtmlReport() {
-        HtmlReport htmlReport = new HtmlReport("Policies by capacity", "Made by " + command);
-        rowsByTrace.forEach(
-                (trace, traceRows) -> new Section(traceRows.rows).write(htmlReport, trace, traceRows.totals));
+    public HtmlReport toHtmlReport(ReportOrigin origin) {
+        HtmlReport htmlReport = new HtmlReport("Policies by capacity", origin.text());
+        rowsByTrace.forEach((trace, traceRows) -> new Section(traceRows.rows).write(htmlReport, trace, traceRows));
         return htmlReport;
     }
 
@@ -75,18 +70,24 @@ public final class LabHtmlReport {
                             Collectors.toMap(LabRow::share, row -> row, (_, last) -> last)));
         }
 
-        void write(HtmlReport htmlReport, String trace, Trace.Totals totals) {
+        void write(HtmlReport htmlReport, String trace, TraceRows traceRows) {
+            Trace.Totals totals = traceRows.totals;
             htmlReport.addSection(
                     trace,
                     String.format(
                             Locale.ROOT,
-                            "%,d requests, %,d blocks looked up, %,d of them distinct%s. A capacity is the share of"
+                            "%,d requests, %,d blocks looked up, %,d of them distinct%s; SHA-256 of the trace %s. A capacity is the share of"
                                     + " the distinct blocks that fit. No cache exceeds Belady's rule with bypass.",
                             totals.requests(),
                             totals.blockAccesses(),
                             totals.distinctBlocks(),
-                            rows.isEmpty() ? "" : "; rule " + rows.getFirst().rule()));
+                            rows.isEmpty() ? "" : "; rule " + rows.getFirst().rule(),
+                            traceRows.sha256));
             htmlReport.addCharts(List.of(hits(), gap()));
+            String note = traceRows.hasTimestamps ? "" : "the trace has no times, so these are of one queue";
+            htmlReport.addCharts(List.of(
+                    firstToken("Time to the first token, median", note, LabRow::ttftP50Seconds),
+                    firstToken("Time to the first token, 99th percentile", note, LabRow::ttftP99Seconds)));
             LabTables tables = new LabTables(rows, shares);
             htmlReport.addTable(tables.gapTable());
             htmlReport.addTable(tables.hitTable());
@@ -112,6 +113,12 @@ public final class LabHtmlReport {
                     series);
         }
 
+        private Chart firstToken(String title, String note, ToDoubleFunction<LabRow> seconds) {
+            List<Series> series = new ArrayList<>();
+            policies.keySet().forEach(policy -> series.add(series(policy, seconds)));
+            return figure(title, note, new Chart.Axis("seconds", false, 0.0), series);
+        }
+
         private Chart figure(String title, String note, Chart.Axis axis, List<Series> series) {
             List<String> labels = shares.stream().map(LabTables::label).toList();
             List<Double> at = shares.stream().map(share -> 100 * share).toList();
@@ -119,21 +126,25 @@ public final class LabHtmlReport {
         }
 
         private void others(List<Series> series, ToDoubleFunction<LabRow> value) {
-            policies.forEach((policy, byShare) -> {
-                if (!policy.equals(BASELINE) && !policy.equals(BOUND)) {
-                    List<@Nullable Double> values = over(share -> {
-                        LabRow row = byShare.get(share);
-                        return row == null ? null : finite(value.applyAsDouble(row));
-                    });
-                    series.add(new Series(policy, role(policy), values));
-                }
+            policies.keySet().stream()
+                    .filter(policy -> !policy.equals(BASELINE) && !policy.equals(BOUND))
+                    .forEach(policy -> series.add(series(policy, value)));
+        }
+
+        private Series series(String policy, ToDoubleFunction<LabRow> value) {
+            Map<Double, LabRow> byShare = policies.getOrDefault(policy, Map.of());
+            List<@Nullable Double> values = over(share -> {
+                LabRow row = byShare.get(share);
+                return row == null ? null : finite(value.applyAsDouble(row));
             });
+            return new Series(policy, role(policy), values);
         }
 
         private static SeriesRole role(String policy) {
             return switch (policy.split("[+=]", 2)[0]) {
+                case BASELINE -> SeriesRole.BASELINE;
                 case "importance" -> SeriesRole.SUBJECT;
-                case "belady" -> SeriesRole.BOUND;
+                case "belady", BOUND -> SeriesRole.BOUND;
                 default -> SeriesRole.OTHER;
             };
         }

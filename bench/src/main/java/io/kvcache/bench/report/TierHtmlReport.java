@@ -16,15 +16,15 @@ import org.jspecify.annotations.Nullable;
 /// admission finds, saves and writes.
 public final class TierHtmlReport {
 
-    private final String command;
+    private final String sha256;
     private final Trace trace;
     private final List<TierRow> rows = new ArrayList<>();
 
-    /// @param command how the rows were asked for
     /// @param trace that all rows are of
-    public TierHtmlReport(String command, Trace trace) {
-        this.command = command;
+    /// @param sha256 of the whole trace
+    public TierHtmlReport(Trace trace, String sha256) {
         this.trace = trace;
+        this.sha256 = sha256;
     }
 
     /// One policy with one rule of admission.
@@ -33,17 +33,18 @@ public final class TierHtmlReport {
     }
 
     /// All that was added.
-    public HtmlReport toHtmlReport() {
-        HtmlReport htmlReport = new HtmlReport("Policies over host memory and disk", "Made by " + command);
+    public HtmlReport toHtmlReport(ReportOrigin origin) {
+        HtmlReport htmlReport = new HtmlReport("Policies over host memory and disk", origin.text());
         htmlReport.addSection(
                 trace.name(),
                 String.format(
                         Locale.ROOT,
-                        "%,d requests%s. A policy orders what is in host memory; a rule of admission says what is"
+                        "%,d requests%s; SHA-256 of the trace %s. A policy orders what is in host memory; a rule of admission says what is"
                                 + " written to disk. What the store does not have runs in a model, above a disk of"
                                 + " LRU that all is written to. Times are those of a model of an engine.",
                         trace.requests().size(),
-                        rows.isEmpty() ? "" : capacities(rows.getFirst())));
+                        rows.isEmpty() ? "" : capacities(rows.getFirst()),
+                        sha256));
         htmlReport.addCharts(List.of(hitChart(), savedChart(), firstTokenChart(), writtenChart(), takenChart()));
         htmlReport.addTable(table());
         return htmlReport;

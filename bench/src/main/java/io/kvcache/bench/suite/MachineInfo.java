@@ -3,6 +3,7 @@ package io.kvcache.bench.suite;
 import io.kvcache.server.doctor.ProcessRunner;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -30,13 +31,30 @@ public record MachineInfo(String hardware, String software, String load, String 
                 currentCommit());
     }
 
-    private static String currentCommit() {
-        String commit = output("git", "rev-parse", "--short=12", "HEAD");
+    /// Returns the commit of the checkout that this build lies in, with a plus when the checkout has changes; an empty
+    /// text where it lies in none.
+    public static String currentCommit() {
+        String build = buildFolder();
+        String commit = output("git", "-C", build, "rev-parse", "--short=12", "HEAD");
         return commit.isEmpty()
-                        || output("git", "status", "--porcelain", "--untracked-files=no")
+                        || output("git", "-C", build, "status", "--porcelain", "--untracked-files=no")
                                 .isEmpty()
                 ? commit
                 : commit + "+";
+    }
+
+    /// The folder of this class's jar, or of its classes.
+    private static String buildFolder() {
+        try {
+            Path place = Path.of(MachineInfo.class
+                    .getProtectionDomain()
+                    .getCodeSource()
+                    .getLocation()
+                    .toURI());
+            return String.valueOf(place.getParent());
+        } catch (URISyntaxException unusable) {
+            throw new IllegalStateException("the build lies at no path", unusable);
+        }
     }
 
     private static String lineAfter(String file, String key) {

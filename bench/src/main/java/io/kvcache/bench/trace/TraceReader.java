@@ -119,7 +119,7 @@ public final class TraceReader {
     }
 
     /// Returns the name of the trace in a file: that of the file, without its ending.
-    public static String nameOf(Path file) {
+    static String nameOf(Path file) {
         String name = String.valueOf(file.getFileName());
         return name.replaceFirst("(_trace)?\\.jsonl?$", "");
     }

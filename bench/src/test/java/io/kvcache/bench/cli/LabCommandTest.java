@@ -84,6 +84,8 @@ final class LabCommandTest {
         all[asked.length] = file.toString();
         CommandRunner.CommandResult commandResult = CommandRunner.run(all);
         assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
+        CommandRunner.CommandResult csv = CommandRunner.run(
+                "lab", "--trace", "generated:3", "--share", "5", "--policy", "lru", "--format", "csv");
         String printed = commandResult
                 .out()
                 .lines()
@@ -97,7 +99,11 @@ final class LabCommandTest {
                 .orElseThrow()
                 .group();
         assertThat(Files.readString(file))
-                .contains("generated:3", ">sieve</td>", ">" + hits + "</td>", file.toString());
+                .contains("generated:3", ">sieve</td>", ">" + hits + "</td>", file.toString())
+                .containsPattern(
+                        "Made by ./kvcache lab --trace generated:3 .* with KVCache .+, commit \\S+, on 20\\d\\d-")
+                .contains("SHA-256 of the trace "
+                        + CsvTable.parse(csv.out()).column("trace_sha256").getFirst());
     }
 
     @Test

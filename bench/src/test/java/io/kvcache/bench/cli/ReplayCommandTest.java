@@ -139,7 +139,9 @@ final class ReplayCommandTest {
                         "gapClosed",
                         "seconds",
                         "seed",
-                        "statistic");
+                        "statistic",
+                        "kvcacheVersion",
+                        "traceSha256");
         assertThat(lines.getFirst().get("policy").asString()).isEqualTo("lru");
         assertThat(lines.getLast().get("blockHitRatio"))
                 .isEqualTo(lines.getLast().get("beladyHitRatio"));

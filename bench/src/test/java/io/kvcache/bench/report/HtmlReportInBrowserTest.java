@@ -62,18 +62,18 @@ final class HtmlReportInBrowserTest {
 
     @Test
     void givenTheLaboratorysPage_whenOpened_thenAllChartsAreDrawnAndNothingIsFetched() throws IOException {
-        check(SampleReports.lab("lab --trace " + SampleReports.NASTY).toHtmlReport(), 2, 3);
+        check(SampleReports.lab("lab --trace " + SampleReports.NASTY), 4, 3);
     }
 
     @Test
     void givenThePageOfTiers_whenOpened_thenAllChartsAreDrawnAndNothingIsFetched() throws IOException {
-        check(SampleReports.tiers("lab tiers").toHtmlReport(), 5, 1);
+        check(SampleReports.tiers("lab tiers"), 5, 1);
     }
 
     @Test
     void givenAPage_whenPainted_thenThePictureHasTheColoursOfItsLines() throws IOException {
         Path file = folder.resolve("page.html");
-        SampleReports.lab("lab").toHtmlReport().write(file);
+        SampleReports.lab("lab").write(file);
         File picture = folder.resolve("page.png").toFile();
         chromium.paint(file, picture.toPath(), List.of("--window-size=1280,900"));
         BufferedImage painted = ImageIO.read(picture);

@@ -4,6 +4,7 @@ import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
+import java.time.Instant;
 import java.util.List;
 
 /// Pages with a few rows, of a trace whose name is nasty.
@@ -11,19 +12,25 @@ final class SampleReports {
 
     static final String NASTY = "<script>alert(1)</script>&'\"\u2028.jsonl";
 
+    static final String SHA_256 = "5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8";
+
     private static final List<String> POLICIES =
             List.of("lru", "lfu-da", "gdsf", "slru", "s3-fifo", "sieve", "w-tinylfu", "importance", "belady-bypass");
     private static final double[] SHARES = {0.005, 0.015, 0.03, 0.06, 0.11, 0.3};
 
     private SampleReports() {}
 
+    private static ReportOrigin origin(String command) {
+        return new ReportOrigin(command, "1.2.3", "0123456789ab+", Instant.parse("2026-03-04T05:06:07Z"));
+    }
+
     static Trace trace() {
         return new Trace(NASTY, List.of(new TraceRequest(0, 1024, 1, new long[] {1, 2})));
     }
 
-    static LabHtmlReport lab(String command) {
-        LabHtmlReport page = new LabHtmlReport(command);
-        page.beginTrace(trace());
+    static HtmlReport lab(String command) {
+        LabHtmlReport page = new LabHtmlReport();
+        page.beginTrace(trace(), SHA_256);
         for (double share : SHARES) {
             for (int i = 0; i < POLICIES.size(); i++) {
                 double bound = 0.1 + share;
@@ -53,11 +60,11 @@ final class SampleReports {
                         0.1));
             }
         }
-        return page;
+        return page.toHtmlReport(origin(command));
     }
 
-    static TierHtmlReport tiers(String command) {
-        TierHtmlReport page = new TierHtmlReport(command, trace());
+    static HtmlReport tiers(String command) {
+        TierHtmlReport page = new TierHtmlReport(trace(), SHA_256);
         for (String policy : List.of("lru", "importance")) {
             for (String admission : List.of("always", "second-hit", "value")) {
                 double hits = 0.3 + 0.01 * policy.length();
@@ -92,6 +99,6 @@ final class SampleReports {
                         1));
             }
         }
-        return page;
+        return page.toHtmlReport(origin(command));
     }
 }
