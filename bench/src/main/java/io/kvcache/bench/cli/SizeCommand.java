@@ -104,10 +104,16 @@ final class SizeCommand implements Callable<Integer> {
         CapacityPlanner capacityPlanner = new CapacityPlanner(read, sizeOptions.engine);
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();
+        String sha256 = TraceDigest.of(sizeOptions.source, read);
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), List.of(sizeOptions.source));
+        rows.beginRun(sizeOptions.source, sha256);
         switch (format.format()) {
-            case JSON -> io.printJson(answer);
-            case CSV -> SizingRow.print(answer, sizeOptions.source, TraceDigest.of(sizeOptions.source, read), io);
-            case TEXT -> new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
+            case JSON -> rows.add(answer);
+            case CSV -> SizingRow.of(answer).forEach(rows::add);
+            case TEXT -> {
+                new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
+                io.println("  " + PlanningRows.origin(sha256));
+            }
         }
         out.flush();
         return answer.reachable() ? 0 : 1;

@@ -1,8 +1,6 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
-import io.kvcache.bench.trace.TraceSource;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -40,15 +38,8 @@ record SizingRow(
 
     private record Capacity(long blocks, long bytes, double hitRatio) {}
 
-    /// Prints the rows of an answer as CSV.
-    static void print(SizingResult answer, TraceSource source, String sha256, CommandIo io) {
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, OutputFormat.CSV), List.of(source));
-        rows.beginRun(source, sha256);
-        of(answer).forEach(rows::add);
-    }
-
     /// Returns the rows of an answer. One whose target is out of reach has one row without a capacity.
-    private static List<SizingRow> of(SizingResult answer) {
+    static List<SizingRow> of(SizingResult answer) {
         List<SizingRow> rows = new ArrayList<>();
         for (SizingResult.Row policy : answer.rows()) {
             double found = policy.tiers().stream()

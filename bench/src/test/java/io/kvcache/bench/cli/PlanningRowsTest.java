@@ -9,6 +9,11 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Set;
+import java.util.TreeSet;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -147,6 +152,16 @@ final class PlanningRowsTest {
     }
 
     @Test
+    void givenATarget_whenSized_thenTextAndJsonNameVersionAndTrace() {
+        String command = "size --trace " + TRACE + " --target-hit 0.5";
+        JsonNode json = JsonMapper.builder().build().readTree(out(command, "--json"));
+        String sha256 = csv(command).column("trace_sha256").getFirst();
+        assertThat(json.get("traceSha256").asString()).isEqualTo(sha256);
+        assertThat(json.get("rows").get(0).get("tiers")).hasSize(3);
+        assertThat(out(command)).contains("(SHA-256 " + sha256.substring(0, 12) + ", kvcache ");
+    }
+
+    @Test
     void givenATargetOutOfReach_whenSizedToCsv_thenARowWithoutACapacity() {
         CommandRunner.CommandResult result =
                 CommandRunner.run("size", "--trace", TRACE, "--target-hit", "0.999", "--format", "csv");
@@ -166,6 +181,40 @@ final class PlanningRowsTest {
         assertThat(table.column("trace_sha256")).containsOnly(TraceDigest.ofFile(file));
         assertThat(table.column("hit_ratio")).containsOnly("0.5");
         assertThat(table.column("server_hit_ratio")).containsOnly("0.5");
+    }
+
+    @Test
+    void givenTheColumnsOfAllCommands_whenComparedWithThePage_thenItDescribesThemAndNoOther() throws IOException {
+        Path capture = Files.writeString(folder.resolve("mine.jsonl"), CAPTURE);
+        Set<String> columns = new TreeSet<>();
+        for (String command : List.of(
+                "replay --policy lru --blocks 100 --trace " + TRACE,
+                "replay --blocks 500 --bytes 4KiB --trace " + TRACE,
+                "replay --blocks 200 --bytes 4KiB --admission always --trace " + TRACE + " --disk "
+                        + folder.resolve("disk") + ":2000blocks",
+                "lab --policy lru --share 5 --trace " + TRACE,
+                "lab tiers --trace generated:7 --first 400 --policy mooncake --host 20 --disk 60",
+                "lab curve --share 5 --trace " + TRACE,
+                "lab capture --policy lru " + capture,
+                "size --target-hit 0.5 --trace " + TRACE,
+                "sim --placement --nodes 2 --trace " + TRACE)) {
+            columns.addAll(csv(command).columns());
+        }
+        Matcher section = Pattern.compile("## Rows for programs\n(.*?)\n## ", Pattern.DOTALL)
+                .matcher(Files.readString(Path.of("../docs/planning.md")));
+        assertThat(section.find()).isTrue();
+        String named = section.group(1)
+                .lines()
+                .filter(line -> line.startsWith("| `") || line.startsWith("Every row ends with "))
+                .map(line -> line.startsWith("|") ? line.split("\\|")[1] : line)
+                .collect(Collectors.joining("\n"));
+        Set<String> described = Pattern.compile("`([a-z0-9_]+)`")
+                .matcher(named)
+                .results()
+                .map(found -> found.group(1))
+                .collect(Collectors.toCollection(TreeSet::new));
+        described.remove("sha256sum");
+        assertThat(described).isEqualTo(columns);
     }
 
     @ParameterizedTest
