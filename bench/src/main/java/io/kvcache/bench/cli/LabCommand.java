@@ -110,7 +110,6 @@ final class LabCommand implements Callable<Integer> {
                             });
                     rows.endRun(progressLine);
                 }
-                progressLine.close();
                 rows.finish(LabReport.KEYS, LabReport.FIGURES);
             }
         }

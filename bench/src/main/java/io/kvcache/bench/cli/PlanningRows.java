@@ -98,6 +98,7 @@ final class PlanningRows {
     /// The run has ended. Of several, says how many are done: on a terminal after each, in a log every ten seconds.
     void endRun(ProgressLine progressLine) {
         if (runs == sources.size()) {
+            progressLine.update("");
             return;
         }
         String text = runs + " of " + sources.size() + " seeds of " + name();

@@ -160,7 +160,6 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
                 }
                 rows.endRun(progressLine);
             }
-            progressLine.close();
             finish(rows);
             return right ? 0 : 1;
         }

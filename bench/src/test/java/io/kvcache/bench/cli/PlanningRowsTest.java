@@ -206,7 +206,7 @@ final class PlanningRowsTest {
         String named = section.group(1)
                 .lines()
                 .filter(line -> line.startsWith("| `") || line.startsWith("Every row ends with "))
-                .map(line -> line.startsWith("|") ? line.split("\\|")[1] : line)
+                .map(line -> line.startsWith("|") ? line.split("\\|", -1)[1] : line)
                 .collect(Collectors.joining("\n"));
         Set<String> described = Pattern.compile("`([a-z0-9_]+)`")
                 .matcher(named)

@@ -68,8 +68,8 @@ final class ReplayConventionTest {
         assertThat(replay.exitCode()).as(replay.err()).isZero();
         CsvTable table = CsvTable.parse(replay.out());
         List<String> lines = printed.lines().toList();
-        assertThat(lines.stream().map(line -> line.split(" ")[0])).containsExactlyElementsOf(capacities);
-        assertThat(lines.stream().map(line -> Double.valueOf(line.split(" ")[1])))
+        assertThat(lines.stream().map(line -> line.split(" ", -1)[0])).containsExactlyElementsOf(capacities);
+        assertThat(lines.stream().map(line -> Double.valueOf(line.split(" ", -1)[1])))
                 .containsExactlyElementsOf(table.numbers("block_hit_ratio"))
                 .allMatch(ratio -> ratio > 0 && ratio < 1);
     }
@@ -131,7 +131,7 @@ final class ReplayConventionTest {
                         Map.of(),
                         Stream.concat(Stream.of(trace, "reference"), capacities.stream())
                                 .toList());
-        assertThat(printed.lines().map(line -> Math.round(1e4 * Double.parseDouble(line.split(" ")[1])) / 1e4))
+        assertThat(printed.lines().map(line -> Math.round(1e4 * Double.parseDouble(line.split(" ", -1)[1])) / 1e4))
                 .containsExactly(atThousand, atFiveThousand, ideal);
         assertSame(file.orElseThrow(), "reference", capacities);
         assertSame(file.orElseThrow(), "full-blocks", capacities);
