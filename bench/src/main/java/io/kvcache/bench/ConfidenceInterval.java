@@ -2,8 +2,8 @@ package io.kvcache.bench;
 
 import java.util.List;
 
-/// The mean of independent measurements, and the interval around it that holds the true mean with 95 %, by Student's t
-/// distribution.
+/// The mean of independent measurements, and the interval around it that holds the true mean with 95 %, by
+/// Student's t distribution.
 ///
 /// @param mean of the measurements
 /// @param halfWidth from the mean to either end of the interval
@@ -57,8 +57,9 @@ public record ConfidenceInterval(double mean, double halfWidth) {
         return Math.tan(low) * Math.sqrt(degrees);
     }
 
-    /// The probability that a variable is, in absolute value, below `tan(angle) * sqrt(degrees)`: the finite sum that
-    /// the distribution's integral is for a whole number of degrees (Abramowitz and Stegun, 26.7.3 and 26.7.4).
+    /// The probability that a variable is, in absolute value, below `tan(angle) * sqrt(degrees)`: the finite
+    /// sum that the distribution's integral is for a whole number of degrees (Abramowitz and Stegun, 26.7.3 and
+    /// 26.7.4).
     private static double probability(double angle, int degrees) {
         double cosine = Math.cos(angle);
         boolean odd = degrees % 2 == 1;

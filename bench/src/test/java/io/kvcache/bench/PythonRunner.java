@@ -24,7 +24,8 @@ public final class PythonRunner {
         this.interpreter = interpreter;
     }
 
-    /// Returns one that has some modules: that of `KVCACHE_TEST_PYTHON`, the first `python3` of the path or Debian's.
+    /// Returns one that has some modules: that of `KVCACHE_TEST_PYTHON`, the first `python3` of the path or
+    /// Debian's.
     ///
     /// @param modules of an import statement
     public static Optional<PythonRunner> withModules(String modules) throws InterruptedException {

@@ -17,10 +17,10 @@ import org.jspecify.annotations.Nullable;
 
 /// The rows of a planning command over one trace, or over several seeds of it.
 ///
-/// A run of one trace prints its rows for programs, each with the columns of [RunColumns]; tables for people are the
-/// command's own. With several seeds, rows at the same place of each run are one group: behind the runs there are three
-/// more rows for each group, with the mean and the ends of its 95 % interval in place of every figure, or a table of
-/// these for people.
+/// A run of one trace prints its rows for programs, each with the columns of [RunColumns]; tables for people
+/// are the command's own. With several seeds, rows at the same place of each run are one group: behind the runs
+/// there are three more rows for each group, with the mean and the ends of its 95 % interval in place of every
+/// figure, or a table of these for people.
 final class PlanningRows {
 
     private static final long REPORT_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(10);
@@ -95,7 +95,8 @@ final class PlanningRows {
         return "(SHA-256 " + sha256.substring(0, SHOWN_DIGITS) + ", kvcache " + Version.text() + ")";
     }
 
-    /// The run has ended. Of several, says how many are done: on a terminal after each, in a log every ten seconds.
+    /// The run has ended. Of several, says how many are done: on a terminal after each, in a log every ten
+    /// seconds.
     void endRun(ProgressLine progressLine) {
         if (runs == sources.size()) {
             progressLine.update("");

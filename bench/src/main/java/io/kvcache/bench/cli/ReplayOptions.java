@@ -40,7 +40,8 @@ record ReplayOptions(
                 .toList();
     }
 
-    /// The same with the default capacities chosen for a trace of so many distinct blocks, unless they are chosen yet.
+    /// The same with the default capacities chosen for a trace of so many distinct blocks, unless they are
+    /// chosen yet.
     ReplayOptions forTraceOf(long distinctBlocks) {
         return new ReplayOptions(
                 traces, replays, capacities.forTraceOf(distinctBlocks), model, rules, malformed, format);

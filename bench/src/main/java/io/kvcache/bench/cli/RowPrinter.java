@@ -10,9 +10,9 @@ import org.jspecify.annotations.Nullable;
 
 /// Prints rows for programs: one JSON object a line, or comma-separated values as in RFC 4180.
 ///
-/// A row is one or several records side by side, and a column is one of their components. JSON has the names in camel
-/// case, CSV in lower case with underscores. CSV starts with a line of names, and has another where the columns change.
-/// Numbers have all digits, and a null is null in JSON and empty in CSV.
+/// A row is one or several records side by side, and a column is one of their components. JSON has the names in
+/// camel case, CSV in lower case with underscores. CSV starts with a line of names, and has another where the
+/// columns change. Numbers have all digits, and a null is null in JSON and empty in CSV.
 final class RowPrinter {
 
     private final CommandIo io;

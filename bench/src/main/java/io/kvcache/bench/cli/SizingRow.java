@@ -5,7 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// One capacity of the answer of `kvcache size`: of a policy in all tiers, of one tier, or of several private caches.
+/// One capacity of the answer of `kvcache size`: of a policy in all tiers, of one tier, or of several private
+/// caches.
 ///
 /// @param ceilingHitRatio with memory for everything
 /// @param laterCeilingHitRatio the same of the second half of the requests

@@ -31,8 +31,8 @@ public record MachineInfo(String hardware, String software, String load, String 
                 currentCommit());
     }
 
-    /// Returns the commit of the checkout that this build lies in, with a plus when the checkout has changes; an empty
-    /// text where it lies in none.
+    /// Returns the commit of the checkout that this build lies in, with a plus when the checkout has changes;
+    /// an empty text where it lies in none.
     public static String currentCommit() {
         String build = buildFolder();
         String commit = output("git", "-C", build, "rev-parse", "--short=12", "HEAD");

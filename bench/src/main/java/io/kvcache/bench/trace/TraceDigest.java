@@ -15,8 +15,9 @@ import java.util.HexFormat;
 
 /// SHA-256 of a trace, in hexadecimal: which one the figures are of.
 ///
-/// Of a file it is the digest of its bytes, as sha256sum prints it. Of a generated trace it is that of the requests, a
-/// line each with time, lengths, session and ids: another generator has another digest, though the name is the same.
+/// Of a file it is the digest of its bytes, as sha256sum prints it. Of a generated trace it is that of the
+/// requests, a line each with time, lengths, session and ids: another generator has another digest, though the
+/// name is the same.
 public final class TraceDigest {
 
     private TraceDigest() {}

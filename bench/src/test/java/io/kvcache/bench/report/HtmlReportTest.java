@@ -3,7 +3,10 @@ package io.kvcache.bench.report;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.bench.report.HtmlReport.ChartLibrary;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceRequest;
 import java.io.IOException;
+import java.time.Instant;
 import java.util.List;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -66,6 +69,18 @@ final class HtmlReportTest {
                     .isEqualTo(title.endsWith("median") ? 0.2 : 3);
             assertThat(chart.get("note").asString()).isEmpty();
         }
+    }
+
+    @Test
+    void givenATraceWithoutTimes_whenReported_thenTheChartsOfTheFirstTokenSaySo() throws IOException {
+        TraceRequest request = new TraceRequest(0, 1024, 1, new long[] {1, 2});
+        LabHtmlReport page = new LabHtmlReport();
+        page.beginTrace(new Trace("timeless", List.of(request, request)), SampleReports.SHA_256);
+        String html = page.toHtmlReport(new ReportOrigin("lab", "1", "", Instant.EPOCH))
+                .toHtml();
+        assertThat(chart(html, "Time to the first token, median").get("note").asString())
+                .isEqualTo("the trace has no times, so these are of one queue");
+        assertThat(html).contains("with KVCache 1, commit unknown, on 1970-01-01 00:00 UTC");
     }
 
     private static JsonNode chart(String html, String title) {
