@@ -5,10 +5,10 @@ import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
 import java.util.ArrayList;
@@ -69,7 +69,7 @@ final class CurveLabCommand implements Callable<Integer> {
 
     private record CurveOptions(
             TraceSource source,
-            ModelPreset preset,
+            ModelProfile model,
             BlockCountingRule rule,
             int warmup,
             List<Double> shares,
@@ -78,12 +78,13 @@ final class CurveLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         CurveOptions curveOptions = curveOptions();
+        model.printRemarks(io.err());
         Trace read = TraceOption.loadTrace(curveOptions.source, io.err());
         try {
             PlanningOptions.checkWarmup(curveOptions.warmup, read);
-            HitRatioCurves laboratory =
-                    new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
-            show(rows(laboratory, curveOptions), curveOptions.preset);
+            HitRatioCurves laboratory = new HitRatioCurves(
+                    read, curveOptions.model.kvBytesPerToken(), curveOptions.rule, curveOptions.warmup);
+            show(rows(laboratory, curveOptions), curveOptions.model);
         } catch (IllegalArgumentException e) {
             throw io.usageError(e);
         }
@@ -102,7 +103,7 @@ final class CurveLabCommand implements Callable<Integer> {
         return rows;
     }
 
-    private void show(List<CurveRow> rows, ModelPreset preset) {
+    private void show(List<CurveRow> rows, ModelProfile shown) {
         if (json) {
             rows.forEach(io::printJson);
             return;
@@ -114,7 +115,7 @@ final class CurveLabCommand implements Callable<Integer> {
                 first.trace(),
                 first.rule(),
                 first.sampledBlocks(),
-                preset.label()));
+                shown.label()));
         io.println("  share      blocks       bytes   block hits");
         rows.forEach(row -> io.println(text(row)));
     }
@@ -140,7 +141,7 @@ final class CurveLabCommand implements Callable<Integer> {
         return io.check(() -> {
             return new CurveOptions(
                     trace.traceSource(),
-                    model.preset(),
+                    model.profile(),
                     counted.rule(),
                     counted.warmup(),
                     percents.stream()

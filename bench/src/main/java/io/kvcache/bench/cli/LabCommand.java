@@ -86,6 +86,7 @@ final class LabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
+        engine.printRemarks(io.err());
         LabReport report = new LabReport(io, format, !lookAheads.isEmpty());
         LabHtmlReport page = new LabHtmlReport("./kvcache " + io.arguments());
         try (ProgressLine progressLine = new ProgressLine(io.err())) {

@@ -1,9 +1,9 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
 import java.util.Locale;
 import java.util.Optional;
@@ -16,14 +16,14 @@ final class ReplayReport {
 
     private final CommandIo io;
     private final boolean json;
-    private final Optional<ModelPreset> model;
+    private final Optional<ModelProfile> model;
     private String trace = "";
     private String rule = "";
     private int lastBlocks;
     private int blockTokens;
 
     /// @param model whose blocks the table shows the capacities in bytes of, if any
-    ReplayReport(CommandIo io, boolean json, Optional<ModelPreset> model) {
+    ReplayReport(CommandIo io, boolean json, Optional<ModelProfile> model) {
         this.io = io;
         this.json = json;
         this.model = model;
@@ -120,7 +120,7 @@ final class ReplayReport {
         print("");
     }
 
-    private String bytes(ModelPreset size, int blocks) {
+    private String bytes(ModelProfile size, int blocks) {
         return new ByteSizeText(size.kvBytesPerToken() * blockTokens * blocks).toString();
     }
 

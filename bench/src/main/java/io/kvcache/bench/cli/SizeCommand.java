@@ -1,10 +1,10 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.GpuOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
@@ -35,19 +35,15 @@ final class SizeCommand implements Callable<Integer> {
     @Mixin
     private final ModelOption model = new ModelOption();
 
+    @Mixin
+    private final GpuOption gpu = new GpuOption();
+
     @Option(
             names = "--target-hit",
             paramLabel = "RATIO",
             required = true,
             description = "Wanted block hit ratio, above 0 to 1.")
     private double target;
-
-    @Option(
-            names = "--gpu",
-            paramLabel = "NAME",
-            defaultValue = "h100",
-            description = "GPU that serves the model: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
-    private String gpu = "";
 
     @Option(
             names = "--gpus",
@@ -97,6 +93,7 @@ final class SizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         SizeOptions sizeOptions = sizeOptions();
+        model.printRemarks(io.err());
         CapacityPlanner capacityPlanner =
                 new CapacityPlanner(TraceOption.loadTrace(sizeOptions.source, io.err()), sizeOptions.engine);
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
@@ -118,12 +115,8 @@ final class SizeCommand implements Callable<Integer> {
             if (gpus < 1 || gpus > 1000) {
                 throw PlanningOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
-            CapacityPlanner.EngineConfig engineConfig = new CapacityPlanner.EngineConfig(
-                    model.preset(),
-                    GpuPreset.named(gpu)
-                            .orElseThrow(() -> PlanningOptions.invalidOption("--gpu", gpu, GpuPreset.names())),
-                    gpus,
-                    hostBytes());
+            CapacityPlanner.EngineConfig engineConfig =
+                    new CapacityPlanner.EngineConfig(model.profile(), gpu.profile(), gpus, hostBytes());
             List<CapacityPlanner.FleetConfig> fleets = routes.stream()
                     .map(SizeCommand::route)
                     .map(routingPolicy -> new CapacityPlanner.FleetConfig(instances, routingPolicy, seed))

@@ -114,12 +114,13 @@ final class TierLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         TierLabOptions tierLabOptions = tierLabOptions();
+        engine.printRemarks(io.err());
         Trace read = TraceOption.loadTrace(tierLabOptions.source, io.err()).firstRequests(first);
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierHtmlReport page = new TierHtmlReport("./kvcache " + io.arguments(), read);
         try {
-            return run(tierLabOptions, new TierComparison(read, engine.preset(), tierLabOptions.hardware, place), page);
+            return run(tierLabOptions, new TierComparison(read, tierLabOptions.hardware, place), page);
         } finally {
             if (chosen == null) {
                 Files.deleteIfExists(place);

@@ -1,12 +1,12 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.model.GpuProfile;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.PolicyKind;
 import java.util.ArrayList;
 import java.util.List;
@@ -31,7 +31,7 @@ public final class CapacityPlanner {
     ///
     /// @param gpus that serve together, 1 and up
     /// @param hostBytes host memory that may be taken, 0 and up
-    public record EngineConfig(ModelPreset model, GpuPreset gpu, int gpus, long hostBytes) {
+    public record EngineConfig(ModelProfile model, GpuProfile gpu, int gpus, long hostBytes) {
 
         /// @throws IllegalArgumentException when the weights do not fit
         public EngineConfig {
@@ -42,7 +42,7 @@ public final class CapacityPlanner {
         }
     }
 
-    private static int minCapacity(ModelPreset model, GpuPreset gpu) {
+    private static int minCapacity(ModelProfile model, GpuProfile gpu) {
         int gpus = 1;
         while (gpu.kvBytes(model, gpus) <= 0) {
             gpus++;
@@ -126,7 +126,7 @@ public final class CapacityPlanner {
     }
 
     private SizingResult.Row row(String policy, int blocks, IntToDoubleFunction hits) {
-        long blockBytes = trace.blockBytes(engineConfig.model);
+        long blockBytes = trace.blockBytes(engineConfig.model.kvBytesPerToken());
         EngineHardware hardware = EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus);
         long[] most = {
             engineConfig.gpu.kvBytes(engineConfig.model, engineConfig.gpus) / blockBytes,
@@ -170,7 +170,7 @@ public final class CapacityPlanner {
                 fleet.hitRatio(sharedBlocks / asked.count),
                 fleet.ceiling(),
                 blocks,
-                each < 0 ? -1 : blocks * trace.blockBytes(engineConfig.model),
+                each < 0 ? -1 : blocks * trace.blockBytes(engineConfig.model.kvBytesPerToken()),
                 fleet.maxLoadRatio());
     }
 

@@ -5,8 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.model.GpuProfile;
+import io.kvcache.bench.model.ModelCatalogue;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SessionInference;
@@ -14,7 +16,6 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;
 import io.kvcache.bench.trace.Workload;
-import io.kvcache.core.identity.ModelPreset;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.stream.LongStream;
@@ -24,21 +25,25 @@ import org.junit.jupiter.params.provider.EnumSource;
 
 final class CapacityPlannerTest {
 
+    private static final ModelProfile LLAMA_8B =
+            ModelCatalogue.named("llama-3-8b").orElseThrow();
+    private static final ModelProfile LLAMA_70B =
+            ModelCatalogue.named("llama-3-70b").orElseThrow();
+    private static final GpuProfile H100 = GpuProfile.find("h100").orElseThrow();
     private static final CapacityPlanner.EngineConfig ENGINE =
-            new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_8B, GpuPreset.H100, 1, 64L << 30);
+            new CapacityPlanner.EngineConfig(LLAMA_8B, H100, 1, 64L << 30);
 
     private final Trace trace = new TraceGenerator(Workload.mixed(), 5).generate("generated:5", 3000);
 
     @Test
     void givenTarget_whenSized_thenTheTiersAddUpTheFastestFirst() {
-        CapacityPlanner.EngineConfig small =
-                new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 2, 16L << 30);
+        CapacityPlanner.EngineConfig small = new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 2, 16L << 30);
         SizingResult.Row row =
                 new CapacityPlanner(trace, small).plan(0.5, List.of()).rows().getFirst();
         assertThat(row.tiers()).extracting(SizingResult.Tier::tier).containsExactly("device", "host", "disk");
         assertThat(row.tiers().stream().mapToLong(SizingResult.Tier::bytes).sum())
                 .isEqualTo(row.bytes());
-        assertThat(row.tiers().getFirst().bytes()).isBetween(1L, GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2));
+        assertThat(row.tiers().getFirst().bytes()).isBetween(1L, H100.kvBytes(LLAMA_70B, 2));
         assertThat(row.tiers().get(1).bytes()).isBetween(15L << 30, 16L << 30);
         assertThat(row.tiers().get(2).bytes()).isPositive();
         assertThat(row.tiers().stream().mapToDouble(SizingResult.Tier::hitRatio).sum())
@@ -59,10 +64,10 @@ final class CapacityPlannerTest {
 
     @Test
     void givenWeightsThatDoNotFit_whenEngineIsChosen_thenTheErrorSaysSo() {
-        assertThatThrownBy(() -> new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 1, 1))
+        assertThatThrownBy(() -> new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 1, 1))
                 .hasMessageContaining("--gpus is '1'")
                 .hasMessageContaining("llama-3-70b");
-        assertThat(GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2)).isPositive();
+        assertThat(H100.kvBytes(LLAMA_70B, 2)).isPositive();
     }
 
     @ParameterizedTest
