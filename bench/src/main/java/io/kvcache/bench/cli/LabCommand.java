@@ -34,7 +34,7 @@ import picocli.CommandLine.Option;
                 + " that each closes, and what that does to an engine: prefill time saved, the same less the time of"
                 + " moving (net), time to the first token; and how full the cache was.",
         mixinStandardHelpOptions = true,
-        subcommands = {TierLabCommand.class, CurveLabCommand.class, CaptureLabCommand.class},
+        subcommands = {TierLabCommand.class, StateLabCommand.class, CurveLabCommand.class, CaptureLabCommand.class},
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
 
