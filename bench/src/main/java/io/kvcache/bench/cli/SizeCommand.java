@@ -5,14 +5,19 @@ import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.lab.TierPrices;
+import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -62,6 +67,14 @@ final class SizeCommand implements Callable<Integer> {
     private String host = "";
 
     @Option(
+            names = "--price",
+            paramLabel = "PRICES",
+            description =
+                    "Also what each tier costs and saves a month, by gpu=N,host=N,disk=N: prices of a GPU-hour, of"
+                            + " a GiB-month of host memory and of disk, in any currency.")
+    private String price = "";
+
+    @Option(
             names = "--instances",
             paramLabel = "N",
             defaultValue = "1",
@@ -94,8 +107,8 @@ final class SizeCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         SizeOptions sizeOptions = sizeOptions();
         model.printRemarks(io.err());
-        CapacityPlanner capacityPlanner =
-                new CapacityPlanner(TraceOption.loadTrace(sizeOptions.source, io.err()), sizeOptions.engine);
+        Trace read = TraceOption.loadTrace(sizeOptions.source, io.err());
+        CapacityPlanner capacityPlanner = io.check(() -> new CapacityPlanner(read, sizeOptions.engine));
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();
         if (json) {
@@ -116,13 +129,20 @@ final class SizeCommand implements Callable<Integer> {
                 throw PlanningOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
             CapacityPlanner.EngineConfig engineConfig =
-                    new CapacityPlanner.EngineConfig(model.profile(), gpu.profile(), gpus, hostBytes());
+                    new CapacityPlanner.EngineConfig(model.profile(), gpu.profile(), gpus, hostBytes(), prices());
             List<CapacityPlanner.FleetConfig> fleets = routes.stream()
                     .map(SizeCommand::route)
                     .map(routingPolicy -> new CapacityPlanner.FleetConfig(instances, routingPolicy, seed))
                     .toList();
             return new SizeOptions(trace.traceSource(), engineConfig, instances == 1 ? List.of() : fleets);
         });
+    }
+
+    private Optional<TierPrices> prices() {
+        return price.isEmpty()
+                ? Optional.empty()
+                : Optional.of(TierPrices.parse(price)
+                        .orElseThrow(() -> PlanningOptions.invalidOption("--price", price, TierPrices.FORM)));
     }
 
     private long hostBytes() {
@@ -177,7 +197,20 @@ final class SizeCommand implements Callable<Integer> {
                     line(
                             "    %-8s  %10s  finds %.4f%s",
                             tier.tier(), new ByteSizeText(tier.bytes()), tier.hitRatio(), cost(tier, computeMillis));
+                    print(tier.money());
                 }
+            }
+        }
+
+        private void print(@Nullable TierMoney money) {
+            if (money != null) {
+                line(
+                        "      a month   costs %,.2f, saves %,.1f GPU-hours (%,.2f): %s %,.2f",
+                        money.cost(),
+                        money.gpuHoursSaved(),
+                        money.saved(),
+                        money.net() < 0 ? "loses" : "gains",
+                        Math.abs(money.net()));
             }
         }
 

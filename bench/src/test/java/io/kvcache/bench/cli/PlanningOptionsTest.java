@@ -65,13 +65,23 @@ final class PlanningOptionsTest {
     }
 
     @Test
+    void givenPrices_whenSized_thenEachTiersMonthInMoney() {
+        CommandResult priced = size("--price", "gpu=2.5,host=2,disk=0.1");
+        assertThat(priced.exitCode()).isZero();
+        assertThat(priced.out()).containsPattern("a month +costs 0.00, saves [0-9,.]+ GPU-hours .*: gains ");
+        assertThat(size().out()).doesNotContain("a month");
+        assertThat(size("--price", "gpu=2.5").err())
+                .contains("--price is 'gpu=2.5', must be: gpu=2.50,host=2,disk=0.1");
+    }
+
+    @Test
     void givenHelp_whenPrinted_thenItNamesAllModels() {
         String help = CommandRunner.run("size", "--help").out().replaceAll("\\s", "");
         assertThat(help).contains(ModelCatalogue.names().replace(" ", ""));
     }
 
     private static CommandResult size(String... options) {
-        String[] words = {"size", "--trace", "generated:5", "--target-hit", "0.3"};
+        String[] words = {"size", "--trace", "agents:5:requests=300:sessions=5", "--target-hit", "0.3"};
         String[] all = Arrays.copyOf(words, words.length + options.length);
         System.arraycopy(options, 0, all, words.length, options.length);
         return CommandRunner.run(all);
