@@ -187,7 +187,7 @@ final class PlanningOptions {
                 description = "Model of the KV and the prefill: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3,"
                         + " llama-4-scout, llama-4-maverick, qwen3-next-80b-a3b, qwen3.5-35b-a3b, qwen3.5-397b-a17b,"
                         + " gpt-oss-20b, gpt-oss-120b, gemma-3-12b, gemma-3-27b, deepseek-v4-flash, kimi-k2; or the"
-                        + " path of a model's config.json or of its folder. Default: llama-3-8b.")
+                        + " path of a model's config.json or of its folder. Default where it is needed: llama-3-8b.")
         private String name = "";
 
         @Option(
