@@ -5,7 +5,6 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.stream.Stream;
 import tools.jackson.core.JacksonException;
@@ -160,10 +159,15 @@ final class ModelConfig {
         return new IllegalArgumentException(file + ": " + field + " is " + value + ", must be: " + allowed);
     }
 
-    /// The folder's name, or the kind of model where the path has none.
+    /// The folder's name, or that of the file where it is no `config.json`.
     String label() {
+        String name = String.valueOf(file.getFileName());
+        if (!name.equals("config.json")) {
+            return name.replaceFirst("\\.json$", "");
+        }
         Path folder = file.toAbsolutePath().normalize().getParent();
-        Path name = folder == null ? null : folder.getFileName();
-        return name == null ? modelType().toLowerCase(Locale.ROOT) : name.toString();
+        return folder == null || folder.getFileName() == null
+                ? modelType()
+                : folder.getFileName().toString();
     }
 }

@@ -27,6 +27,8 @@ public final class ModelConfigReader {
     private static final String CHUNKED = "chunked_attention";
     private static final String LINEAR = "linear_attention";
 
+    private static final int MAX_LAYERS = 10_000;
+
     /// Fields of models with recurrent layers of other kinds.
     private static final List<String> UNKNOWN_STATES = List.of(
             "linear_attn_config",
@@ -50,6 +52,9 @@ public final class ModelConfigReader {
         this.config = config;
         gemma3 = config.modelType().startsWith("gemma3");
         layers = config.required("num_hidden_layers");
+        if (layers > MAX_LAYERS) {
+            throw config.invalid("num_hidden_layers", layers, "1 to " + MAX_LAYERS);
+        }
         heads = gemma3 ? config.positive("num_attention_heads", 8) : config.required("num_attention_heads");
     }
 

@@ -118,7 +118,7 @@ public record ModelProfile(
     public ModelProfile withKvBytesPerToken(long bytes) {
         PrefillCost cost = prefillCost(1);
         return new ModelProfile(
-                bytes + " bytes a token, prefill and weights of " + label,
+                label + " with " + bytes + " bytes a token",
                 List.of(AttentionLayers.full(1, bytes, cost.secondsPerPair())),
                 Dtype.INT8,
                 0,

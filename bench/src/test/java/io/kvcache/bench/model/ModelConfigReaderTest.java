@@ -77,6 +77,7 @@ final class ModelConfigReaderTest {
                 "\"num_key_value_heads\": 8|\"num_key_value_heads\": 7|num_key_value_heads is 7, must be: a divisor of",
                 "\"num_hidden_layers\": 32,|''|num_hidden_layers is missing, must be: 1 to 100000000",
                 "\"num_hidden_layers\": 32|\"num_hidden_layers\": \"many\"|num_hidden_layers is \"many\", must be: 1 to",
+                "\"num_hidden_layers\": 32|\"num_hidden_layers\": 10001|num_hidden_layers is 10001, must be: 1 to 10000",
                 "\"vocab_size\": 128256,|''|vocab_size is missing, must be: 1 to 100000000",
                 "\"hidden_size\": 4096|\"hidden_size\": 4095|hidden_size is 4095, must be: a multiple of the 32 heads",
                 "\"bfloat16\"|\"bf17\"|torch_dtype is 'bf17', must be: bfloat16, float16, float32",
