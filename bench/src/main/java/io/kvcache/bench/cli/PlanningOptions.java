@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.EngineHardware;
+import io.kvcache.bench.lab.TierPrices;
 import io.kvcache.bench.model.GpuProfile;
 import io.kvcache.bench.model.ModelCatalogue;
 import io.kvcache.bench.model.ModelConfigReader;
@@ -260,6 +261,25 @@ final class PlanningOptions {
         }
     }
 
+    /// The option that gives prices.
+    static final class PriceOption {
+
+        @Option(
+                names = "--price",
+                paramLabel = "PRICES",
+                description = "Also what memory costs and saves a month, by gpu=N,host=N,disk=N: prices of a GPU-hour,"
+                        + " of a GiB-month of host memory and of disk, in any currency.")
+        private String prices = "";
+
+        /// @throws IllegalArgumentException that says what may be
+        Optional<TierPrices> prices() {
+            return prices.isEmpty()
+                    ? Optional.empty()
+                    : Optional.of(TierPrices.parse(prices)
+                            .orElseThrow(() -> invalidOption("--price", prices, TierPrices.FORM)));
+        }
+    }
+
     /// The option that names the GPU.
     static final class GpuOption {
 
@@ -349,6 +369,10 @@ final class PlanningOptions {
                 throw invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
             return EngineHardware.of(gpu.profile(), model.profile(), gpus);
+        }
+
+        int gpus() {
+            return gpus;
         }
 
         /// `llama-3-8b on 4 h100`.

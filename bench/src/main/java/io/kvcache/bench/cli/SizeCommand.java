@@ -2,12 +2,12 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.GpuOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
+import io.kvcache.bench.cli.PlanningOptions.PriceOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
-import io.kvcache.bench.lab.TierPrices;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
@@ -15,7 +15,6 @@ import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
-import java.util.Optional;
 import java.util.concurrent.Callable;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
@@ -66,13 +65,8 @@ final class SizeCommand implements Callable<Integer> {
                     "Host memory for the second tier, or 0; the rest goes to disk." + " Default: ${DEFAULT-VALUE}.")
     private String host = "";
 
-    @Option(
-            names = "--price",
-            paramLabel = "PRICES",
-            description =
-                    "Also what each tier costs and saves a month, by gpu=N,host=N,disk=N: prices of a GPU-hour, of"
-                            + " a GiB-month of host memory and of disk, in any currency.")
-    private String price = "";
+    @Mixin
+    private final PriceOption price = new PriceOption();
 
     @Option(
             names = "--instances",
@@ -129,20 +123,13 @@ final class SizeCommand implements Callable<Integer> {
                 throw PlanningOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
             CapacityPlanner.EngineConfig engineConfig =
-                    new CapacityPlanner.EngineConfig(model.profile(), gpu.profile(), gpus, hostBytes(), prices());
+                    new CapacityPlanner.EngineConfig(model.profile(), gpu.profile(), gpus, hostBytes(), price.prices());
             List<CapacityPlanner.FleetConfig> fleets = routes.stream()
                     .map(SizeCommand::route)
                     .map(routingPolicy -> new CapacityPlanner.FleetConfig(instances, routingPolicy, seed))
                     .toList();
             return new SizeOptions(trace.traceSource(), engineConfig, instances == 1 ? List.of() : fleets);
         });
-    }
-
-    private Optional<TierPrices> prices() {
-        return price.isEmpty()
-                ? Optional.empty()
-                : Optional.of(TierPrices.parse(price)
-                        .orElseThrow(() -> PlanningOptions.invalidOption("--price", price, TierPrices.FORM)));
     }
 
     private long hostBytes() {
@@ -204,13 +191,7 @@ final class SizeCommand implements Callable<Integer> {
 
         private void print(@Nullable TierMoney money) {
             if (money != null) {
-                line(
-                        "      a month   costs %,.2f, saves %,.1f GPU-hours (%,.2f): %s %,.2f",
-                        money.cost(),
-                        money.gpuHoursSaved(),
-                        money.saved(),
-                        money.net() < 0 ? "loses" : "gains",
-                        Math.abs(money.net()));
+                line("      a month   %s", money.text());
             }
         }
 

@@ -3,10 +3,12 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.cli.PlanningOptions.EngineOptions;
 import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
+import io.kvcache.bench.cli.PlanningOptions.PriceOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierComparison.TierShares;
+import io.kvcache.bench.lab.TierPrices;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
@@ -23,6 +25,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -109,6 +112,9 @@ final class TierLabCommand implements Callable<Integer> {
     private boolean json;
 
     @Mixin
+    private final PriceOption price = new PriceOption();
+
+    @Mixin
     private final HtmlReportOption html = new HtmlReportOption();
 
     @Override
@@ -116,11 +122,14 @@ final class TierLabCommand implements Callable<Integer> {
         TierLabOptions tierLabOptions = tierLabOptions();
         engine.printRemarks(io.err());
         Trace read = TraceOption.loadTrace(tierLabOptions.source, io.err()).firstRequests(first);
+        if (tierLabOptions.prices.isPresent()) {
+            io.check(() -> TierPrices.requireTimestamps(read));
+        }
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierHtmlReport page = new TierHtmlReport("./kvcache " + io.arguments(), read);
         try {
-            return run(tierLabOptions, new TierComparison(read, tierLabOptions.hardware, place), page);
+            return run(tierLabOptions, read, new TierComparison(read, tierLabOptions.hardware, place), page);
         } finally {
             if (chosen == null) {
                 Files.deleteIfExists(place);
@@ -133,9 +142,11 @@ final class TierLabCommand implements Callable<Integer> {
             EngineHardware hardware,
             TierShares shares,
             List<SimulatedCache> policies,
-            List<AdmissionKind> admissions) {}
+            List<AdmissionKind> admissions,
+            Optional<TierPrices> prices) {}
 
-    private int run(TierLabOptions tierLabOptions, TierComparison laboratory, TierHtmlReport page) throws IOException {
+    private int run(TierLabOptions tierLabOptions, Trace read, TierComparison laboratory, TierHtmlReport page)
+            throws IOException {
         TierLabReport report = new TierLabReport(io, json ? "json" : format, engine.title());
         if (laboratory.distinctBlocks() == 0) {
             throw new IOException("no prompt of the trace has a full block, so there is nothing to keep in any tier");
@@ -150,6 +161,8 @@ final class TierLabCommand implements Callable<Integer> {
                 rows(tierLabOptions, policy, laboratory, row -> {
                     progressLine.update("");
                     report.addRow(row);
+                    tierLabOptions.prices.ifPresent(
+                            prices -> io.println("    a month: " + money(prices, row, tierLabOptions.hardware, read)));
                     page.addRow(row);
                     wrong.addAndGet(row.wrongBlocks());
                     progressLine.update("replaying " + policy.commandName());
@@ -203,6 +216,16 @@ final class TierLabCommand implements Callable<Integer> {
         errors.flush();
     }
 
+    private String money(TierPrices prices, TierRow row, EngineHardware hardware, Trace read) {
+        long blockBytes = read.blockBytes(hardware.bytesPerToken());
+        return prices.money(
+                        row.hostBlocks() * blockBytes,
+                        row.diskBlocks() * blockBytes,
+                        row.prefillSecondsSaved() * engine.gpus(),
+                        read.spanMinutes())
+                .text();
+    }
+
     private void rows(
             TierLabOptions tierLabOptions, SimulatedCache policy, TierComparison laboratory, Consumer<TierRow> each)
             throws IOException {
@@ -231,8 +254,18 @@ final class TierLabCommand implements Callable<Integer> {
                     engine.hardware(),
                     shares,
                     policies.replays(List.of()),
-                    admissions.stream().map(TierLabCommand::admission).toList());
+                    admissions.stream().map(TierLabCommand::admission).toList(),
+                    prices());
         });
+    }
+
+    private Optional<TierPrices> prices() {
+        Optional<TierPrices> prices = price.prices();
+        if (prices.isPresent() && (json || !format.equals("text"))) {
+            throw new IllegalArgumentException("--price is given, must be: absent with --format json or csv, whose"
+                    + " rows have the seconds saved");
+        }
+        return prices;
     }
 
     private static AdmissionKind admission(String name) {

@@ -13,6 +13,7 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.policy.PolicyKind;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.Optional;
 import java.util.function.IntToDoubleFunction;
 import org.jspecify.annotations.Nullable;
@@ -76,10 +77,7 @@ public final class CapacityPlanner {
     ///
     /// @throws IllegalArgumentException when there are prices, and the trace has no timestamps
     public CapacityPlanner(Trace trace, EngineConfig engineConfig) {
-        if (engineConfig.prices.isPresent() && !(spanMinutes(trace) > 0)) {
-            throw new IllegalArgumentException("--price is given, must be: absent for " + trace.name()
-                    + ", whose requests all come at once: nothing says how much a month brings");
-        }
+        engineConfig.prices.ifPresent(_ -> TierPrices.requireTimestamps(trace));
         this.trace = trace;
         this.engineConfig = engineConfig;
         forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
@@ -107,15 +105,10 @@ public final class CapacityPlanner {
                 target,
                 curve.ceiling(),
                 later,
-                spanMinutes(trace),
+                trace.spanMinutes(),
                 later > curve.ceiling() + MIN_TRUNCATED_SHARE,
                 rows,
                 fleets);
-    }
-
-    private static double spanMinutes(Trace trace) {
-        long first = trace.requests().getFirst().timestampMillis();
-        return (trace.requests().getLast().timestampMillis() - first) / 60e3;
     }
 
     private int importance(double target) {
@@ -187,7 +180,11 @@ public final class CapacityPlanner {
     private @Nullable TierMoney money(String tier, long bytes, double gpuSeconds) {
         return engineConfig
                 .prices
-                .map(prices -> prices.money(tier, bytes, gpuSeconds, spanMinutes(trace)))
+                .map(prices -> prices.money(
+                        tier.equals("host") ? bytes : 0,
+                        tier.equals("disk") ? bytes : 0,
+                        gpuSeconds,
+                        trace.spanMinutes()))
                 .orElse(null);
     }
 
@@ -276,7 +273,20 @@ public final class CapacityPlanner {
         /// @param gpuHoursSaved of prefill
         /// @param saved what these cost
         /// @param net what is saved less the cost
-        public record TierMoney(double cost, double gpuHoursSaved, double saved, double net) {}
+        public record TierMoney(double cost, double gpuHoursSaved, double saved, double net) {
+
+            /// `costs 1.00, saves 2.0 GPU-hours (5.00): gains 4.00`.
+            public String text() {
+                return String.format(
+                        Locale.ROOT,
+                        "costs %,.2f, saves %,.1f GPU-hours (%,.2f): %s %,.2f",
+                        cost,
+                        gpuHoursSaved,
+                        saved,
+                        net < 0 ? "loses" : "gains",
+                        Math.abs(net));
+            }
+        }
 
         /// Instances with private LRU caches.
         ///

@@ -1,6 +1,7 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
+import io.kvcache.bench.trace.Trace;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.Optional;
@@ -18,7 +19,7 @@ public record TierPrices(double gpuHour, double hostGibMonth, double diskGibMont
             + " each once, 0 to 1000000";
 
     /// A year of 8,760 hours has twelve of them.
-    static final double HOURS_A_MONTH = 730;
+    private static final double HOURS_A_MONTH = 730;
 
     private static final double MAX_PRICE = 1e6;
     private static final double GIB = 1L << 30;
@@ -44,18 +45,24 @@ public record TierPrices(double gpuHour, double hostGibMonth, double diskGibMont
                 : Optional.empty();
     }
 
-    /// What a tier costs and what it saves.
+    /// Checks that a trace says what load the money is of.
     ///
-    /// @param tier device, host or disk; the device's memory is paid with the GPU
-    /// @param gpuSeconds of prefill that the tier saves
-    /// @param spanMinutes of the trace in which it saves them, above 0
-    TierMoney money(String tier, long bytes, double gpuSeconds, double spanMinutes) {
-        double gibMonth = switch (tier) {
-            case "host" -> hostGibMonth;
-            case "disk" -> diskGibMonth;
-            default -> 0;
-        };
-        double cost = bytes / GIB * gibMonth;
+    /// @return the trace
+    /// @throws IllegalArgumentException when all of its requests come at once
+    public static Trace requireTimestamps(Trace trace) {
+        if (!(trace.spanMinutes() > 0)) {
+            throw new IllegalArgumentException("--price is given, must be: absent for " + trace.name()
+                    + ", whose requests all come at once: nothing says how many come in a month");
+        }
+        return trace;
+    }
+
+    /// What tiers cost and save in a month. Memory of GPUs is paid with these.
+    ///
+    /// @param gpuSeconds of prefill that they save
+    /// @param spanMinutes of the trace in which they save them, above 0
+    public TierMoney money(long hostBytes, long diskBytes, double gpuSeconds, double spanMinutes) {
+        double cost = hostBytes / GIB * hostGibMonth + diskBytes / GIB * diskGibMonth;
         double gpuHours = gpuSeconds / 3600 * HOURS_A_MONTH / (spanMinutes / 60);
         return new TierMoney(cost, gpuHours, gpuHours * gpuHour, gpuHours * gpuHour - cost);
     }

@@ -76,6 +76,11 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                 || requests.getLast().timestampMillis() > requests.getFirst().timestampMillis();
     }
 
+    /// Minutes from the first request to the last.
+    public double spanMinutes() {
+        return (requests.getLast().timestampMillis() - requests.getFirst().timestampMillis()) / 60e3;
+    }
+
     /// Bytes of one block of KV.
     public long blockBytes(long bytesPerToken) {
         return bytesPerToken * blockTokens;

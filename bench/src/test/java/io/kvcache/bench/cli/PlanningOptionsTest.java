@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.cli.CommandRunner.CommandResult;
 import io.kvcache.bench.model.ModelCatalogue;
@@ -8,6 +9,8 @@ import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -75,16 +78,39 @@ final class PlanningOptionsTest {
     }
 
     @Test
+    void givenPrices_whenTiersAreCompared_thenEachRowsMonthInMoney() {
+        String[] words = {"lab", "tiers", "--trace", "agents:5:requests=300:sessions=5", "--policy", "belady"};
+        String out =
+                run(words, "--disk", "100", "--price", "gpu=2.5,host=0,disk=0").out();
+        Matcher money = Pattern.compile("saves ([0-9,.]+) GPU-hours \\(([0-9,.]+)\\): gains ([0-9,.]+)")
+                .matcher(out);
+        assertThat(money.find()).isTrue();
+        assertThat(number(money.group(1))).isPositive();
+        assertThat(number(money.group(2))).isCloseTo(2.5 * number(money.group(1)), within(0.2));
+        assertThat(money.group(3)).isEqualTo(money.group(2));
+        assertThat(run(words, "--price", "gpu=1,host=1,disk=1", "--json").err())
+                .contains("--price is given, must be: absent with --format json or csv");
+    }
+
+    private static double number(String text) {
+        return Double.parseDouble(text.replace(",", ""));
+    }
+
+    @Test
     void givenHelp_whenPrinted_thenItNamesAllModels() {
         String help = CommandRunner.run("size", "--help").out().replaceAll("\\s", "");
         assertThat(help).contains(ModelCatalogue.names().replace(" ", ""));
     }
 
-    private static CommandResult size(String... options) {
-        String[] words = {"size", "--trace", "agents:5:requests=300:sessions=5", "--target-hit", "0.3"};
+    private static CommandResult run(String[] words, String... options) {
         String[] all = Arrays.copyOf(words, words.length + options.length);
         System.arraycopy(options, 0, all, words.length, options.length);
         return CommandRunner.run(all);
+    }
+
+    private static CommandResult size(String... options) {
+        String[] words = {"size", "--trace", "agents:5:requests=300:sessions=5", "--target-hit", "0.3"};
+        return run(words, options);
     }
 
     /// Bytes of the smallest capacity of a curve: one block.
