@@ -39,8 +39,11 @@ final class ModelConfig {
                 return new ModelConfig(file, root);
             }
             throw new IllegalArgumentException(file + " is JSON of another kind, must be: an object");
-        } catch (IOException | JacksonException e) {
+        } catch (IOException e) {
             throw new IllegalArgumentException(file + " cannot be read, must be: JSON in UTF-8 (" + e + ")", e);
+        } catch (JacksonException e) {
+            throw new IllegalArgumentException(
+                    file + " cannot be read, must be: JSON in UTF-8 (" + e.getOriginalMessage() + ")", e);
         }
     }
 
@@ -99,19 +102,19 @@ final class ModelConfig {
 
     /// A text; empty where the field is absent.
     String text(String field) {
-        return find(field)
-                .map(value -> {
-                    if (!value.isString()) {
-                        throw invalid(field, value, "a text");
-                    }
-                    return value.stringValue();
-                })
-                .orElse("");
+        return find(field).map(value -> string(field, value)).orElse("");
+    }
+
+    private String string(String field, JsonNode value) {
+        if (!value.isString()) {
+            throw invalid(field, value, "a text");
+        }
+        return value.stringValue();
     }
 
     /// Texts of an array; empty where the field is absent.
     List<String> texts(String field) {
-        return elements(field).map(JsonNode::asString).toList();
+        return elements(field).map(value -> string(field, value)).toList();
     }
 
     /// Whole numbers of an array, from 0 on; empty where the field is absent.

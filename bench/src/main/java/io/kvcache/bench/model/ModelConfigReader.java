@@ -19,7 +19,7 @@ import java.util.stream.IntStream;
 /// | recurrent (Qwen3-Next, Qwen3.5) | `layer_types`, `full_attention_interval`, `linear_*` |
 /// | compressed (DeepSeek-V4) | `compress_ratios`, `sliding_window`, `index_head_dim` |
 ///
-/// Recurrent layers of other kinds are an error: their states cannot be told from what is read here.
+/// Recurrent layers of other kinds, and layers that share KV or differ in their heads, are an error.
 public final class ModelConfigReader {
 
     private static final String FULL = "full_attention";
@@ -29,15 +29,23 @@ public final class ModelConfigReader {
 
     private static final int MAX_LAYERS = 10_000;
 
-    /// Fields of models with recurrent layers of other kinds.
-    private static final List<String> UNKNOWN_STATES = List.of(
+    /// Fields of models whose layers keep something else: recurrent layers of other kinds, layers that share KV,
+    /// layers that differ in their heads.
+    private static final List<String> UNKNOWN_LAYERS = List.of(
             "linear_attn_config",
             "hybrid_override_pattern",
             "layers_block_type",
             "attn_layer_period",
             "mamba_d_state",
             "ssm_state_size",
-            "state_size");
+            "state_size",
+            "kv_source_layer_ids",
+            "cross_attention_layers",
+            "global_head_dim",
+            "attention_k_eq_v",
+            "hybrid_layer_pattern",
+            "swa_num_key_value_heads",
+            "block_configs");
 
     /// Layers from one that keeps all tokens to the next, where the file does not say.
     private static final Map<String, Integer> DEFAULT_PATTERNS =
@@ -73,11 +81,18 @@ public final class ModelConfigReader {
     }
 
     private ModelProfile profile() {
-        for (String field : UNKNOWN_STATES) {
+        for (String field : UNKNOWN_LAYERS) {
             if (config.has(field)) {
                 throw config.invalid(
-                        field, "given", "absent, as states of such layers are not known; use --bytes-per-token");
+                        field, "given", "absent, as what such layers keep is not known here; use --bytes-per-token");
             }
+        }
+        if (config.count("num_kv_shared_layers") > 0) {
+            throw config.invalid(
+                    "num_kv_shared_layers", config.count("num_kv_shared_layers"), "0; use --bytes-per-token");
+        }
+        if (config.numbers("attn_type_list").contains(0)) {
+            throw config.invalid("attn_type_list", "with 0", "of 1, attention with KV; use --bytes-per-token");
         }
         List<String> kinds = config.has("compress_ratios") ? List.of() : layerKinds();
         ParameterCount parameters = new ParameterCount(config, layers, heads, headDim(), count(kinds, LINEAR));

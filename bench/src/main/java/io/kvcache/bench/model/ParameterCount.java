@@ -1,7 +1,6 @@
 package io.kvcache.bench.model;
 
 import java.util.List;
-import tools.jackson.databind.JsonNode;
 
 /// Counts a model's parameters by its `config.json`: embeddings, projections and gated feed-forward layers.
 /// Norms, biases, small convolutions and what reads images are left out, together a few percent.
@@ -144,7 +143,9 @@ final class ParameterCount {
     }
 
     private String method() {
-        return config.quantization("quant_method").map(JsonNode::asString).orElse("");
+        return config.quantization("quant_method")
+                .map(method -> method.asString(""))
+                .orElse("");
     }
 
     /// Bits of the first group of weights in the format of compressed-tensors; those of the type where there is

@@ -12,12 +12,17 @@ import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.Objects;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
+import tools.jackson.databind.JsonNode;
+import tools.jackson.databind.json.JsonMapper;
+import tools.jackson.databind.node.ObjectNode;
 
 final class ModelConfigReaderTest {
 
@@ -82,6 +87,8 @@ final class ModelConfigReaderTest {
                 "\"hidden_size\": 4096|\"hidden_size\": 4095|hidden_size is 4095, must be: a multiple of the 32 heads",
                 "\"bfloat16\"|\"bf17\"|torch_dtype is 'bf17', must be: bfloat16, float16, float32",
                 "\"bfloat16\"|\"bfloat16\", \"layer_types\": [\"full_attention\"]|layer_types is 1 names, must be: 32",
+                "\"bfloat16\"|\"bfloat16\", \"num_kv_shared_layers\": 4|num_kv_shared_layers is 4, must be: 0",
+                "\"bfloat16\"|\"bfloat16\", \"attn_type_list\": [0, 1]|attn_type_list is with 0, must be: of 1",
                 "\"bfloat16\"|\"bfloat16\", \"mamba_d_state\": 128|mamba_d_state is given, must be: absent",
                 "{|[|cannot be read, must be: JSON",
             })
@@ -92,6 +99,46 @@ final class ModelConfigReaderTest {
                 .isInstanceOf(IllegalArgumentException.class)
                 .hasMessageContaining(folder.resolve("config.json").toString())
                 .hasMessageContaining(error);
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"deepseek-v3", "deepseek-v4-flash", "gpt-oss-20b", "llama-4-scout", "qwen3.5-35b-a3b"})
+    void givenNonsenseInAnyField_whenRead_thenAnErrorThatNamesTheFileOrAModel(String name) throws IOException {
+        JsonMapper mapper = JsonMapper.builder().build();
+        int errors = 0;
+        for (String path : List.of("", "/text_config")) {
+            for (String field : ((ObjectNode) fields(mapper, name, path)).propertyNames()) {
+                for (String nonsense : List.of("\"x\"", "-1", "0", "1e300", "[]", "[{}]", "{}", "true", "null")) {
+                    JsonNode config = mapper.readTree(config(name));
+                    ((ObjectNode) fields(config, path)).set(field, mapper.readTree(nonsense));
+                    errors += isError(config.toString()) ? 1 : 0;
+                }
+            }
+        }
+        assertThat(errors).isGreaterThan(50);
+    }
+
+    private static JsonNode fields(JsonMapper mapper, String name, String path) throws IOException {
+        return fields(mapper.readTree(config(name)), path);
+    }
+
+    private static JsonNode fields(JsonNode config, String path) {
+        JsonNode inner = config.at(path);
+        return inner.isObject() ? inner : config;
+    }
+
+    private boolean isError(String json) throws IOException {
+        try {
+            ModelProfile read = read(json);
+            assertThat(read.kvBytesPerToken() + read.windowBytes()).as(json).isPositive();
+            assertThat(read.stateBytes()).as(json).isNotNegative();
+            assertThat(read.activeParameters()).as(json).isPositive();
+            assertThat(read.weightBytes()).as(json).isPositive();
+            return false;
+        } catch (IllegalArgumentException error) {
+            assertThat(error).hasMessageContaining("config.json").hasMessageContaining("must be: ");
+            return true;
+        }
     }
 
     @Test
