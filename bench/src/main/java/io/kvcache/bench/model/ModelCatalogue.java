@@ -103,7 +103,8 @@ public final class ModelCatalogue {
 
     /// All 43 layers have a window of 128 rows that are K and V at once. 21 of them also keep a row and a key of
     /// the index for every 4 tokens and read 512 rows; 20 keep and read a row for every 128 tokens. What the
-    /// compressors hold between two rows is left out.
+    /// compressors hold between two rows is left out. The weights are computed from the configuration, experts
+    /// in 4 bits and the rest in 8.
     private static ModelProfile deepSeekV4Flash() {
         double flopsPerRow = 4 * 64 * 512;
         return plain(
