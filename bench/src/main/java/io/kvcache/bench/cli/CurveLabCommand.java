@@ -8,11 +8,11 @@ import io.kvcache.bench.cli.PlanningRows.Figure;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
@@ -77,7 +77,7 @@ final class CurveLabCommand implements Callable<Integer> {
 
     private record CurveOptions(
             List<TraceSource> sources,
-            ModelPreset preset,
+            ModelProfile model,
             BlockCountingRule rule,
             int warmup,
             List<Double> shares,
@@ -87,6 +87,7 @@ final class CurveLabCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         CurveOptions curveOptions = curveOptions();
+        model.printRemarks(io.err());
         PlanningRows rows = new PlanningRows(io, new RowPrinter(io, curveOptions.format), curveOptions.sources);
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : curveOptions.sources) {
@@ -95,8 +96,8 @@ final class CurveLabCommand implements Callable<Integer> {
                 rows.beginRun(source, sha256);
                 try {
                     PlanningOptions.checkWarmup(curveOptions.warmup, read);
-                    HitRatioCurves laboratory =
-                            new HitRatioCurves(read, curveOptions.preset, curveOptions.rule, curveOptions.warmup);
+                    HitRatioCurves laboratory = new HitRatioCurves(
+                            read, curveOptions.model.kvBytesPerToken(), curveOptions.rule, curveOptions.warmup);
                     show(rows(laboratory, curveOptions), curveOptions, rows, sha256);
                 } catch (IllegalArgumentException e) {
                     throw io.usageError(e);
@@ -121,11 +122,12 @@ final class CurveLabCommand implements Callable<Integer> {
     }
 
     /// What all rows have in common.
-    private record CurveSettings(int warmupRequests) {}
+    private record CurveSettings(String model, int warmupRequests) {}
 
     private void show(List<CurveRow> rows, CurveOptions curveOptions, PlanningRows output, String sha256) {
         if (!output.isText()) {
-            rows.forEach(row -> output.add(row, new CurveSettings(curveOptions.warmup)));
+            CurveSettings settings = new CurveSettings(curveOptions.model.label(), curveOptions.warmup);
+            rows.forEach(row -> output.add(row, settings));
             return;
         }
         CurveRow first = rows.getFirst();
@@ -135,7 +137,7 @@ final class CurveLabCommand implements Callable<Integer> {
                 first.trace(),
                 first.rule(),
                 first.sampledBlocks(),
-                first.model(),
+                curveOptions.model.label(),
                 PlanningRows.origin(sha256)));
         io.println("  share      blocks       bytes   block hits");
         rows.forEach(row -> io.println(text(row)));
@@ -162,7 +164,7 @@ final class CurveLabCommand implements Callable<Integer> {
         return io.check(() -> {
             return new CurveOptions(
                     seeds.sources(trace.traceSource()),
-                    model.preset(),
+                    model.profile(),
                     counted.rule(),
                     counted.warmup(),
                     percents.stream()

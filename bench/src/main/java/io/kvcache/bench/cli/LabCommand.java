@@ -38,7 +38,7 @@ import picocli.CommandLine.Option;
                 + " that each closes, and what that does to an engine: prefill time saved, the same less the time of"
                 + " moving (net), time to the first token; and how full the cache was.",
         mixinStandardHelpOptions = true,
-        subcommands = {TierLabCommand.class, CurveLabCommand.class, CaptureLabCommand.class},
+        subcommands = {TierLabCommand.class, StateLabCommand.class, CurveLabCommand.class, CaptureLabCommand.class},
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
 
@@ -89,6 +89,7 @@ final class LabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
+        engine.printRemarks(io.err());
         LabReport report = new LabReport();
         RowPrinter printer = new RowPrinter(io, format.format());
         LabHtmlReport page = new LabHtmlReport();

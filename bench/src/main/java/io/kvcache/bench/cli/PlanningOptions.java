@@ -2,7 +2,12 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.EngineHardware;
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+import io.kvcache.bench.lab.TierPrices;
+import io.kvcache.bench.model.GpuProfile;
+import io.kvcache.bench.model.ModelCatalogue;
+import io.kvcache.bench.model.ModelConfigReader;
+import io.kvcache.bench.model.ModelConfigReader.DerivedModel;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.ReplayCatalogue;
@@ -15,7 +20,7 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.server.cli.Version;
@@ -63,19 +68,6 @@ final class PlanningOptions {
     /// A policy of the store.
     static EvictionPolicyFactory storePolicy(String name) {
         return EvictionPolicies.find(name).orElseThrow(() -> invalidOption("--policy", name, EvictionPolicies.names()));
-    }
-
-    static Optional<ModelPreset> model(String name, boolean needed) {
-        String wanted = name.isEmpty() && needed ? "llama-3-8b" : name;
-        if (wanted.isEmpty()) {
-            return Optional.empty();
-        }
-        return Optional.of(
-                ModelPreset.fromName(wanted).orElseThrow(() -> invalidOption("--model", wanted, modelNames())));
-    }
-
-    private static String modelNames() {
-        return Arrays.stream(ModelPreset.values()).map(ModelPreset::label).collect(Collectors.joining(", "));
     }
 
     static List<BlockCountingRule> rules(String name) {
@@ -216,20 +208,124 @@ final class PlanningOptions {
         }
     }
 
-    /// The option that names the model whose KV is counted.
+    /// The options that say whose KV is counted.
     static final class ModelOption {
+
+        private static final String DEFAULT_MODEL = "llama-3-8b";
+        private static final long MAX_BYTES_PER_TOKEN = 1L << 30;
 
         @Option(
                 names = "--model",
-                paramLabel = "NAME",
-                defaultValue = "llama-3-8b",
-                description = "Model of the prefill and the KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
-                        + " Default: ${DEFAULT-VALUE}.")
+                paramLabel = "NAME|PATH",
+                description = "Model of the KV and the prefill: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3,"
+                        + " llama-4-scout, llama-4-maverick, qwen3-next-80b-a3b, qwen3.5-35b-a3b, qwen3.5-397b-a17b,"
+                        + " gpt-oss-20b, gpt-oss-120b, gemma-3-12b, gemma-3-27b, deepseek-v4-flash, kimi-k2; or the"
+                        + " path of a model's config.json or of its folder. Default where it is needed: llama-3-8b.")
         private String name = "";
 
+        @Option(
+                names = "--kv-dtype",
+                paramLabel = "TYPE",
+                description = "Type of the KV: fp32, fp16, bf16, fp8. Default: as config.json says; bf16 for a preset.")
+        private String kvDtype = "";
+
+        @Option(
+                names = "--bytes-per-token",
+                paramLabel = "N",
+                description = "Bytes of KV a token, in place of those of --model, which then says prefill and weights.")
+        private @Nullable Long bytesPerToken;
+
         /// @throws IllegalArgumentException that says what may be
-        ModelPreset preset() {
-            return model(name, true).orElseThrow();
+        ModelProfile profile() {
+            ModelProfile named = withKvDtype(derived().map(DerivedModel::model).orElseGet(this::preset));
+            if (bytesPerToken == null) {
+                return named;
+            }
+            if (bytesPerToken < 1 || bytesPerToken > MAX_BYTES_PER_TOKEN) {
+                throw invalidOption("--bytes-per-token", String.valueOf(bytesPerToken), "1 to " + MAX_BYTES_PER_TOKEN);
+            }
+            if (!kvDtype.isEmpty()) {
+                throw invalidOption("--kv-dtype", kvDtype, "absent with --bytes-per-token");
+            }
+            return named.withKvBytesPerToken(bytesPerToken);
+        }
+
+        /// The model, where one was asked for.
+        ///
+        /// @throws IllegalArgumentException that says what may be
+        Optional<ModelProfile> profileIfGiven() {
+            return name.isEmpty() && kvDtype.isEmpty() && bytesPerToken == null
+                    ? Optional.empty()
+                    : Optional.of(profile());
+        }
+
+        /// Prints what was derived, and what the bytes of a token leave out.
+        void printRemarks(PrintWriter errors) {
+            derived().ifPresent(derived -> errors.println("kvcache: " + derived.remark()));
+            profile().sequenceRemark().ifPresent(remark -> errors.println("kvcache: " + remark));
+            errors.flush();
+        }
+
+        private Optional<DerivedModel> derived() {
+            if (name.isEmpty() || ModelCatalogue.named(name).isPresent()) {
+                return Optional.empty();
+            }
+            Path file = Files.isDirectory(Path.of(name)) ? Path.of(name).resolve("config.json") : Path.of(name);
+            if (!Files.isRegularFile(file)) {
+                throw invalidOption("--model", name, ModelCatalogue.names() + ", or a config.json or its folder");
+            }
+            return Optional.of(ModelConfigReader.read(file));
+        }
+
+        private ModelProfile preset() {
+            return ModelCatalogue.named(name.isEmpty() ? DEFAULT_MODEL : name).orElseThrow();
+        }
+
+        private ModelProfile withKvDtype(ModelProfile model) {
+            return switch (kvDtype.toLowerCase(Locale.ROOT)) {
+                case "" -> model;
+                case "fp32" -> model.withKvDtype(Dtype.F32);
+                case "fp16" -> model.withKvDtype(Dtype.F16);
+                case "bf16" -> model.withKvDtype(Dtype.BF16);
+                case "fp8" -> model.withKvDtype(Dtype.FP8_E4M3);
+                default -> throw invalidOption("--kv-dtype", kvDtype, "fp32, fp16, bf16, fp8");
+            };
+        }
+    }
+
+    /// The option that gives prices.
+    static final class PriceOption {
+
+        @Option(
+                names = "--price",
+                paramLabel = "PRICES",
+                description = "Also what memory costs and saves a month, by gpu=N,host=N,disk=N: prices of a GPU-hour,"
+                        + " of a GiB-month of host memory and of disk, in any currency.")
+        private String prices = "";
+
+        /// @throws IllegalArgumentException that says what may be
+        Optional<TierPrices> prices() {
+            return prices.isEmpty()
+                    ? Optional.empty()
+                    : Optional.of(TierPrices.parse(prices)
+                            .orElseThrow(() -> invalidOption("--price", prices, TierPrices.FORM)));
+        }
+    }
+
+    /// The option that names the GPU.
+    static final class GpuOption {
+
+        @Option(
+                names = "--gpu",
+                paramLabel = "NAME|FIGURES",
+                defaultValue = "h100",
+                description = "GPU that serves the model: a100, h100, h200, b200, l40s, mi300x, or figures as"
+                        + " memory=80GB:flops=989e12:link=55GB. Default: ${DEFAULT-VALUE}.")
+        private String gpu = "";
+
+        /// @throws IllegalArgumentException that says what may be
+        GpuProfile profile() {
+            return GpuProfile.find(gpu).orElseThrow(() -> invalidOption("--gpu", gpu, GpuProfile.FORMS));
         }
     }
 
@@ -289,12 +385,8 @@ final class PlanningOptions {
         @Mixin
         private final ModelOption model = new ModelOption();
 
-        @Option(
-                names = "--gpu",
-                paramLabel = "NAME",
-                defaultValue = "h100",
-                description = "GPU that prefills: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
-        private String gpu = "";
+        @Mixin
+        private final GpuOption gpu = new GpuOption();
 
         @Option(
                 names = "--gpus",
@@ -304,22 +396,25 @@ final class PlanningOptions {
         private int gpus;
 
         /// @throws IllegalArgumentException that says what may be
-        ModelPreset preset() {
-            return model.preset();
-        }
-
-        /// @throws IllegalArgumentException that says what may be
         EngineHardware hardware() {
             if (gpus < 1 || gpus > 1000) {
                 throw invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
-            GpuPreset preset = GpuPreset.named(gpu).orElseThrow(() -> invalidOption("--gpu", gpu, GpuPreset.names()));
-            return EngineHardware.of(preset, preset(), gpus);
+            return EngineHardware.of(gpu.profile(), model.profile(), gpus);
+        }
+
+        int gpus() {
+            return gpus;
         }
 
         /// `llama-3-8b on 4 h100`.
         String title() {
-            return preset().label() + " on " + gpus + " " + gpu.toLowerCase(Locale.ROOT);
+            return model.profile().label() + " on " + gpus + " " + gpu.profile().label();
+        }
+
+        /// Prints what was derived of the model, and what the bytes of a token leave out.
+        void printRemarks(PrintWriter errors) {
+            model.printRemarks(errors);
         }
     }
 

@@ -1,10 +1,12 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
+import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.cli.ReplayOptions.ReplayCapacities;
 import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayComparison;
@@ -13,7 +15,6 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.CommandLineBuilder.OptionsElsewhere;
@@ -60,12 +61,8 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
     @Option(names = "--capacity", paramLabel = "SIZE", split = ",", description = "Capacities in bytes: 64GiB,1TiB.")
     private List<String> capacities = new ArrayList<>();
 
-    @Option(
-            names = "--model",
-            paramLabel = "NAME",
-            description = "Model of the KV: llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3."
-                    + " Default for --capacity: llama-3-8b.")
-    private String model = "";
+    @Mixin
+    private final ModelOption model = new ModelOption();
 
     @Option(
             names = "--warmup",
@@ -138,6 +135,9 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
     public Integer call() throws IOException {
         ReplayOptions asked = choices();
         PrintWriter errors = io.err();
+        if (asked.model().isPresent()) {
+            model.printRemarks(errors);
+        }
         TraceReader reader = new TraceReader(
                 asked.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
@@ -228,7 +228,7 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
     }
 
     /// The tokens of a block of a file are known only after it has been read.
-    private ReplayCapacities capacities(TraceSource source, Optional<ModelPreset> size) {
+    private ReplayCapacities capacities(TraceSource source, Optional<ModelProfile> size) {
         ReplayCapacities asked = ReplayCapacities.parse(blocks, capacities, size);
         if (!(source instanceof TraceSource.File)) {
             asked.blocks(Trace.BLOCK_TOKENS);
@@ -257,7 +257,7 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
         return io.check(() -> {
             PlanningOptions.checkWarmup(warmup);
             TraceSource source = trace.traceSource();
-            Optional<ModelPreset> size = PlanningOptions.model(model, !capacities.isEmpty());
+            Optional<ModelProfile> size = capacities.isEmpty() ? model.profileIfGiven() : Optional.of(model.profile());
             if (real()) {
                 StoreReplayRunner.check(blockBytes(), policies.names());
             }

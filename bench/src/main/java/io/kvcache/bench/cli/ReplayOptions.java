@@ -1,13 +1,13 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.tiers.DiskOptions;
@@ -27,7 +27,7 @@ record ReplayOptions(
         List<TraceSource> traces,
         List<SimulatedCache> replays,
         ReplayCapacities capacities,
-        Optional<ModelPreset> model,
+        Optional<ModelProfile> model,
         List<BlockCountingRule> rules,
         MalformedLine.Handling malformed,
         OutputFormat format) {
@@ -54,12 +54,12 @@ record ReplayOptions(
     /// @param model whose KV the bytes are
     /// @param byDefault whether nothing was asked for
     record ReplayCapacities(
-            List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelPreset> model, boolean byDefault) {
+            List<Integer> counts, List<ByteSizeText> sizes, Optional<ModelProfile> model, boolean byDefault) {
 
         private static final List<Integer> DEFAULT_BLOCKS = List.of(1000, 5000, 10_000, 20_000, 50_000);
 
         /// @throws IllegalArgumentException that names the option, and what may be
-        static ReplayCapacities parse(List<Integer> counts, List<String> sizes, Optional<ModelPreset> model) {
+        static ReplayCapacities parse(List<Integer> counts, List<String> sizes, Optional<ModelProfile> model) {
             counts.stream().filter(count -> count < 1).findFirst().ifPresent(count -> {
                 throw PlanningOptions.invalidOption("--blocks", String.valueOf(count), "at least 1");
             });
@@ -92,7 +92,7 @@ record ReplayOptions(
             return Stream.concat(counts.stream(), fromBytes).toList();
         }
 
-        private static int blocks(ByteSizeText capacity, ModelPreset model, long blockBytes) {
+        private static int blocks(ByteSizeText capacity, ModelProfile model, long blockBytes) {
             long blocks = capacity.bytes() / blockBytes;
             if (blocks < 1 || blocks > Integer.MAX_VALUE) {
                 throw PlanningOptions.invalidOption(

@@ -1,10 +1,10 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.ReplayComparison;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.server.cli.ByteSizeText;
 import java.util.List;
 import java.util.Locale;
@@ -19,7 +19,7 @@ final class ReplayReport {
 
     private final CommandIo io;
     private final PlanningRows rows;
-    private final Optional<ModelPreset> model;
+    private final Optional<ModelProfile> model;
     private final int warmup;
     private String trace = "";
     private String rule = "";
@@ -28,7 +28,7 @@ final class ReplayReport {
 
     /// @param model whose blocks the table shows the capacities in bytes of, if any
     /// @param warmup leading requests that do not count
-    ReplayReport(CommandIo io, PlanningRows rows, Optional<ModelPreset> model, int warmup) {
+    ReplayReport(CommandIo io, PlanningRows rows, Optional<ModelProfile> model, int warmup) {
         this.io = io;
         this.rows = rows;
         this.model = model;
@@ -139,7 +139,7 @@ final class ReplayReport {
                 warmup,
                 outcome.replay().commandName(),
                 outcome.blocks(),
-                model.map(ModelPreset::label).orElse(""),
+                model.map(ModelProfile::label).orElse(""),
                 model.map(size -> bytes(size, outcome.blocks())).orElse(null),
                 outcome.totals().blockAccesses(),
                 outcome.totals().blockHits(),
@@ -166,7 +166,7 @@ final class ReplayReport {
         print("");
     }
 
-    private long bytes(ModelPreset size, int blocks) {
+    private long bytes(ModelProfile size, int blocks) {
         return size.kvBytesPerToken() * blockTokens * blocks;
     }
 

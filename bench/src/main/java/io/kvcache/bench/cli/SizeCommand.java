@@ -1,11 +1,13 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
+import io.kvcache.bench.cli.PlanningOptions.GpuOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
+import io.kvcache.bench.cli.PlanningOptions.PriceOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceDigest;
@@ -16,6 +18,7 @@ import java.io.PrintWriter;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.Callable;
+import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -38,19 +41,15 @@ final class SizeCommand implements Callable<Integer> {
     @Mixin
     private final ModelOption model = new ModelOption();
 
+    @Mixin
+    private final GpuOption gpu = new GpuOption();
+
     @Option(
             names = "--target-hit",
             paramLabel = "RATIO",
             required = true,
             description = "Wanted block hit ratio, above 0 to 1.")
     private double target;
-
-    @Option(
-            names = "--gpu",
-            paramLabel = "NAME",
-            defaultValue = "h100",
-            description = "GPU that serves the model: a100, h100, h200. Default: ${DEFAULT-VALUE}.")
-    private String gpu = "";
 
     @Option(
             names = "--gpus",
@@ -67,6 +66,9 @@ final class SizeCommand implements Callable<Integer> {
             description =
                     "Host memory for the second tier, or 0; the rest goes to disk." + " Default: ${DEFAULT-VALUE}.")
     private String host = "";
+
+    @Mixin
+    private final PriceOption price = new PriceOption();
 
     @Option(
             names = "--instances",
@@ -100,8 +102,9 @@ final class SizeCommand implements Callable<Integer> {
     @Override
     public Integer call() throws IOException {
         SizeOptions sizeOptions = sizeOptions();
+        model.printRemarks(io.err());
         Trace read = TraceOption.loadTrace(sizeOptions.source, io.err());
-        CapacityPlanner capacityPlanner = new CapacityPlanner(read, sizeOptions.engine);
+        CapacityPlanner capacityPlanner = io.check(() -> new CapacityPlanner(read, sizeOptions.engine));
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();
         String sha256 = TraceDigest.of(sizeOptions.source, read);
@@ -128,12 +131,8 @@ final class SizeCommand implements Callable<Integer> {
             if (gpus < 1 || gpus > 1000) {
                 throw PlanningOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
-            CapacityPlanner.EngineConfig engineConfig = new CapacityPlanner.EngineConfig(
-                    model.preset(),
-                    GpuPreset.named(gpu)
-                            .orElseThrow(() -> PlanningOptions.invalidOption("--gpu", gpu, GpuPreset.names())),
-                    gpus,
-                    hostBytes());
+            CapacityPlanner.EngineConfig engineConfig =
+                    new CapacityPlanner.EngineConfig(model.profile(), gpu.profile(), gpus, hostBytes(), price.prices());
             List<CapacityPlanner.FleetConfig> fleets = routes.stream()
                     .map(SizeCommand::route)
                     .map(routingPolicy -> new CapacityPlanner.FleetConfig(instances, routingPolicy, seed))
@@ -194,7 +193,14 @@ final class SizeCommand implements Callable<Integer> {
                     line(
                             "    %-8s  %10s  finds %.4f%s",
                             tier.tier(), new ByteSizeText(tier.bytes()), tier.hitRatio(), cost(tier, computeMillis));
+                    print(tier.money());
                 }
+            }
+        }
+
+        private void print(@Nullable TierMoney money) {
+            if (money != null) {
+                line("      a month   %s", money.text());
             }
         }
 

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
 import java.util.ArrayList;
 import java.util.List;
 import org.jspecify.annotations.Nullable;
@@ -17,6 +18,10 @@ import org.jspecify.annotations.Nullable;
 /// @param hitRatio of all full blocks looked up, those found in it
 /// @param loadMillisPerBlock to bring a block to the device
 /// @param busiestOverMean prompt tokens of the private cache that gets the most, over the mean
+/// @param costPerMonth of the tier, as this and the other money in the currency of `--price`; null without it
+/// @param gpuHoursSavedPerMonth of prefill
+/// @param savedPerMonth what these cost
+/// @param gainPerMonth what is left of that after the tier's cost
 record SizingRow(
         String trace,
         String rule,
@@ -35,7 +40,11 @@ record SizingRow(
         @Nullable Long bytes,
         @Nullable Double hitRatio,
         @Nullable Double loadMillisPerBlock,
-        @Nullable Double busiestOverMean) {
+        @Nullable Double busiestOverMean,
+        @Nullable Double costPerMonth,
+        @Nullable Double gpuHoursSavedPerMonth,
+        @Nullable Double savedPerMonth,
+        @Nullable Double gainPerMonth) {
 
     private record Capacity(long blocks, long bytes, double hitRatio) {}
 
@@ -46,22 +55,28 @@ record SizingRow(
             double found = policy.tiers().stream()
                     .mapToDouble(SizingResult.Tier::hitRatio)
                     .sum();
-            rows.add(row(answer, policy.policy(), "all", new Capacity(policy.blocks(), policy.bytes(), found), null));
+            rows.add(row(
+                    answer, policy.policy(), "all", new Capacity(policy.blocks(), policy.bytes(), found), null, null));
             for (SizingResult.Tier tier : policy.tiers()) {
                 long blocks = policy.blocks() == 0 ? 0 : tier.bytes() / (policy.bytes() / policy.blocks());
                 Capacity capacity = new Capacity(blocks, tier.bytes(), tier.hitRatio());
-                rows.add(row(answer, policy.policy(), tier.tier(), capacity, tier.millisABlock()));
+                rows.add(row(answer, policy.policy(), tier.tier(), capacity, tier.millisABlock(), tier.money()));
             }
         }
         answer.fleets().forEach(fleet -> addFleet(answer, fleet, rows));
         if (!answer.reachable()) {
-            rows.add(row(answer, "lru", "all", null, null));
+            rows.add(row(answer, "lru", "all", null, null, null));
         }
         return rows;
     }
 
     private static SizingRow row(
-            SizingResult answer, String policy, String tier, @Nullable Capacity capacity, @Nullable Double loadMillis) {
+            SizingResult answer,
+            String policy,
+            String tier,
+            @Nullable Capacity capacity,
+            @Nullable Double loadMillis,
+            @Nullable TierMoney money) {
         return new SizingRow(
                 answer.trace(),
                 "full-blocks",
@@ -80,7 +95,11 @@ record SizingRow(
                 capacity == null ? null : (Long) capacity.bytes,
                 capacity == null ? null : (Double) capacity.hitRatio,
                 loadMillis,
-                null);
+                null,
+                money == null ? null : (Double) money.cost(),
+                money == null ? null : (Double) money.gpuHoursSaved(),
+                money == null ? null : (Double) money.saved(),
+                money == null ? null : (Double) money.net());
     }
 
     /// Two rows: what private caches find with the memory of the shared one, and what they need to find as much.
@@ -95,7 +114,7 @@ record SizingRow(
     }
 
     private static SizingRow row(SizingResult answer, SizingResult.FleetRow fleet, @Nullable Capacity capacity) {
-        SizingRow one = row(answer, "lru", "all", capacity, null);
+        SizingRow one = row(answer, "lru", "all", capacity, null, null);
         return new SizingRow(
                 one.trace,
                 one.rule,
@@ -114,6 +133,10 @@ record SizingRow(
                 one.bytes,
                 one.hitRatio,
                 null,
-                fleet.busiest());
+                fleet.busiest(),
+                null,
+                null,
+                null,
+                null);
     }
 }

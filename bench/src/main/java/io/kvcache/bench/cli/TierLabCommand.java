@@ -4,11 +4,14 @@ import io.kvcache.bench.cli.PlanningOptions.EngineOptions;
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
+import io.kvcache.bench.cli.PlanningOptions.PriceOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
 import io.kvcache.bench.lab.TierComparison.TierShares;
+import io.kvcache.bench.lab.TierPrices;
 import io.kvcache.bench.lab.TierRow;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.SimulatedCache;
@@ -26,6 +29,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
@@ -108,11 +112,15 @@ final class TierLabCommand implements Callable<Integer> {
     private final SeedsOption seeds = new SeedsOption();
 
     @Mixin
+    private final PriceOption price = new PriceOption();
+
+    @Mixin
     private final HtmlReportOption html = new HtmlReportOption();
 
     @Override
     public Integer call() throws IOException {
         TierLabOptions tierLabOptions = tierLabOptions();
+        engine.printRemarks(io.err());
         PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), tierLabOptions.sources);
         boolean right = true;
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
@@ -132,6 +140,9 @@ final class TierLabCommand implements Callable<Integer> {
     private boolean run(
             TierLabOptions tierLabOptions, Trace read, String sha256, PlanningRows rows, ProgressLine progressLine)
             throws IOException {
+        if (tierLabOptions.prices.isPresent()) {
+            io.check(() -> TierPrices.requireTimestamps(read));
+        }
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierHtmlReport page = new TierHtmlReport(read, sha256);
@@ -140,7 +151,8 @@ final class TierLabCommand implements Callable<Integer> {
         try {
             return run(
                     tierLabOptions,
-                    new TierComparison(read, engine.preset(), tierLabOptions.hardware, place),
+                    read,
+                    new TierComparison(read, tierLabOptions.hardware, place),
                     page,
                     report,
                     progressLine);
@@ -156,10 +168,12 @@ final class TierLabCommand implements Callable<Integer> {
             EngineHardware hardware,
             TierShares shares,
             List<SimulatedCache> policies,
-            List<AdmissionKind> admissions) {}
+            List<AdmissionKind> admissions,
+            Optional<TierPrices> prices) {}
 
     private boolean run(
             TierLabOptions tierLabOptions,
+            Trace read,
             TierComparison laboratory,
             TierHtmlReport page,
             TierLabReport report,
@@ -177,6 +191,8 @@ final class TierLabCommand implements Callable<Integer> {
             rows(tierLabOptions, policy, laboratory, row -> {
                 progressLine.update("");
                 report.addRow(row);
+                tierLabOptions.prices.ifPresent(
+                        prices -> io.println("    a month: " + money(prices, row, tierLabOptions.hardware, read)));
                 page.addRow(row);
                 wrong.addAndGet(row.wrongBlocks());
                 progressLine.update("replaying " + policy.commandName());
@@ -230,6 +246,16 @@ final class TierLabCommand implements Callable<Integer> {
         errors.flush();
     }
 
+    private String money(TierPrices prices, TierRow row, EngineHardware hardware, Trace read) {
+        long blockBytes = read.blockBytes(hardware.bytesPerToken());
+        return prices.money(
+                        row.hostBlocks() * blockBytes,
+                        row.diskBlocks() * blockBytes,
+                        row.prefillSecondsSaved() * engine.gpus(),
+                        read.spanMinutes())
+                .text();
+    }
+
     private void rows(
             TierLabOptions tierLabOptions, SimulatedCache policy, TierComparison laboratory, Consumer<TierRow> each)
             throws IOException {
@@ -259,8 +285,19 @@ final class TierLabCommand implements Callable<Integer> {
                     engine.hardware(),
                     shares,
                     policies.replays(List.of()),
-                    admissions.stream().map(TierLabCommand::admission).toList());
+                    admissions.stream().map(TierLabCommand::admission).toList(),
+                    prices());
         });
+    }
+
+    private Optional<TierPrices> prices() {
+        Optional<TierPrices> prices = price.prices();
+        if (prices.isPresent() && format.format() != OutputFormat.TEXT) {
+            throw new IllegalArgumentException("--price is given, must be: absent with --format json or csv, whose"
+                    + " rows have the seconds saved");
+        }
+        seeds.checkWithout("--price", prices.isPresent());
+        return prices;
     }
 
     private static AdmissionKind admission(String name) {

@@ -1,16 +1,22 @@
 package io.kvcache.bench.lab;
 
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.model.GpuProfile;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.policy.PolicyKind;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
+import java.util.Optional;
 import java.util.function.IntToDoubleFunction;
+import org.jspecify.annotations.Nullable;
 
 /// Finds how much memory a hit ratio takes, under LRU and under importance, and spreads it over the tiers
 /// of an engine: what the weights leave of the GPUs' memory, then host memory, then disk.
@@ -31,7 +37,9 @@ public final class CapacityPlanner {
     ///
     /// @param gpus that serve together, 1 and up
     /// @param hostBytes host memory that may be taken, 0 and up
-    public record EngineConfig(ModelPreset model, GpuPreset gpu, int gpus, long hostBytes) {
+    /// @param prices of the tiers, where money is to be computed
+    public record EngineConfig(
+            ModelProfile model, GpuProfile gpu, int gpus, long hostBytes, Optional<TierPrices> prices) {
 
         /// @throws IllegalArgumentException when the weights do not fit
         public EngineConfig {
@@ -42,7 +50,7 @@ public final class CapacityPlanner {
         }
     }
 
-    private static int minCapacity(ModelPreset model, GpuPreset gpu) {
+    private static int minCapacity(ModelProfile model, GpuProfile gpu) {
         int gpus = 1;
         while (gpu.kvBytes(model, gpus) <= 0) {
             gpus++;
@@ -66,7 +74,10 @@ public final class CapacityPlanner {
     }
 
     /// Reads the trace once; full blocks count, as in the store.
+    ///
+    /// @throws IllegalArgumentException when there are prices, and the trace has no timestamps
     public CapacityPlanner(Trace trace, EngineConfig engineConfig) {
+        engineConfig.prices.ifPresent(_ -> TierPrices.requireTimestamps(trace));
         this.trace = trace;
         this.engineConfig = engineConfig;
         forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
@@ -82,8 +93,8 @@ public final class CapacityPlanner {
         List<SizingResult.Row> rows = new ArrayList<>();
         List<SizingResult.FleetRow> fleets = new ArrayList<>();
         if (lru >= 0) {
-            rows.add(row("lru", lru, curve::hitRatio));
-            rows.add(row("importance", importance(target), this::importanceHits));
+            rows.add(row(PolicyKind.LRU, lru, curve::hitRatio));
+            rows.add(row(PolicyKind.IMPORTANCE, importance(target), this::importanceHits));
             instances.forEach(each -> fleets.add(fleet(each, target, lru)));
         }
         double later = new LruCurve(forest, forest.requestCount() / 2).ceiling();
@@ -94,15 +105,10 @@ public final class CapacityPlanner {
                 target,
                 curve.ceiling(),
                 later,
-                spanMinutes(),
+                trace.spanMinutes(),
                 later > curve.ceiling() + MIN_TRUNCATED_SHARE,
                 rows,
                 fleets);
-    }
-
-    private double spanMinutes() {
-        long first = trace.requests().getFirst().timestampMillis();
-        return (trace.requests().getLast().timestampMillis() - first) / 60e3;
     }
 
     private int importance(double target) {
@@ -125,8 +131,20 @@ public final class CapacityPlanner {
                 : new PolicyReplay(PolicyKind.IMPORTANCE).run(forest, blocks, 0).blockHitRatio();
     }
 
-    private SizingResult.Row row(String policy, int blocks, IntToDoubleFunction hits) {
-        long blockBytes = trace.blockBytes(engineConfig.model);
+    /// GPU-seconds of prefill that a cache of so many blocks saves.
+    private double gpuSecondsSaved(PolicyKind policy, int blocks) {
+        if (blocks == 0) {
+            return 0;
+        }
+        HitTotals found = new PolicyReplay(policy).run(forest, blocks, 0);
+        PrefillCost cost = EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus)
+                .prefill();
+        return engineConfig.gpus
+                * (cost.secondsPerToken() * found.tokenHits() + cost.secondsPerPair() * found.squaredTokenHits() / 2);
+    }
+
+    private SizingResult.Row row(PolicyKind policy, int blocks, IntToDoubleFunction hits) {
+        long blockBytes = trace.blockBytes(engineConfig.model.kvBytesPerToken());
         EngineHardware hardware = EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus);
         long[] most = {
             engineConfig.gpu.kvBytes(engineConfig.model, engineConfig.gpus) / blockBytes,
@@ -141,14 +159,33 @@ public final class CapacityPlanner {
         List<SizingResult.Tier> tiers = new ArrayList<>();
         int placed = 0;
         double found = 0;
+        double saved = 0;
         for (int i = 0; i < most.length; i++) {
             int here = (int) Math.min(most[i], blocks - placed);
             placed += here;
             double all = here == 0 ? found : hits.applyAsDouble(placed);
-            tiers.add(new SizingResult.Tier(names[i], here * blockBytes, all - found, 1e3 * seconds[i]));
+            double allSaved = engineConfig.prices.isEmpty() || here == 0 ? saved : gpuSecondsSaved(policy, placed);
+            tiers.add(new SizingResult.Tier(
+                    names[i],
+                    here * blockBytes,
+                    all - found,
+                    1e3 * seconds[i],
+                    money(names[i], here * blockBytes, allSaved - saved)));
             found = all;
+            saved = allSaved;
         }
-        return new SizingResult.Row(policy, blocks, blocks * blockBytes, tiers);
+        return new SizingResult.Row(policy.commandName(), blocks, blocks * blockBytes, tiers);
+    }
+
+    private @Nullable TierMoney money(String tier, long bytes, double gpuSeconds) {
+        return engineConfig
+                .prices
+                .map(prices -> prices.money(
+                        tier.equals("host") ? bytes : 0,
+                        tier.equals("disk") ? bytes : 0,
+                        gpuSeconds,
+                        trace.spanMinutes()))
+                .orElse(null);
     }
 
     /// Milliseconds that computing one block takes, in the middle of a prompt of mean length.
@@ -170,7 +207,7 @@ public final class CapacityPlanner {
                 fleet.hitRatio(sharedBlocks / asked.count),
                 fleet.ceiling(),
                 blocks,
-                each < 0 ? -1 : blocks * trace.blockBytes(engineConfig.model),
+                each < 0 ? -1 : blocks * trace.blockBytes(engineConfig.model.kvBytesPerToken()),
                 fleet.maxLoadRatio());
     }
 
@@ -222,7 +259,34 @@ public final class CapacityPlanner {
         /// @param tier device, host or disk
         /// @param hitRatio of all blocks looked up, those found in this tier
         /// @param millisABlock to bring one block to the device
-        public record Tier(String tier, long bytes, double hitRatio, double millisABlock) {}
+        /// @param money null where no prices were given
+        public record Tier(
+                String tier,
+                long bytes,
+                double hitRatio,
+                double millisABlock,
+                @Nullable TierMoney money) {}
+
+        /// A tier's part in money, a month of 730 hours with the trace's load.
+        ///
+        /// @param cost of the memory
+        /// @param gpuHoursSaved of prefill
+        /// @param saved what these cost
+        /// @param net what is saved less the cost
+        public record TierMoney(double cost, double gpuHoursSaved, double saved, double net) {
+
+            /// `costs 1.00, saves 2.0 GPU-hours (5.00): gains 4.00`.
+            public String text() {
+                return String.format(
+                        Locale.ROOT,
+                        "costs %,.2f, saves %,.1f GPU-hours (%,.2f): %s %,.2f",
+                        cost,
+                        gpuHoursSaved,
+                        saved,
+                        net < 0 ? "loses" : "gains",
+                        Math.abs(net));
+            }
+        }
 
         /// Instances with private LRU caches.
         ///

@@ -3,7 +3,6 @@ package io.kvcache.bench.lab;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.core.identity.ModelPreset;
 import java.util.List;
 
 /// Draws LRU's hit ratio over capacity for one trace, exactly or from a sample.
@@ -11,15 +10,15 @@ public final class HitRatioCurves {
 
     private final Trace trace;
     private final PrefixForest forest;
-    private final ModelPreset model;
+    private final long bytesPerToken;
     private final int warmup;
 
-    /// @param model whose KV the bytes are
+    /// @param bytesPerToken of KV
     /// @param rule which blocks count
     /// @param warmup leading requests that do not count
-    public HitRatioCurves(Trace trace, ModelPreset model, BlockCountingRule rule, int warmup) {
+    public HitRatioCurves(Trace trace, long bytesPerToken, BlockCountingRule rule, int warmup) {
         this.trace = trace;
-        this.model = model;
+        this.bytesPerToken = bytesPerToken;
         this.warmup = warmup;
         forest = new PrefixForest(trace, rule);
     }
@@ -56,10 +55,9 @@ public final class HitRatioCurves {
                 trace.name(),
                 forest.rule().commandName(),
                 "lru",
-                model.label(),
                 share,
                 blocks,
-                blocks * trace.blockBytes(model),
+                blocks * trace.blockBytes(bytesPerToken),
                 estimate.hitRatio(),
                 estimate.low(),
                 estimate.high(),
@@ -76,10 +74,9 @@ public final class HitRatioCurves {
     /// @param trace its name
     /// @param rule which blocks counted
     /// @param policy always lru
-    /// @param model whose KV the bytes are
     /// @param share of the trace's distinct blocks that fit
     /// @param blocks capacity
-    /// @param bytes of that many blocks of the model's KV
+    /// @param bytes of that many blocks of KV
     /// @param blockHitRatio hits over blocks looked up, in an LRU cache
     /// @param low the ratio is not below this
     /// @param high nor above this
@@ -89,7 +86,6 @@ public final class HitRatioCurves {
             String trace,
             String rule,
             String policy,
-            String model,
             double share,
             int blocks,
             long bytes,

@@ -11,7 +11,6 @@ import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.TierReplay;
 import io.kvcache.bench.store.TierReplay.TierReplayResult;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.store.TierPort.DiskTierStats;
@@ -36,15 +35,13 @@ public final class TierComparison {
     private final Trace trace;
     private final PrefixForest forest;
     private final Path folder;
-    private final ModelPreset model;
     private final EngineHardware hardware;
     private final Map<TierCapacity, TierOptimalityGap> gaps = new HashMap<>();
 
-    /// @param model whose KV is moved
+    /// @param hardware that moves and computes a model's KV
     /// @param folder for the disk; must be empty, and is empty again after each run
-    public TierComparison(Trace trace, ModelPreset model, EngineHardware hardware, Path folder) {
+    public TierComparison(Trace trace, EngineHardware hardware, Path folder) {
         this.trace = trace;
-        this.model = model;
         this.hardware = hardware;
         this.folder = folder;
         forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
@@ -114,7 +111,7 @@ public final class TierComparison {
     private TierRow row(TierReplay.Settings settings, TierReplayResult result, EngineReplay engineReplay) {
         TierCapacity capacity = new TierCapacity(settings.hostBlocks(), settings.diskBlocks(), settings.blockBytes());
         TierReplayResult.DiskWrites diskWrites = result.written();
-        double scale = (double) trace.blockBytes(model) / settings.blockBytes();
+        double scale = (double) trace.blockBytes(hardware.bytesPerToken()) / settings.blockBytes();
         return TierRow.of(
                 setting(
                         "store",
@@ -148,7 +145,11 @@ public final class TierComparison {
                 setting("model", policy.commandName(), AdmissionKind.ALWAYS.commandName(), capacity),
                 outcome.found(),
                 engineFeed.summary(),
-                new TierRow.Written(outcome.written() * trace.blockBytes(model), outcome.written(), ofPut, ofPut),
+                new TierRow.Written(
+                        outcome.written() * trace.blockBytes(hardware.bytesPerToken()),
+                        outcome.written(),
+                        ofPut,
+                        ofPut),
                 new TierRow.Check(0, (System.nanoTime() - start) / 1e9));
     }
 

@@ -1,6 +1,5 @@
 package io.kvcache.bench.trace;
 
-import io.kvcache.core.identity.ModelPreset;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
@@ -77,9 +76,14 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                 || requests.getLast().timestampMillis() > requests.getFirst().timestampMillis();
     }
 
-    /// Bytes of one block of a model's KV.
-    public long blockBytes(ModelPreset model) {
-        return model.kvBytesPerToken() * blockTokens;
+    /// Minutes from the first request to the last.
+    public double spanMinutes() {
+        return (requests.getLast().timestampMillis() - requests.getFirst().timestampMillis()) / 60e3;
+    }
+
+    /// Bytes of one block of KV.
+    public long blockBytes(long bytesPerToken) {
+        return bytesPerToken * blockTokens;
     }
 
     /// The requests of this trace and of another one by their time, until the first of the two ends. They share no

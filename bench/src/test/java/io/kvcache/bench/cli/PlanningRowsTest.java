@@ -62,6 +62,7 @@ final class PlanningRowsTest {
                 "lab --trace " + TRACE + " --policy lru,sieve --share 5,20",
                 "lab tiers --trace generated:7 --first 400 --policy lru --host 20 --disk 60 --admission always",
                 "lab curve --trace " + TRACE + " --share 5,20",
+                "lab states --model qwen3-next-80b-a3b --capacity 1GiB,2GiB --states ends,free --trace " + TRACE,
                 "sim --placement --trace " + TRACE + " --nodes 1,2 --blocks 500",
             })
     void givenACommand_whenItPrintsCsvAndJson_thenBothHaveTheSameRows(String command) {
@@ -70,8 +71,11 @@ final class PlanningRowsTest {
                 .lines()
                 .map(line -> JsonMapper.builder().build().readTree(line))
                 .toList();
-        assertThat(table.columns()).startsWith("trace").contains("policy").doesNotHaveDuplicates();
-        assertThat(table.columns()).containsAnyOf("blocks", "host_blocks");
+        assertThat(table.columns())
+                .startsWith("trace")
+                .containsAnyOf("policy", "states")
+                .doesNotHaveDuplicates();
+        assertThat(table.columns()).containsAnyOf("blocks", "host_blocks", "capacity_bytes");
         assertThat(table.columns()).endsWith("seed", "statistic", "kvcache_version", "trace_sha256");
         assertThat(table.column("kvcache_version")).containsOnly(Version.text());
         assertThat(table.column("trace_sha256")).allMatch(digest -> digest.matches("[0-9a-f]{64}"));
@@ -197,6 +201,7 @@ final class PlanningRowsTest {
                 "lab curve --share 5 --trace " + TRACE,
                 "lab capture --policy lru " + capture,
                 "size --target-hit 0.5 --trace " + TRACE,
+                "lab states --model qwen3-next-80b-a3b --capacity 1GiB --states ends --trace " + TRACE,
                 "sim --placement --nodes 2 --trace " + TRACE)) {
             columns.addAll(csv(command).columns());
         }

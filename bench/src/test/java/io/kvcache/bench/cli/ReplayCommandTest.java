@@ -164,7 +164,7 @@ final class ReplayCommandTest {
                 "--blocks|many|many|whole number",
                 "--capacity|64 gallons|64 gallons|GiB",
                 "--capacity|1MiB|1 MiB|64 MiB each for llama-3-8b",
-                "--model|gpt-9|gpt-9|llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3",
+                "--model|gpt-9|gpt-9|llama-3-8b, llama-3-70b, qwen3-32b, deepseek-v3, llama-4-scout",
                 "--rule|none|none|full-blocks",
                 "--malformed|mend|mend|skip, refuse",
                 "--warmup|-1|-1|at least 0",

@@ -3,48 +3,143 @@ package io.kvcache.bench.lab;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
+import static org.assertj.core.api.Assertions.withinPercentage;
 
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
-import io.kvcache.bench.lab.EngineHardware.GpuPreset;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.model.GpuProfile;
+import io.kvcache.bench.model.ModelCatalogue;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.replay.HitCounter;
+import io.kvcache.bench.replay.HitCounter.ReplayListener;
+import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SessionInference;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;
 import io.kvcache.bench.trace.Workload;
-import io.kvcache.core.identity.ModelPreset;
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.policy.PolicyKind;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
+import java.util.Objects;
+import java.util.Optional;
+import java.util.function.ToDoubleFunction;
 import java.util.stream.LongStream;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 final class CapacityPlannerTest {
 
+    private static final ModelProfile LLAMA_8B =
+            ModelCatalogue.named("llama-3-8b").orElseThrow();
+    private static final ModelProfile LLAMA_70B =
+            ModelCatalogue.named("llama-3-70b").orElseThrow();
+    private static final GpuProfile H100 = GpuProfile.find("h100").orElseThrow();
     private static final CapacityPlanner.EngineConfig ENGINE =
-            new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_8B, GpuPreset.H100, 1, 64L << 30);
+            new CapacityPlanner.EngineConfig(LLAMA_8B, H100, 1, 64L << 30, Optional.empty());
 
     private final Trace trace = new TraceGenerator(Workload.mixed(), 5).generate("generated:5", 3000);
 
     @Test
     void givenTarget_whenSized_thenTheTiersAddUpTheFastestFirst() {
         CapacityPlanner.EngineConfig small =
-                new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 2, 16L << 30);
+                new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 2, 16L << 30, Optional.empty());
         SizingResult.Row row =
                 new CapacityPlanner(trace, small).plan(0.5, List.of()).rows().getFirst();
         assertThat(row.tiers()).extracting(SizingResult.Tier::tier).containsExactly("device", "host", "disk");
         assertThat(row.tiers().stream().mapToLong(SizingResult.Tier::bytes).sum())
                 .isEqualTo(row.bytes());
-        assertThat(row.tiers().getFirst().bytes()).isBetween(1L, GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2));
+        assertThat(row.tiers().getFirst().bytes()).isBetween(1L, H100.kvBytes(LLAMA_70B, 2));
         assertThat(row.tiers().get(1).bytes()).isBetween(15L << 30, 16L << 30);
         assertThat(row.tiers().get(2).bytes()).isPositive();
         assertThat(row.tiers().stream().mapToDouble(SizingResult.Tier::hitRatio).sum())
                 .isCloseTo(0.5, within(0.001));
         assertThat(row.tiers().get(1).millisABlock())
                 .isLessThan(row.tiers().get(2).millisABlock());
+    }
+
+    @Test
+    void givenPrices_whenSized_thenEachTiersCostAndWhatItsHitsWouldHaveTaken() {
+        Trace few = trace.firstRequests(1000);
+        TierPrices prices = TierPrices.parse("gpu=2,host=3,disk=0.1").orElseThrow();
+        CapacityPlanner.EngineConfig priced =
+                new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 2, 16L << 30, Optional.of(prices));
+        SizingResult answer = new CapacityPlanner(few, priced).plan(0.5, List.of());
+        assertThat(answer.rows()).hasSize(2);
+        for (SizingResult.Row row : answer.rows()) {
+            double cost = 3.0 * row.tiers().get(1).bytes() / (1L << 30)
+                    + 0.1 * row.tiers().get(2).bytes() / (1L << 30);
+            double gpuHours = gpuHoursAMonth(few, row);
+            assertThat(sum(row, TierMoney::cost)).isCloseTo(cost, withinPercentage(1e-6));
+            assertThat(sum(row, TierMoney::gpuHoursSaved)).isCloseTo(gpuHours, withinPercentage(1e-6));
+            assertThat(sum(row, TierMoney::saved)).isCloseTo(2 * gpuHours, withinPercentage(1e-6));
+            assertThat(sum(row, TierMoney::net)).isCloseTo(2 * gpuHours - cost, withinPercentage(1e-6));
+            assertThat(row.tiers()).allMatch(tier -> money(tier).gpuHoursSaved() > 0);
+            assertThat(money(row.tiers().getFirst()).cost()).isZero();
+        }
+    }
+
+    private static double sum(SizingResult.Row row, ToDoubleFunction<TierMoney> part) {
+        return row.tiers().stream()
+                .mapToDouble(tier -> part.applyAsDouble(money(tier)))
+                .sum();
+    }
+
+    private static TierMoney money(SizingResult.Tier tier) {
+        return Objects.requireNonNull(tier.money());
+    }
+
+    /// By the hits of one replay, request by request.
+    private static double gpuHoursAMonth(Trace trace, SizingResult.Row row) {
+        PrefixForest forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
+        PrefillCost cost = LLAMA_70B.prefillCost(0.5 * 989e12);
+        double[] seconds = {0};
+        PolicyKind policy = PolicyKind.valueOf(row.policy().toUpperCase(Locale.ROOT));
+        new PolicyReplay(policy).run(forest, row.blocks(), new HitCounter(forest, 0, new ReplayListener() {
+            @Override
+            public void onFound(int request, int blocks) {
+                seconds[0] += cost.seconds(0, (long) blocks * trace.blockTokens());
+            }
+        }));
+        double hours = (trace.requests().getLast().timestampMillis()
+                        - trace.requests().getFirst().timestampMillis())
+                / 3.6e6;
+        return seconds[0] / 3600 / hours * 730;
+    }
+
+    @Test
+    void givenPricesAndNoTimestamps_whenPlanned_thenAnErrorSaysWhy() {
+        Trace atOnce = new Trace(
+                "atonce",
+                trace.requests().stream()
+                        .map(each -> new TraceRequest(0, each.inputTokens(), 1, each.hashIds()))
+                        .toList());
+        CapacityPlanner.EngineConfig priced =
+                new CapacityPlanner.EngineConfig(LLAMA_8B, H100, 1, 1, TierPrices.parse("gpu=1,host=1,disk=1"));
+        assertThatThrownBy(() -> new CapacityPlanner(atOnce, priced))
+                .hasMessageContaining("--price is given, must be: absent for atonce");
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "",
+                "gpu=1",
+                "gpu=1,host=1,disk=-1",
+                "gpu=1,host=1,disk=1,tape=1",
+                "gpu=1,host=1,host=1,disk=1",
+                "gpu=1,host=NaN,disk=1",
+                "gpu=1000001,host=1,disk=1"
+            })
+    void givenIncompletePrices_whenParsed_thenEmpty(String text) {
+        assertThat(TierPrices.parse(text)).isEmpty();
     }
 
     @Test
@@ -59,10 +154,10 @@ final class CapacityPlannerTest {
 
     @Test
     void givenWeightsThatDoNotFit_whenEngineIsChosen_thenTheErrorSaysSo() {
-        assertThatThrownBy(() -> new CapacityPlanner.EngineConfig(ModelPreset.LLAMA_3_70B, GpuPreset.H100, 1, 1))
+        assertThatThrownBy(() -> new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 1, 1, Optional.empty()))
                 .hasMessageContaining("--gpus is '1'")
                 .hasMessageContaining("llama-3-70b");
-        assertThat(GpuPreset.H100.kvBytes(ModelPreset.LLAMA_3_70B, 2)).isPositive();
+        assertThat(H100.kvBytes(LLAMA_70B, 2)).isPositive();
     }
 
     @ParameterizedTest

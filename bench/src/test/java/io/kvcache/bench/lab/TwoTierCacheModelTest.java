@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
 import io.kvcache.bench.lab.TwoTierCacheModel.TierOptimalityGap;
+import io.kvcache.bench.model.GpuProfile;
+import io.kvcache.bench.model.ModelCatalogue;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.MooncakeReplay;
@@ -16,7 +18,6 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
 import io.kvcache.bench.trace.TraceRequest;
 import io.kvcache.bench.trace.Workload;
-import io.kvcache.core.identity.ModelPreset;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.tier.AdmissionKind;
 import java.io.IOException;
@@ -30,7 +31,10 @@ import org.junit.jupiter.api.io.TempDir;
 @Tag("slow")
 final class TwoTierCacheModelTest {
 
-    private static final EngineHardware H100 = EngineHardware.h100(ModelPreset.LLAMA_3_8B, 4);
+    private static final EngineHardware H100 = EngineHardware.of(
+            GpuProfile.find("h100").orElseThrow(),
+            ModelCatalogue.named("llama-3-8b").orElseThrow(),
+            4);
 
     /// Four prompts of one block each, in host memory for one and on a disk for two: the block that
     /// comes back third is on disk alone, and the one that comes back fifth has left both.
@@ -48,13 +52,13 @@ final class TwoTierCacheModelTest {
         assertThat(outcome.found().hostOccupancy()).isEqualTo(1);
         assertThat(outcome.found().diskOccupancy()).isCloseTo(0.9, within(1e-9));
         assertThat(engineFeed.summary().hostBytesRead()).isZero();
-        assertThat(engineFeed.summary().diskBytesRead()).isEqualTo(512 * ModelPreset.LLAMA_3_8B.kvBytesPerToken());
+        assertThat(engineFeed.summary().diskBytesRead()).isEqualTo(512 * H100.bytesPerToken());
     }
 
     @Test
     void givenEveryCache_whenModelled_thenTheDiskAddsHitsAndNoneExceedsTheBound() {
         Trace trace = new TraceGenerator(Workload.mixed(), 3).generate("generated:3", 2000);
-        TierComparison laboratory = new TierComparison(trace, ModelPreset.LLAMA_3_8B, H100, Path.of("unused"));
+        TierComparison laboratory = new TierComparison(trace, H100, Path.of("unused"));
         TierComparison.TierShares shares = new TierComparison.TierShares(0.02, 0.2);
         for (SimulatedCache policy : ReplayCatalogue.all()) {
             TierRow row = laboratory.runModel(policy, shares);
@@ -75,7 +79,7 @@ final class TwoTierCacheModelTest {
     void givenLruAndWritingAll_whenModelledAndDone_thenTheStoreFindsNearlyTheSame(@TempDir Path folder)
             throws IOException {
         Trace trace = new TraceGenerator(Workload.mixed(), 7).generate("generated:7", 150);
-        TierComparison laboratory = new TierComparison(trace, ModelPreset.LLAMA_3_8B, H100, folder.resolve("disk"));
+        TierComparison laboratory = new TierComparison(trace, H100, folder.resolve("disk"));
         TierComparison.TierShares shares = new TierComparison.TierShares(0.2, 0.6);
         TierRow store = laboratory.run(PolicyKind.LRU, AdmissionKind.ALWAYS, shares);
         TierRow model = laboratory.runModel(new PolicyReplay(PolicyKind.LRU), shares);

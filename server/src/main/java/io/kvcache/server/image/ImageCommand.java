@@ -37,6 +37,8 @@ sealed interface ImageCommand {
     Pattern LMCACHE_MODULE = Pattern.compile("lmcache\\.(v1\\.)?server");
     int MAX_PORT = 65_535;
 
+    /// Reads what a container is to run.
+    ///
     /// @param name by which the image's entry was called
     /// @param environment of the container
     /// @throws IllegalArgumentException for what cannot be run; the message says what can

@@ -15,6 +15,7 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.net.ConnectException;
+import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.nio.file.Files;
@@ -36,6 +37,8 @@ public final class ImageEntry {
 
     private ImageEntry() {}
 
+    /// Runs a command, and exits with its status, or 2 for what cannot be run.
+    ///
     /// @param arguments the path by which the entry was called, then those of the caller
     public static void main(String... arguments) {
         List<String> all = List.of(arguments);
@@ -113,7 +116,7 @@ public final class ImageEntry {
 
     private static String status(int port) throws IOException {
         try (Socket socket = new Socket()) {
-            socket.connect(new InetSocketAddress("127.0.0.1", port), TIMEOUT_MILLIS);
+            socket.connect(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), TIMEOUT_MILLIS);
             socket.setSoTimeout(TIMEOUT_MILLIS);
             String request = "GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
             socket.getOutputStream().write(request.getBytes(US_ASCII));

@@ -1,0 +1,5 @@
+/// Tests of what planning knows of models and GPUs.
+@NullMarked
+package io.kvcache.bench.model;
+
+import org.jspecify.annotations.NullMarked;
