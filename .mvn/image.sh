@@ -33,7 +33,7 @@ image() {
     rm -rf "$logs/image/root"
     lay_out "$logs/image/root" "$made"
     if [ -n "$tree" ]; then
-        mkdir -p "$tree" && cp -a "$logs/image/root/." "$tree" || die "image cannot write to $tree"
+        { mkdir -p "$tree" && cp -a "$logs/image/root/." "$tree"; } || die "image cannot write to $tree"
         echo "$tree: $(du -sm "$tree" | cut -f1) MB; the user is 7379, the entry point /usr/local/bin/kvcache"
         return
     fi

@@ -33,6 +33,7 @@ release() {
     cp "$source/server/target/kvcache.jar" "$folder/kvcache-$version.jar"
     cp "$source/server/target/bom.json" "$folder/kvcache-$version.cdx.json"
     python3 -B "$source/python/build_backend.py" "$folder" >&2
+    # shellcheck disable=SC2094 # it leaves itself out
     (cd "$folder" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs sha256sum >SHA256SUMS)
     rm -rf "$source"
     echo "$folder: $(find "$folder" -type f | wc -l) files, $(du -sm "$folder" | cut -f1) MB," \

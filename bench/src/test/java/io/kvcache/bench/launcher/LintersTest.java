@@ -53,6 +53,8 @@ final class LintersTest {
                         ".mvn/find-jdk.sh",
                         ".mvn/java-flags.sh",
                         ".mvn/gpu-kit.sh",
+                        ".mvn/image.sh",
+                        ".mvn/release.sh",
                         "bench/figures"));
 
         assertThat(lintResult.text()).isEmpty();
