@@ -23,18 +23,21 @@ image() {
     command -v ldd >/dev/null || die 'image needs ldd, of the C library'
     if [ -n "$tree" ]; then
         tree=$(realpath -m "$tree")
-        [ ! -e "$tree" ] || [ -z "$(ls -A "$tree")" ] || die "image needs a folder that is new or empty; $tree is not"
+        [ ! -e "$tree" ] || { [ -d "$tree" ] && [ -z "$(ls -A "$tree")" ]; } ||
+            die "image needs a folder that is new or empty; $tree is not"
+        mkdir -p "$tree" || die "image cannot write to $tree"
     else
-        mkdir -p "$(dirname "$file")" || die "image cannot write to the folder of $file"
-        [ ! -d "$file" ] || die "image takes a FILE; $file is a folder"
+        require_target image "$file"
     fi
     one_jar jar server kvcache.jar kvcache.oneJar help "$logs/image/kvcache.jar" >/dev/null
     made=$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)
     rm -rf "$logs/image/root"
     lay_out "$logs/image/root" "$made"
     if [ -n "$tree" ]; then
-        { mkdir -p "$tree" && cp -a "$logs/image/root/." "$tree"; } || die "image cannot write to $tree"
+        cp -a "$logs/image/root/." "$tree" || die "image cannot write to $tree"
         echo "$tree: $(du -sm "$tree" | cut -f1) MB; the user is 7379, the entry point /usr/local/bin/kvcache"
+        chown 7379:7379 "$tree/tmp" "$tree/var/lib/kvcache" 2>/dev/null ||
+            echo "Not given to the user, as only root can: chown 7379:7379 $tree/tmp $tree/var/lib/kvcache"
         return
     fi
     version=$("$logs/image/root/opt/java/bin/java" -cp "$logs/image/kvcache.jar" io.kvcache.server.cli.Kvcache version |

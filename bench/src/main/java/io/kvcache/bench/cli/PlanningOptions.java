@@ -272,7 +272,8 @@ final class PlanningOptions {
             }
             Path file = Files.isDirectory(Path.of(name)) ? Path.of(name).resolve("config.json") : Path.of(name);
             if (!Files.isRegularFile(file)) {
-                throw invalidOption("--model", name, ModelCatalogue.names() + ", or a config.json or its folder");
+                throw invalidOption(
+                        "--model", name, ModelCatalogue.names() + ", or a config.json or its folder; no file " + file);
             }
             return Optional.of(ModelConfigReader.read(file));
         }

@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.ConfidenceInterval;
 import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import io.kvcache.server.cli.Version;
 import java.util.ArrayList;
@@ -220,6 +221,9 @@ final class PlanningRows {
     private static String keyText(String key, @Nullable Object value) {
         if (!(value instanceof Number number)) {
             return String.valueOf(value);
+        }
+        if (key.endsWith("Bytes")) {
+            return new ByteSizeText(number.longValue()).toString();
         }
         return key.toLowerCase(Locale.ROOT).endsWith("share")
                 ? String.format(Locale.ROOT, "%.1f %%", 100 * number.doubleValue())

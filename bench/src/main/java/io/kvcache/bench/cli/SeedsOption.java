@@ -42,6 +42,9 @@ final class SeedsOption {
                             + "; --trace takes generated:SEED, popular:SEED, hostile:SEED,"
                             + " agents:SEED and mixed:SEED with it");
         }
+        if (seeded.seed() > Long.MAX_VALUE - count) {
+            throw PlanningOptions.invalidOption("--seeds", String.valueOf(count), "within the seeds of 64 bits");
+        }
         return LongStream.range(0, count)
                 .<TraceSource>mapToObj(i -> seeded.withSeed(seeded.seed() + i))
                 .toList();

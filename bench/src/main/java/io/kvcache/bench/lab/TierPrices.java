@@ -29,7 +29,7 @@ public record TierPrices(double gpuHour, double hostGibMonth, double diskGibMont
         Map<String, Double> prices = new HashMap<>();
         for (String part : text.split(",", -1)) {
             String[] pair = part.split("=", 2);
-            if (pair.length < 2 || !pair[1].matches("\\d{1,7}(\\.\\d{1,9})?")) {
+            if (pair.length < 2 || !pair[1].matches("(?=\\.?\\d)\\d{0,7}(\\.\\d{1,9})?")) {
                 return Optional.empty();
             }
             double price = Double.parseDouble(pair[1]);

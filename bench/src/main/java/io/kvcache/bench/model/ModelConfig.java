@@ -43,8 +43,13 @@ final class ModelConfig {
             throw new IllegalArgumentException(file + " cannot be read, must be: JSON in UTF-8 (" + e + ")", e);
         } catch (JacksonException e) {
             throw new IllegalArgumentException(
-                    file + " cannot be read, must be: JSON in UTF-8 (" + e.getOriginalMessage() + ")", e);
+                    file + " cannot be read, must be: JSON in UTF-8 (" + firstLine(e) + ")", e);
         }
+    }
+
+    /// What is wrong, without where Jackson read it from.
+    private static String firstLine(JacksonException e) {
+        return e.getOriginalMessage().lines().findFirst().orElse("").replaceFirst(" at \\[Source.*", "");
     }
 
     private Optional<JsonNode> find(String field) {

@@ -58,6 +58,10 @@ public final class ModelConfigReader {
 
     private ModelConfigReader(ModelConfig config) {
         this.config = config;
+        if (config.modelType().contains("mamba")) {
+            throw config.invalid(
+                    "model_type", "'" + config.modelType() + "'", "one of attention; use --bytes-per-token");
+        }
         gemma3 = config.modelType().startsWith("gemma3");
         layers = config.required("num_hidden_layers");
         if (layers > MAX_LAYERS) {

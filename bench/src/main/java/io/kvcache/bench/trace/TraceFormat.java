@@ -24,6 +24,10 @@ sealed interface TraceFormat {
         if (first.has("hash_ids")) {
             return new MooncakeFormat();
         }
+        if (first.has("kvcache_trace")) {
+            throw new IllegalArgumentException(
+                    "begins what a server wrote by --trace-out, must be: read by lab capture");
+        }
         throw new IllegalArgumentException("is a request in no known format: it has the fields [" + first.fieldNames()
                 + "], and must have hash_ids (Mooncake), chat_id and hash_ids (Qwen-Bailian) or tokens (token ids)");
     }

@@ -49,6 +49,22 @@ final class SeedsOptionTest {
     }
 
     @Test
+    void givenTheLastSeeds_whenMoreAreAskedFor_thenTheyAreRefused() {
+        CommandRunner.CommandResult result =
+                CommandRunner.run("replay", "--trace", "generated:" + Long.MAX_VALUE, "--seeds", "3");
+        assertThat(result.exitCode()).isEqualTo(2);
+        assertThat(result.err()).contains("--seeds is '3', must be: within the seeds of 64 bits");
+    }
+
+    @Test
+    void givenAFileOfTraceOut_whenReplayed_thenTheErrorNamesWhatReadsIt(@TempDir Path folder) throws IOException {
+        Path file =
+                Files.writeString(folder.resolve("captured.jsonl"), "{\"kvcache_trace\":1,\"host_bytes\":33554432}\n");
+        CommandRunner.CommandResult result = CommandRunner.run("replay", "--trace", file.toString());
+        assertThat(result.err()).contains("lab capture");
+    }
+
+    @Test
     void givenSeeds_whenReplayedToCsv_thenTheRowsOfEachSeedAloneAndTheirStatistics() {
         String command = "replay --policy lru,sieve --blocks 100 --trace ";
         CsvTable table = csv(command + AGENTS + " --seeds 3");

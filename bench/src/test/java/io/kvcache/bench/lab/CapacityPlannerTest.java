@@ -48,6 +48,15 @@ final class CapacityPlannerTest {
     private final Trace trace = new TraceGenerator(Workload.mixed(), 5).generate("generated:5", 3000);
 
     @Test
+    void givenPrices_whenRead_thenTheyMayBeginWithAPoint() {
+        assertThat(TierPrices.parse("gpu=2,host=.5,disk=0.1")).contains(new TierPrices(2, 0.5, 0.1));
+        for (String wrong :
+                List.of("gpu=2,host=.,disk=1", "gpu=2,host=,disk=1", "gpu=2,host=1", "gpu=-1,host=1,disk=1")) {
+            assertThat(TierPrices.parse(wrong)).as(wrong).isEmpty();
+        }
+    }
+
+    @Test
     void givenTarget_whenSized_thenTheTiersAddUpTheFastestFirst() {
         CapacityPlanner.EngineConfig small =
                 new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 2, 16L << 30, Optional.empty());

@@ -85,6 +85,7 @@ final class ModelConfigReaderTest {
                 "\"num_hidden_layers\": 32|\"num_hidden_layers\": 10001|num_hidden_layers is 10001, must be: 1 to 10000",
                 "\"vocab_size\": 128256,|''|vocab_size is missing, must be: 1 to 100000000",
                 "\"hidden_size\": 4096|\"hidden_size\": 4095|hidden_size is 4095, must be: a multiple of the 32 heads",
+                "\"model_type\": \"llama\"|\"model_type\": \"mamba2\"|model_type is 'mamba2', must be: one of attention",
                 "\"bfloat16\"|\"bf17\"|torch_dtype is 'bf17', must be: bfloat16, float16, float32",
                 "\"bfloat16\"|\"bfloat16\", \"layer_types\": [\"full_attention\"]|layer_types is 1 names, must be: 32",
                 "\"bfloat16\"|\"bfloat16\", \"num_kv_shared_layers\": 4|num_kv_shared_layers is 4, must be: 0",

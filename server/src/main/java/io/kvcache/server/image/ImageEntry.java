@@ -23,6 +23,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Collectors;
 
 /// The entry point of the image, in place of a shell script: it becomes the JVM that runs the command.
 ///
@@ -110,7 +111,8 @@ public final class ImageEntry {
                 return FAILED;
             }
         }
-        System.err.println("kvcache: no server listens at port " + health.ports() + "; health PORT asks another one");
+        String ports = health.ports().stream().map(String::valueOf).collect(Collectors.joining(" or "));
+        System.err.println("kvcache: no server listens at port " + ports + "; health PORT asks another one");
         return FAILED;
     }
 
