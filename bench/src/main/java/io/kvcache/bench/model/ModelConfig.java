@@ -31,7 +31,7 @@ final class ModelConfig {
 
     /// Reads the file.
     ///
-    /// @throws IllegalArgumentException that names the file, when it is no JSON object
+    /// @throws IllegalArgumentException that names the file, when it is not a JSON object
     static ModelConfig read(Path file) {
         try {
             JsonNode root = JSON.readTree(Files.readString(file));
@@ -167,7 +167,7 @@ final class ModelConfig {
         return new IllegalArgumentException(file + ": " + field + " is " + value + ", must be: " + allowed);
     }
 
-    /// The folder's name, or that of the file where it is no `config.json`.
+    /// The folder's name, or that of a file that is not called `config.json`.
     String label() {
         String name = String.valueOf(file.getFileName());
         if (!name.equals("config.json")) {
