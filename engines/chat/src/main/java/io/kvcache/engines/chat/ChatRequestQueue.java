@@ -2,6 +2,7 @@ package io.kvcache.engines.chat;
 
 import io.kvcache.engines.chat.ChatMetrics.Outcome;
 import io.kvcache.engines.chat.CompletionRequest.BadRequestException;
+import io.kvcache.engines.chat.CompletionRequest.CompletionPrompt;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.engines.jlama.TextAnswer;
@@ -172,7 +173,7 @@ final class ChatRequestQueue implements AutoCloseable {
 
         private int[] prompt() throws BadRequestException {
             JlamaModel model = generator.model();
-            int[] prompt = request.chat() ? model.encode(request.messages()) : model.encode(request.prompt());
+            int[] prompt = request.chat() ? model.encode(request.messages()) : prompt(model);
             if (prompt.length >= model.contextLength()) {
                 throw new BadRequestException(
                         400,
@@ -184,10 +185,28 @@ final class ChatRequestQueue implements AutoCloseable {
             return prompt;
         }
 
-        /// The stream begins with its first text, so that whatever goes wrong before it can still be said by
-        /// a status.
+        private int[] prompt(JlamaModel model) throws BadRequestException {
+            return switch (request.prompt()) {
+                case CompletionPrompt.Text text -> model.encode(text.text());
+                case CompletionPrompt.Tokens given -> {
+                    int[] tokens = given.tokens();
+                    for (int i = 0; i < tokens.length; i++) {
+                        if (tokens[i] < 0 || tokens[i] >= model.vocabulary()) {
+                            throw BadRequestException.invalidValue(
+                                    "prompt",
+                                    "element %d of prompt is %d; tokens of this model are 0 to %d"
+                                            .formatted(i, tokens[i], model.vocabulary() - 1));
+                        }
+                    }
+                    yield tokens;
+                }
+            };
+        }
+
+        /// The stream begins with the first token, even where its text is not whole yet: until then, what goes
+        /// wrong can still be said by a status, and clients see when that token came.
         private void onText(String more) {
-            if (request.stream() && !more.isEmpty()) {
+            if (request.stream() && !(more.isEmpty() && responder.isStreaming())) {
                 startStream();
                 responder.sendEvent(responses.textChunk(more));
             }

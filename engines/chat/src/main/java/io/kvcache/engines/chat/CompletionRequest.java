@@ -21,7 +21,7 @@ import tools.jackson.databind.json.JsonMapper;
 ///
 /// @param chat whether it is a chat, else a text to go on with
 /// @param messages of the chat
-/// @param prompt the text
+/// @param prompt to go on with
 /// @param maxTokens of the answer
 /// @param temperature as the protocol has it, 0 to 2
 /// @param seed decides what is drawn
@@ -31,7 +31,7 @@ import tools.jackson.databind.json.JsonMapper;
 record CompletionRequest(
         boolean chat,
         List<ChatMessage> messages,
-        String prompt,
+        CompletionPrompt prompt,
         int maxTokens,
         float temperature,
         long seed,
@@ -117,7 +117,7 @@ record CompletionRequest(
         return new CompletionRequest(
                 chat,
                 chat ? messages(root) : List.of(),
-                chat ? "" : prompt(root),
+                chat ? new CompletionPrompt.Text("") : prompt(root),
                 tokens(root, defaultTokens),
                 temperature,
                 seed(root),
@@ -193,13 +193,27 @@ record CompletionRequest(
         return text.toString();
     }
 
-    private static String prompt(JsonNode root) throws BadRequestException {
+    /// A text or the tokens of one, as themselves or as the only element of an array.
+    private static CompletionPrompt prompt(JsonNode root) throws BadRequestException {
         JsonNode given = root.path("prompt");
-        JsonNode text = given.isArray() && given.size() == 1 ? given.get(0) : given;
-        if (!text.isString()) {
-            throw BadRequestException.invalidValue("prompt", "prompt is not a string");
+        JsonNode only = given.isArray() && given.size() == 1 && !given.get(0).isNumber() ? given.get(0) : given;
+        if (only.isString()) {
+            return new CompletionPrompt.Text(only.stringValue());
         }
-        return text.stringValue();
+        if (!only.isArray() || only.isEmpty()) {
+            throw BadRequestException.invalidValue(
+                    "prompt", "prompt is neither a string nor an array of tokens, nor an array with one of these");
+        }
+        int[] tokens = new int[only.size()];
+        for (int i = 0; i < tokens.length; i++) {
+            JsonNode token = only.get(i);
+            if (!token.isIntegralNumber() || !token.canConvertToInt()) {
+                throw BadRequestException.invalidValue(
+                        "prompt", "element " + i + " of prompt is " + describe(token) + "; it takes a token's number");
+            }
+            tokens[i] = token.intValue();
+        }
+        return new CompletionPrompt.Tokens(tokens);
     }
 
     private static int tokens(JsonNode root, int defaultTokens) throws BadRequestException {
@@ -339,6 +353,17 @@ record CompletionRequest(
 
     private static String shorten(String text) {
         return text.length() <= MAX_SHOWN_CHARACTERS ? text : text.substring(0, MAX_SHOWN_CHARACTERS) + "…";
+    }
+
+    /// What a completion goes on with.
+    sealed interface CompletionPrompt {
+
+        /// A text, for the model's tokenizer.
+        record Text(String text) implements CompletionPrompt {}
+
+        /// Tokens as they are, at least one; nothing is put before them.
+        @SuppressWarnings("ArrayRecordComponent")
+        record Tokens(int[] tokens) implements CompletionPrompt {}
     }
 
     /// A request that cannot be answered, and why.

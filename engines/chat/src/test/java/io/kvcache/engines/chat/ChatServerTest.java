@@ -253,6 +253,22 @@ final class ChatServerTest {
     }
 
     @Test
+    void givenAPromptOfTokens_whenAsked_thenTheAnswerIsThatOfItsText() throws Exception {
+        String body = "{\"prompt\": %s, \"temperature\": 0, \"max_tokens\": 5}";
+        int[] tokens = llama.model().encode("tokens or text");
+        JsonNode ofText = JSON.readTree(ask("POST", "/v1/completions", body.formatted("\"tokens or text\""))
+                .body());
+        llama.awaitStored();
+        for (Object prompt : new Object[] {tokens, new int[][] {tokens}}) {
+            JsonNode ofTokens =
+                    JSON.readTree(ask("POST", "/v1/completions", body.formatted(JSON.writeValueAsString(prompt)))
+                            .body());
+            assertThat(ofTokens.at("/choices/0/text")).isEqualTo(ofText.at("/choices/0/text"));
+            assertThat(ofTokens.at("/usage/prompt_tokens").intValue()).isEqualTo(tokens.length);
+        }
+    }
+
+    @Test
     void givenAStopText_whenTheAnswerHasIt_thenItEndsBefore() throws Exception {
         String asked = "{\"prompt\": \"abc\", \"temperature\": 0, \"max_tokens\": 20%s}";
         String all = JSON.readTree(
@@ -276,6 +292,11 @@ final class ChatServerTest {
                 "/v1/completions|{|400||invalid_json|no JSON",
                 "/v1/completions|[]|400||invalid_json|no JSON object",
                 "/v1/completions|{}|400|prompt|invalid_value|prompt",
+                "/v1/completions|{\"prompt\":[]}|400|prompt|invalid_value|array of tokens",
+                "/v1/completions|{\"prompt\":[\"a\",\"b\"]}|400|prompt|invalid_value|element 0 of prompt is \"a\"",
+                "/v1/completions|{\"prompt\":[1,2.5]}|400|prompt|invalid_value|element 1 of prompt is 2.5",
+                "/v1/completions|{\"prompt\":[1,512]}|400|prompt|invalid_value|tokens of this model are 0 to 511",
+                "/v1/completions|{\"prompt\":[1,-1]}|400|prompt|invalid_value|element 1 of prompt is -1",
                 "/v1/completions|{\"prompt\":\"a\",\"max_tokens\":0}|400|max_tokens|invalid_value|1 and up",
                 "/v1/completions|{\"prompt\":\"a\",\"temperature\":3}|400|temperature|invalid_value|0 to 2",
                 "/v1/completions|{\"prompt\":\"a\",\"seed\":1e30}|400|seed|invalid_value|whole number",
