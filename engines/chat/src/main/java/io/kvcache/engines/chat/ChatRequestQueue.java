@@ -4,9 +4,9 @@ import io.kvcache.engines.chat.ChatMetrics.Outcome;
 import io.kvcache.engines.chat.CompletionRequest.BadRequestException;
 import io.kvcache.engines.chat.CompletionRequest.CompletionPrompt;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.engines.jlama.TextAnswer;
-import io.kvcache.engines.jlama.TextAnswer.TextRequest;
+import io.kvcache.engines.generator.TextAnswer;
+import io.kvcache.engines.generator.TextAnswer.TextRequest;
+import io.kvcache.engines.generator.TextModel;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -25,14 +25,16 @@ final class ChatRequestQueue implements AutoCloseable {
     private static final JsonMapper JSON = JsonMapper.builder().build();
     private static final String SERVER_ERROR = "server_error";
 
-    private final PrefixCachedGenerator<JlamaModel> generator;
+    private final PrefixCachedGenerator<? extends TextModel> generator;
     private final ChatOptions options;
     private final PrometheusMeterRegistry registry;
     private final ChatMetrics meters;
     private final ThreadPoolExecutor thread;
 
     ChatRequestQueue(
-            PrefixCachedGenerator<JlamaModel> generator, ChatOptions options, PrometheusMeterRegistry registry) {
+            PrefixCachedGenerator<? extends TextModel> generator,
+            ChatOptions options,
+            PrometheusMeterRegistry registry) {
         this.generator = generator;
         this.options = options;
         this.registry = registry;
@@ -172,8 +174,8 @@ final class ChatRequestQueue implements AutoCloseable {
         }
 
         private int[] prompt() throws BadRequestException {
-            JlamaModel model = generator.model();
-            int[] prompt = request.chat() ? model.encode(request.messages()) : prompt(model);
+            TextModel model = generator.model();
+            int[] prompt = request.chat() ? chatPrompt(model) : prompt(model);
             if (prompt.length >= model.contextLength()) {
                 throw new BadRequestException(
                         400,
@@ -185,7 +187,15 @@ final class ChatRequestQueue implements AutoCloseable {
             return prompt;
         }
 
-        private int[] prompt(JlamaModel model) throws BadRequestException {
+        private int[] chatPrompt(TextModel model) throws BadRequestException {
+            try {
+                return model.encode(request.messages());
+            } catch (IllegalArgumentException | IllegalStateException refused) {
+                throw BadRequestException.invalidValue("messages", String.valueOf(refused.getMessage()));
+            }
+        }
+
+        private int[] prompt(TextModel model) throws BadRequestException {
             return switch (request.prompt()) {
                 case CompletionPrompt.Text text -> model.encode(text.text());
                 case CompletionPrompt.Tokens given -> {

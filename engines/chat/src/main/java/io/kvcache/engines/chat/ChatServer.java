@@ -2,7 +2,7 @@ package io.kvcache.engines.chat;
 
 import io.kvcache.engines.generator.GeneratorMetrics;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.JlamaModel;
+import io.kvcache.engines.generator.TextModel;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -68,7 +68,7 @@ public final class ChatServer implements AutoCloseable {
     /// @param meters what `/metrics` has beside the server's and the generator's own, such as the store's
     /// @throws IOException when the address cannot be had
     public static ChatServer start(
-            PrefixCachedGenerator<JlamaModel> generator, ChatOptions options, List<MeterBinder> meters)
+            PrefixCachedGenerator<? extends TextModel> generator, ChatOptions options, List<MeterBinder> meters)
             throws IOException {
         PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
         ChatRequestQueue chatRequestQueue = new ChatRequestQueue(generator, options, registry);

@@ -1,6 +1,6 @@
 package io.kvcache.engines.chat;
 
-import io.kvcache.engines.jlama.ChatMessage;
+import io.kvcache.engines.generator.ChatMessage;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;

@@ -4,284 +4,37 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import dev.langchain4j.data.message.AiMessage;
-import dev.langchain4j.data.message.ChatMessage;
-import dev.langchain4j.data.message.SystemMessage;
-import dev.langchain4j.data.message.UserMessage;
-import dev.langchain4j.model.chat.response.ChatResponse;
-import dev.langchain4j.model.chat.response.StreamingChatResponseHandler;
-import dev.langchain4j.model.openai.OpenAiChatModel;
-import dev.langchain4j.model.openai.OpenAiStreamingChatModel;
-import dev.langchain4j.model.openai.OpenAiTokenUsage;
+import io.kvcache.engines.generator.CachedModel;
 import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.PrefixCachedGenerator.TokenListener;
 import io.kvcache.engines.jlama.CachedLlama;
-import io.micrometer.core.instrument.Gauge;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.io.InputStreamReader;
 import java.net.InetAddress;
-import java.net.InetSocketAddress;
 import java.net.Socket;
-import java.net.URI;
-import java.net.http.HttpClient;
-import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.nio.file.Files;
 import java.nio.file.Path;
-import java.time.Duration;
-import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
-import org.junit.jupiter.api.AfterAll;
-import org.junit.jupiter.api.Assumptions;
-import org.junit.jupiter.api.BeforeAll;
-import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
-import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 import tools.jackson.databind.JsonNode;
-import tools.jackson.databind.json.JsonMapper;
 
-/// The server asked by langchain4j's client of OpenAI, by curl, and by hand where a client would not do
-/// it wrong.
+/// The server over Jlama, asked by hand where a client would not do it wrong.
 @Timeout(300)
 @Tag("slow")
-final class ChatServerTest {
+final class ChatServerTest extends ChatServerContract {
 
-    private static final int BLOCK_TOKENS = 16;
-    private static final Duration PATIENCE = Duration.ofSeconds(60);
-    private static final JsonMapper JSON = JsonMapper.builder().build();
-
-    /// Longer than a few blocks, a character a token.
-    private static final String SYSTEM =
-            "You answer in as few words as can be, and never ask anything back. ".repeat(3);
-
-    @TempDir
-    private static Path folder;
-
-    private static CachedLlama llama;
-    private static ChatServer server;
-    private static String url;
-
-    @BeforeAll
-    static void start() throws IOException {
-        llama = CachedLlama.open(folder, BLOCK_TOKENS);
-        server = ChatServer.start(
-                llama.generator(),
-                ChatOptions.of(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), "random"),
-                List.of(registry -> Gauge.builder("test.store.meter", () -> 1)
-                        .description("Stands for the store's meters.")
-                        .register(registry)));
-        url = "http://127.0.0.1:" + server.address().getPort();
-    }
-
-    @AfterAll
-    static void stop() {
-        server.close();
-        llama.close();
-    }
-
-    @BeforeEach
-    void forget() throws InterruptedException {
-        llama.dropAll();
-    }
-
-    private static OpenAiChatModel client() {
-        return OpenAiChatModel.builder()
-                .baseUrl(url + "/v1")
-                .apiKey("none")
-                .modelName("random")
-                .temperature(0.0)
-                .maxTokens(20)
-                .timeout(PATIENCE)
-                .maxRetries(0)
-                .build();
-    }
-
-    private static int cached(ChatResponse response) {
-        return ((OpenAiTokenUsage) response.tokenUsage()).inputTokensDetails().cachedTokens();
-    }
-
-    private static int whole(int tokens) {
-        return tokens / BLOCK_TOKENS * BLOCK_TOKENS;
-    }
-
-    private static ChatResponse chat(OpenAiChatModel client, List<ChatMessage> messages) throws InterruptedException {
-        ChatResponse response = client.chat(messages);
-        llama.awaitStored();
-        return response;
-    }
-
-    @Test
-    void givenOpenAisClient_whenItAsksTwice_thenTheSecondAnswerIsTheSameAndMostOfItsPromptWasCached() throws Exception {
-        List<ChatMessage> messages = List.of(SystemMessage.from(SYSTEM), UserMessage.from("Why?"));
-        ChatResponse first = chat(client(), messages);
-        ChatResponse second = chat(client(), messages);
-        int prompt = first.tokenUsage().inputTokenCount();
-        assertThat(prompt).isGreaterThan(SYSTEM.length());
-        assertThat(cached(first)).isZero();
-        assertThat(cached(second)).isEqualTo(whole(prompt - 1));
-        assertThat(second.aiMessage().text())
-                .isNotEmpty()
-                .isEqualTo(first.aiMessage().text());
-        assertThat(second.tokenUsage().outputTokenCount()).isEqualTo(20);
-        assertThat(second.finishReason().name()).isEqualTo("LENGTH");
-    }
-
-    @Test
-    void givenAChat_whenItGoesOn_thenWhatWasSaidBeforeWasCached() throws Exception {
-        List<ChatMessage> messages = new ArrayList<>(List.of(SystemMessage.from(SYSTEM), UserMessage.from("Why?")));
-        ChatResponse first = chat(client(), messages);
-        messages.add(AiMessage.from(first.aiMessage().text()));
-        messages.add(UserMessage.from("And why is that?"));
-        ChatResponse second = chat(client(), messages);
-        assertThat(cached(second))
-                .isGreaterThanOrEqualTo(whole(first.tokenUsage().inputTokenCount()))
-                .isLessThan(second.tokenUsage().inputTokenCount());
-    }
-
-    @Test
-    void givenOpenAisClient_whenItStreams_thenThePiecesAreTheAnswerAndItKnowsWhatWasCached() throws Exception {
-        List<ChatMessage> messages = List.of(SystemMessage.from(SYSTEM), UserMessage.from("Why?"));
-        ChatResponse whole = chat(client(), messages);
-        OpenAiStreamingChatModel streaming = OpenAiStreamingChatModel.builder()
-                .baseUrl(url + "/v1")
-                .apiKey("none")
-                .modelName("random")
-                .temperature(0.0)
-                .maxTokens(20)
-                .timeout(PATIENCE)
-                .build();
-        StringBuilder pieces = new StringBuilder();
-        CompletableFuture<ChatResponse> done = new CompletableFuture<>();
-        streaming.chat(messages, new StreamingChatResponseHandler() {
-            @Override
-            public void onPartialResponse(String text) {
-                pieces.append(text);
-            }
-
-            @Override
-            public void onCompleteResponse(ChatResponse response) {
-                done.complete(response);
-            }
-
-            @Override
-            public void onError(Throwable failure) {
-                done.completeExceptionally(failure);
-            }
-        });
-        ChatResponse streamed = done.get(60, TimeUnit.SECONDS);
-        assertThat(pieces.toString()).isEqualTo(whole.aiMessage().text());
-        assertThat(streamed.aiMessage().text()).isEqualTo(whole.aiMessage().text());
-        assertThat(cached(streamed)).isEqualTo(whole(whole.tokenUsage().inputTokenCount() - 1));
-    }
-
-    @Test
-    void givenCurl_whenItAsksAndStreams_thenUsageSaysWhatWasCached() throws Exception {
-        String body = JSON.writeValueAsString(JSON.createObjectNode()
-                .put("model", "random")
-                .put("prompt", SYSTEM)
-                .put("max_tokens", 5)
-                .put("temperature", 0));
-        JsonNode first = JSON.readTree(curl("/v1/completions", body));
-        llama.awaitStored();
-        assertThat(first.at("/object").stringValue()).isEqualTo("text_completion");
-        int prompt = first.at("/usage/prompt_tokens").intValue();
-        assertThat(prompt).isEqualTo(llama.model().encode(SYSTEM).length);
-        assertThat(first.at("/usage/prompt_tokens_details/cached_tokens").intValue())
-                .isZero();
-        assertThat(first.at("/usage/total_tokens").intValue()).isEqualTo(prompt + 5);
-
-        String streaming =
-                body.substring(0, body.length() - 1) + ",\"stream\":true,\"stream_options\":{\"include_usage\":true}}";
-        List<String> events = curl("/v1/completions", streaming)
-                .lines()
-                .filter(line -> !line.isEmpty())
-                .toList();
-        assertThat(events).allMatch(line -> line.startsWith("data: ")).last().isEqualTo("data: [DONE]");
-        StringBuilder text = new StringBuilder();
-        int cached = -1;
-        for (String event : events.subList(0, events.size() - 1)) {
-            JsonNode chunk = JSON.readTree(event.substring("data: ".length()));
-            text.append(chunk.at("/choices/0/text").asString(""));
-            cached = chunk.at("/usage/prompt_tokens_details/cached_tokens").asInt(cached);
-        }
-        assertThat(text.toString()).isEqualTo(first.at("/choices/0/text").stringValue());
-        assertThat(cached).isEqualTo(whole(prompt - 1));
-    }
-
-    private static String curl(String path, String body) throws Exception {
-        Path data = Files.writeString(folder.resolve("body.json"), body);
-        Process process;
-        try {
-            process = new ProcessBuilder(
-                            "curl", "-sS", "-N", "-H", "Content-Type: application/json", "-d", "@" + data, url + path)
-                    .redirectErrorStream(true)
-                    .start();
-        } catch (IOException absent) {
-            Assumptions.abort("no curl here; apt-get install curl");
-            throw absent;
-        }
-        try (BufferedReader said = process.inputReader(UTF_8)) {
-            String all = said.readAllAsString();
-            assertThat(process.waitFor(60, TimeUnit.SECONDS)).isTrue();
-            assertThat(process.exitValue()).as(all).isZero();
-            return all;
-        } finally {
-            process.destroyForcibly();
-        }
-    }
-
-    private static HttpResponse<String> ask(String method, String path, String body) throws Exception {
-        try (HttpClient client = HttpClient.newHttpClient()) {
-            return client.send(
-                    HttpRequest.newBuilder(URI.create(url + path))
-                            .timeout(PATIENCE)
-                            .method(method, HttpRequest.BodyPublishers.ofString(body))
-                            .build(),
-                    HttpResponse.BodyHandlers.ofString());
-        }
-    }
-
-    @Test
-    void givenAPromptOfTokens_whenAsked_thenTheAnswerIsThatOfItsText() throws Exception {
-        String body = "{\"prompt\": %s, \"temperature\": 0, \"max_tokens\": 5}";
-        int[] tokens = llama.model().encode("tokens or text");
-        JsonNode ofText = JSON.readTree(ask("POST", "/v1/completions", body.formatted("\"tokens or text\""))
-                .body());
-        llama.awaitStored();
-        for (Object prompt : new Object[] {tokens, new int[][] {tokens}}) {
-            JsonNode ofTokens =
-                    JSON.readTree(ask("POST", "/v1/completions", body.formatted(JSON.writeValueAsString(prompt)))
-                            .body());
-            assertThat(ofTokens.at("/choices/0/text")).isEqualTo(ofText.at("/choices/0/text"));
-            assertThat(ofTokens.at("/usage/prompt_tokens").intValue()).isEqualTo(tokens.length);
-        }
-    }
-
-    @Test
-    void givenAStopText_whenTheAnswerHasIt_thenItEndsBefore() throws Exception {
-        String asked = "{\"prompt\": \"abc\", \"temperature\": 0, \"max_tokens\": 20%s}";
-        String all = JSON.readTree(
-                        ask("POST", "/v1/completions", asked.formatted("")).body())
-                .at("/choices/0/text")
-                .stringValue();
-        assertThat(all.length()).isGreaterThan(6);
-        String stop = all.substring(4, 6);
-        String quoted = JSON.writeValueAsString(stop);
-        JsonNode answer = JSON.readTree(ask("POST", "/v1/completions", asked.formatted(", \"stop\": " + quoted))
-                .body());
-        assertThat(answer.at("/choices/0/text").stringValue()).isEqualTo(all.substring(0, all.indexOf(stop)));
-        assertThat(answer.at("/choices/0/finish_reason").stringValue()).isEqualTo("stop");
+    @Override
+    CachedModel<?> open(Path folder) throws IOException {
+        return CachedLlama.open(folder, BLOCK_TOKENS);
     }
 
     @ParameterizedTest
@@ -424,18 +177,6 @@ final class ChatServerTest {
                 .isEqualTo(JSON.readTree(plain.body()).at("/choices/0/text"));
     }
 
-    @Test
-    void givenASeed_whenAskedTwiceAtATemperature_thenTheAnswerIsTheSame() throws Exception {
-        String body = "{\"prompt\": \"abc\", \"temperature\": 1, \"max_tokens\": 20, \"seed\": %d}";
-        String first = text(ask("POST", "/v1/completions", body.formatted(5)));
-        assertThat(text(ask("POST", "/v1/completions", body.formatted(5)))).isEqualTo(first);
-        assertThat(text(ask("POST", "/v1/completions", body.formatted(6)))).isNotEqualTo(first);
-    }
-
-    private static String text(HttpResponse<String> answer) {
-        return JSON.readTree(answer.body()).at("/choices/0/text").stringValue();
-    }
-
     /// Nothing waits for the store here: the next request does, for the blocks that it shares.
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
@@ -450,7 +191,7 @@ final class ChatServerTest {
                     .put("stream", stream));
             HttpResponse<String> answer = ask("POST", "/v1/completions", body);
             String said = stream ? streamed(answer.body()) : text(answer);
-            int[] next = llama.model().encode(prompt + said + "?");
+            int[] next = llama().model().encode(prompt + said + "?");
             JsonNode followUp = JSON.readTree(ask(
                             "POST",
                             "/v1/completions",
@@ -466,12 +207,12 @@ final class ChatServerTest {
     }
 
     /// The tokens of a prompt and its answer without the last one, whose keys and values are never computed.
-    private static int[] computed(String prompt, int maxTokens) {
-        int[] tokens = llama.model().encode(prompt);
-        int[] said = llama.generator()
+    private int[] computed(String prompt, int maxTokens) {
+        int[] tokens = llama().model().encode(prompt);
+        int[] said = llama().generator()
                 .generate(
                         new GenerationRequest(
-                                tokens, maxTokens, 0, 0, llama.model().stopTokens(), false),
+                                tokens, maxTokens, 0, 0, llama().model().stopTokens(), false),
                         TokenListener.NONE)
                 .tokens();
         int[] all = Arrays.copyOf(tokens, tokens.length + said.length - 1);
@@ -485,17 +226,6 @@ final class ChatServerTest {
         return mismatch < 0 ? one.length : mismatch;
     }
 
-    private static String streamed(String events) {
-        StringBuilder text = new StringBuilder();
-        for (String line :
-                events.lines().filter(each -> each.startsWith("data: {")).toList()) {
-            text.append(JSON.readTree(line.substring("data: ".length()))
-                    .at("/choices/0/text")
-                    .asString(""));
-        }
-        return text.toString();
-    }
-
     @Test
     void givenRequests_whenMetricsAreRead_thenTheyCountRequestsTokensAndTimes() throws Exception {
         String body = "{\"prompt\": \"" + "abc ".repeat(20) + "\", \"temperature\": 0, \"max_tokens\": 5%s}";
@@ -504,7 +234,7 @@ final class ChatServerTest {
         ask("POST", "/v1/completions", body.formatted(", \"stream\": true"));
         ask("POST", "/v1/completions", body.formatted(", \"top_p\": 0.5, \"n\": 2"));
         Map<String, Double> after = metrics();
-        int prompt = llama.model().encode("abc ".repeat(20)).length;
+        int prompt = llama().model().encode("abc ".repeat(20)).length;
         assertThat(grown(before, after, "kv_chat_requests_total{outcome=\"ok\",path=\"/v1/completions\"}"))
                 .isEqualTo(2);
         assertThat(grown(before, after, "kv_chat_requests_total{outcome=\"refused\",path=\"/v1/completions\"}"))
@@ -534,7 +264,7 @@ final class ChatServerTest {
         return after.getOrDefault(series, 0.0) - before.getOrDefault(series, 0.0);
     }
 
-    private static Map<String, Double> metrics() throws Exception {
+    private Map<String, Double> metrics() throws Exception {
         HttpResponse<String> answer = ask("GET", "/metrics", "");
         assertThat(answer.statusCode()).isEqualTo(200);
         assertThat(answer.headers().firstValue("content-type").orElse("")).startsWith("text/plain; version=0.0.4");
@@ -544,14 +274,6 @@ final class ChatServerTest {
                 .collect(Collectors.toMap(
                         line -> line.substring(0, line.lastIndexOf(' ')),
                         line -> Double.valueOf(line.substring(line.lastIndexOf(' ') + 1))));
-    }
-
-    @Test
-    void givenAPromptThatIsTooLong_whenAsked_thenTheErrorSaysHowLongItMayBe() throws Exception {
-        String body = "{\"prompt\": \"" + "a".repeat(1100) + "\", \"stream\": true}";
-        HttpResponse<String> answer = ask("POST", "/v1/completions", body);
-        assertThat(answer.statusCode()).isEqualTo(400);
-        assertThat(answer.body()).contains("1101 tokens", "up to 1021", "\"context_length_exceeded\"");
     }
 
     @Test
@@ -569,7 +291,7 @@ final class ChatServerTest {
     void givenAClientThatLeavesAStream_whenTheNextOneAsks_thenItIsAnswered() throws Exception {
         String body = "{\"prompt\": \"abc\", \"temperature\": 0, \"max_tokens\": 900, \"stream\": true}";
         try (Socket socket =
-                new Socket(InetAddress.getLoopbackAddress(), server.address().getPort())) {
+                new Socket(InetAddress.getLoopbackAddress(), server().address().getPort())) {
             socket.getOutputStream()
                     .write(("POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: " + body.length()
                                     + "\r\n\r\n" + body)
@@ -589,7 +311,7 @@ final class ChatServerTest {
                 "POST /v1/completions HTTP/1.1\r\nHost: here\r\nContent-Length: " + body.length() + "\r\n\r\n" + body;
         String get = "GET /v1/models HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n";
         try (Socket socket =
-                new Socket(InetAddress.getLoopbackAddress(), server.address().getPort())) {
+                new Socket(InetAddress.getLoopbackAddress(), server().address().getPort())) {
             socket.getOutputStream().write((post + get).getBytes(UTF_8));
             String all = new String(socket.getInputStream().readAllBytes(), UTF_8);
             assertThat(all.indexOf("text_completion")).isPositive().isLessThan(all.indexOf("\"object\":\"list\""));
@@ -599,8 +321,8 @@ final class ChatServerTest {
     @Test
     void givenAnAddressThatIsTaken_whenAServerStarts_thenItSaysWhich() {
         assertThatThrownBy(() ->
-                        ChatServer.start(llama.generator(), ChatOptions.of(server.address(), "random"), List.of()))
+                        ChatServer.start(llama().generator(), ChatOptions.of(server().address(), "random"), List.of()))
                 .isInstanceOf(IOException.class)
-                .hasMessageContaining(String.valueOf(server.address().getPort()));
+                .hasMessageContaining(String.valueOf(server().address().getPort()));
     }
 }

@@ -3,7 +3,7 @@ package io.kvcache.engines.cli;
 import io.kvcache.bench.log.LoggedRequest.LoggedPrompt;
 import io.kvcache.bench.log.TokenizerLoader;
 import io.kvcache.bench.log.TokenizerLoader.LogTokenizer;
-import io.kvcache.engines.jlama.ChatMessage;
+import io.kvcache.engines.generator.ChatMessage;
 import io.kvcache.engines.jlama.TextEncoder;
 import java.io.IOException;
 import java.nio.file.Path;

@@ -9,8 +9,10 @@ import com.github.tjake.jlama.tensor.KvBufferCache;
 import com.github.tjake.jlama.util.PhysicalCoreExecutor;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.engines.generator.EngineModel;
+import io.kvcache.engines.generator.ChatMessage;
 import io.kvcache.engines.generator.EngineSequence;
+import io.kvcache.engines.generator.TextDecoder;
+import io.kvcache.engines.generator.TextModel;
 import io.kvcache.engines.jlama.JlamaFingerprint.JlamaBuild;
 import io.kvcache.engines.jlama.JlamaFingerprint.WeightsDigest;
 import java.io.IOException;
@@ -31,7 +33,7 @@ import java.util.Set;
 /// **Threads.** Jlama computes one sequence at a time in a model; a
 /// [io.kvcache.engines.generator.PrefixCachedGenerator] sees to that,
 /// so have one generator over a model.
-public final class JlamaModel implements EngineModel, AutoCloseable {
+public final class JlamaModel implements TextModel, AutoCloseable {
 
     private static final Logger LOG = System.getLogger(JlamaModel.class.getName());
 
@@ -175,32 +177,35 @@ public final class JlamaModel implements EngineModel, AutoCloseable {
         return engine.getConfig().vocabularySize;
     }
 
-    /// The tokens of a text, its beginning marked as the model wants it.
-    ///
-    /// **Threads.** Any number at once; Jlama's tokenizers keep nothing of what they encode.
+    @Override
+    public String name() {
+        return fingerprint.model();
+    }
+
+    /// Jlama's tokenizers keep nothing of what they encode.
+    @Override
     public int[] encode(String text) {
         return engine.encodePrompt(PromptContext.of(text));
     }
 
-    /// The tokens of a text that goes on from another one: without the mark of a beginning.
+    @Override
     public int[] encodeContinuation(String text) {
         int[] tokens = encode(text);
         boolean marked = tokens.length > 0 && tokens[0] == engine.getConfig().bosToken;
         return marked ? Arrays.copyOfRange(tokens, 1, tokens.length) : tokens;
     }
 
-    /// The tokens of a chat that the model is to answer, by the template that came with the model, or
-    /// plainly.
+    @Override
     public int[] encode(List<ChatMessage> messages) {
-        return engine.encodePrompt(ChatMessage.prompt(engine.promptSupport(), messages));
+        return engine.encodePrompt(JlamaChatPrompt.of(engine.promptSupport(), messages));
     }
 
-    /// Turns the tokens of one answer into text.
-    public TextDecoder decoder() {
-        return new TextDecoder(engine.getTokenizer());
+    @Override
+    public TextDecoder newDecoder() {
+        return new JlamaTextDecoder(engine.getTokenizer());
     }
 
-    /// Tokens by which the model ends an answer.
+    @Override
     public Set<Integer> stopTokens() {
         return Set.copyOf(engine.getConfig().eosTokens);
     }

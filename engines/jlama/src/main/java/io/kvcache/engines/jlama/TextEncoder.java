@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.github.tjake.jlama.model.ModelSupport.ModelType;
 import com.github.tjake.jlama.safetensors.tokenizer.Tokenizer;
 import com.github.tjake.jlama.util.JsonSupport;
+import io.kvcache.engines.generator.ChatMessage;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -72,6 +73,6 @@ public final class TextEncoder {
 
     /// The tokens of a chat that the model is to answer, by the template that came with it, or plainly.
     public int[] encode(List<ChatMessage> messages) {
-        return encode(ChatMessage.prompt(tokenizer.promptSupport(), messages).getPrompt());
+        return encode(JlamaChatPrompt.of(tokenizer.promptSupport(), messages).getPrompt());
     }
 }

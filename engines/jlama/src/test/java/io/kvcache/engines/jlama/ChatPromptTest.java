@@ -2,7 +2,9 @@ package io.kvcache.engines.jlama;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.engines.generator.ChatMessage;
 import io.kvcache.engines.generator.RandomPrompts;
+import io.kvcache.engines.generator.TextDecoder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -71,7 +73,7 @@ final class ChatPromptTest {
     }
 
     private static String said(JlamaModel model) {
-        TextDecoder decoder = model.decoder();
+        TextDecoder decoder = model.newDecoder();
         StringBuilder text = new StringBuilder();
         for (int token : model.encode(CHAT)) {
             text.append(decoder.add(token));
@@ -89,7 +91,7 @@ final class ChatPromptTest {
 
     @Test
     void givenACharacterInSeveralTokens_whenDecoded_thenItComesWholeWithItsLastOne() {
-        TextDecoder decoder = JlamaTestModels.small().decoder();
+        TextDecoder decoder = JlamaTestModels.small().newDecoder();
         assertThat(decoder.add(RandomLlama.tokenOf('a'))).isEqualTo("a");
         byte[] bytes = "é€😀".getBytes(StandardCharsets.UTF_8);
         StringBuilder pieces = new StringBuilder();

@@ -9,12 +9,12 @@ import dev.langchain4j.model.chat.request.ChatRequest;
 import dev.langchain4j.model.chat.request.ChatRequestParameters;
 import dev.langchain4j.model.chat.response.ChatResponse;
 import dev.langchain4j.model.output.FinishReason;
+import io.kvcache.engines.generator.ChatMessage;
 import io.kvcache.engines.generator.Generation;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.ChatMessage;
-import io.kvcache.engines.jlama.JlamaModel;
-import io.kvcache.engines.jlama.TextAnswer;
-import io.kvcache.engines.jlama.TextAnswer.TextRequest;
+import io.kvcache.engines.generator.TextAnswer;
+import io.kvcache.engines.generator.TextAnswer.TextRequest;
+import io.kvcache.engines.generator.TextModel;
 import java.util.List;
 import java.util.random.RandomGenerator;
 import org.jspecify.annotations.Nullable;
@@ -33,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any; requests take turns at the model.
 public final class PrefixCachedChatModel implements ChatModel {
 
-    private final PrefixCachedGenerator<JlamaModel> generator;
+    private final PrefixCachedGenerator<? extends TextModel> generator;
     private final ChatRequestParameters defaults;
     private final RandomGenerator seeds;
 
@@ -42,7 +42,7 @@ public final class PrefixCachedChatModel implements ChatModel {
     /// @param seeds where a request's seed comes from, which counts at a temperature above 0; used by any
     ///     thread
     public PrefixCachedChatModel(
-            PrefixCachedGenerator<JlamaModel> generator, ChatRequestParameters usual, RandomGenerator seeds) {
+            PrefixCachedGenerator<? extends TextModel> generator, ChatRequestParameters usual, RandomGenerator seeds) {
         this.generator = generator;
         this.defaults = ChatRequestParameters.builder()
                 .temperature(0.0)
@@ -81,7 +81,7 @@ public final class PrefixCachedChatModel implements ChatModel {
         Generation made = answer.generation();
         return ChatResponse.builder()
                 .aiMessage(AiMessage.from(answer.text()))
-                .modelName(generator.model().fingerprint().model())
+                .modelName(generator.model().name())
                 .tokenUsage(new CachedTokenUsage(made.promptTokens(), made.cachedTokens(), made.tokens().length))
                 .finishReason(answer.stopped() ? FinishReason.STOP : FinishReason.LENGTH)
                 .build();

@@ -1,6 +1,6 @@
-/// A chat model of langchain4j over Jlama with a store before its prefill.
+/// A chat model of langchain4j over an engine with a store before its prefill.
 ///
-/// May import `io.kvcache.core`, `io.kvcache.engines.jlama` and langchain4j.
+/// May import `io.kvcache.core`, `io.kvcache.engines.generator` and langchain4j.
 @NullMarked
 package io.kvcache.engines.langchain4j;
 

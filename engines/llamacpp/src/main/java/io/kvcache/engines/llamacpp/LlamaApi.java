@@ -44,6 +44,14 @@ final class LlamaApi {
     private final MethodHandle freeModel;
     private final MethodHandle vocabulary;
     private final MethodHandle vocabularyTokens;
+    private final MethodHandle vocabularyType;
+    private final MethodHandle beginToken;
+    private final MethodHandle addsBeginToken;
+    private final MethodHandle isEndToken;
+    private final MethodHandle tokenize;
+    private final MethodHandle tokenPiece;
+    private final MethodHandle chatTemplate;
+    private final MethodHandle applyChatTemplate;
     private final MethodHandle trainedTokens;
     private final MethodHandle ropeType;
     private final MethodHandle ropeScale;
@@ -72,6 +80,17 @@ final class LlamaApi {
         freeModel = procedure("llama_model_free", ADDRESS);
         vocabulary = function("llama_model_get_vocab", ADDRESS, ADDRESS);
         vocabularyTokens = function("llama_vocab_n_tokens", JAVA_INT, ADDRESS);
+        vocabularyType = function("llama_vocab_type", JAVA_INT, ADDRESS);
+        beginToken = function("llama_vocab_bos", JAVA_INT, ADDRESS);
+        addsBeginToken = function("llama_vocab_get_add_bos", JAVA_BOOLEAN, ADDRESS);
+        isEndToken = function("llama_vocab_is_eog", JAVA_BOOLEAN, ADDRESS, JAVA_INT);
+        tokenize = function(
+                "llama_tokenize", JAVA_INT, ADDRESS, ADDRESS, JAVA_INT, ADDRESS, JAVA_INT, JAVA_BOOLEAN, JAVA_BOOLEAN);
+        tokenPiece = function(
+                "llama_token_to_piece", JAVA_INT, ADDRESS, JAVA_INT, ADDRESS, JAVA_INT, JAVA_INT, JAVA_BOOLEAN);
+        chatTemplate = function("llama_model_chat_template", ADDRESS, ADDRESS, ADDRESS);
+        applyChatTemplate = function(
+                "llama_chat_apply_template", JAVA_INT, ADDRESS, ADDRESS, JAVA_LONG, JAVA_BOOLEAN, ADDRESS, JAVA_INT);
         trainedTokens = function("llama_model_n_ctx_train", JAVA_INT, ADDRESS);
         ropeType = function("llama_model_rope_type", JAVA_INT, ADDRESS);
         ropeScale = function("llama_model_rope_freq_scale_train", JAVA_FLOAT, ADDRESS);
@@ -165,10 +184,69 @@ final class LlamaApi {
     }
 
     int vocabularySize(MemorySegment model) {
-        return invoke(() -> {
-            MemorySegment words = (MemorySegment) vocabulary.invokeExact(model);
-            return (int) vocabularyTokens.invokeExact(words);
-        });
+        MemorySegment words = vocabulary(model);
+        return invoke(() -> (int) vocabularyTokens.invokeExact(words));
+    }
+
+    /// Returns a model's vocabulary, which is the model's memory.
+    MemorySegment vocabulary(MemorySegment model) {
+        return invoke(() -> (MemorySegment) vocabulary.invokeExact(model));
+    }
+
+    /// Returns `enum llama_vocab_type`: 0 for a model without a tokenizer, with which the functions of texts below
+    /// would end the process.
+    int vocabularyType(MemorySegment words) {
+        return invoke(() -> (int) vocabularyType.invokeExact(words));
+    }
+
+    /// Returns the token that marks the beginning of a text; negative where there is none.
+    int beginToken(MemorySegment words) {
+        return invoke(() -> (int) beginToken.invokeExact(words));
+    }
+
+    /// Returns whether texts begin with the [token][#beginToken] of that.
+    boolean addsBeginToken(MemorySegment words) {
+        return invoke(() -> (boolean) addsBeginToken.invokeExact(words));
+    }
+
+    /// Returns whether an answer ends with a token.
+    boolean isEndToken(MemorySegment words, int token) {
+        return invoke(() -> (boolean) isEndToken.invokeExact(words, token));
+    }
+
+    /// Writes the tokens of a text. The text of a special token becomes that token.
+    ///
+    /// @param text UTF-8
+    /// @param into a whole number of int32
+    /// @param marked whether the model's marks of beginning and end are added
+    /// @return tokens written; negative, how many there are, when they are too many
+    int tokenize(MemorySegment words, MemorySegment text, MemorySegment into, boolean marked) {
+        int bytes = Math.toIntExact(text.byteSize());
+        int room = Math.toIntExact(into.byteSize() / Integer.BYTES);
+        return invoke(() -> (int) tokenize.invokeExact(words, text, bytes, into, room, marked, true));
+    }
+
+    /// Writes the bytes of a token, which may be a part of a character. A token that controls the model has none.
+    ///
+    /// @return bytes written; negative, how many there are, when they are too many
+    int tokenPiece(MemorySegment words, int token, MemorySegment into) {
+        int room = Math.toIntExact(into.byteSize());
+        return invoke(() -> (int) tokenPiece.invokeExact(words, token, into, room, 0, false));
+    }
+
+    /// Returns the model's template of chats as a C string, or null's address.
+    MemorySegment chatTemplate(MemorySegment model) {
+        return invoke(() -> (MemorySegment) chatTemplate.invokeExact(model, MemorySegment.NULL));
+    }
+
+    /// Writes a chat as its template has it, up to where the answer begins.
+    ///
+    /// @param messages an array of `struct llama_chat_message`: role and content as C strings
+    /// @param into UTF-8 without a zero at its end, cut off where it is longer
+    /// @return bytes there are; negative when the library does not know the template
+    int applyChatTemplate(MemorySegment template, MemorySegment messages, int count, MemorySegment into) {
+        int room = Math.toIntExact(into.byteSize());
+        return invoke(() -> (int) applyChatTemplate.invokeExact(template, messages, (long) count, true, into, room));
     }
 
     int trainedTokens(MemorySegment model) {

@@ -1,21 +1,32 @@
 package io.kvcache.engines.llamacpp;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.engines.generator.EngineModel;
+import io.kvcache.engines.generator.ChatMessage;
 import io.kvcache.engines.generator.EngineSequence;
+import io.kvcache.engines.generator.TextDecoder;
+import io.kvcache.engines.generator.TextModel;
 import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
 import io.kvcache.engines.llamacpp.LlamaSequence.TokenSampler;
 import java.io.IOException;
+import java.io.InputStream;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayDeque;
+import java.util.Arrays;
 import java.util.Deque;
+import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import org.jspecify.annotations.Nullable;
 
 /// A model that llama.cpp has loaded, and what identifies the state of its sequences.
+///
+/// **Texts.** The tokenizer and the template of chats are those in the model's file, as llama.cpp applies them. The
+/// text of a special token, such as `</s>`, becomes that token, in a message as well. A tokenizer that puts a space
+/// before every text puts one before a continuation too. llama.cpp knows templates by their look: it runs none.
 ///
 /// **Memory.** Each sequence that is computed, or waits for being stored, has a context of its own with room
 /// for all tokens of the model's context. They are made when they are needed and used again.
@@ -23,7 +34,9 @@ import org.jspecify.annotations.Nullable;
 /// **Ownership.** The caller closes it, after all that uses it.
 ///
 /// **Threads.** Any.
-public final class LlamaModel implements EngineModel, AutoCloseable {
+public final class LlamaModel implements TextModel, AutoCloseable {
+
+    private static final byte[] MAGIC = "GGUF".getBytes(StandardCharsets.US_ASCII);
 
     private final LlamaLibrary library;
     private final LlamaOptions options;
@@ -32,6 +45,7 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     private final int contextTokens;
     private final LlamaStateLayout layout;
     private final LlamaFingerprint fingerprint;
+    private final @Nullable LlamaTokenizer tokenizer;
 
     /// Contexts that are not in use, empty. Guarded by itself.
     private final Deque<LlamaContext> idle = new ArrayDeque<>();
@@ -55,6 +69,7 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         layout = probeLayout(name);
         fingerprint =
                 new LlamaFingerprint(name, library.build(), weights, layout.describe(), calls.describeRope(model));
+        tokenizer = LlamaTokenizer.isPresent(calls, model) ? new LlamaTokenizer(calls, model, name) : null;
     }
 
     /// Loads a model, reads all of its file once for a digest, and looks at the state of one token.
@@ -65,8 +80,9 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     ///     the model has no keys and values by token
     public static LlamaModel load(LlamaLibrary library, Path file, LlamaOptions options) throws IOException {
         if (!Files.isRegularFile(file) || !Files.isReadable(file)) {
-            throw new IOException(file + " is not a readable file, so it cannot be a model");
+            throw new IOException(file + " is not a readable file, so it cannot be a model: that is one GGUF file");
         }
+        requireGguf(file);
         String weights = LlamaFingerprint.digest(file);
         MemorySegment model = library.api().loadModel(file.toAbsolutePath().toString());
         if (model.equals(MemorySegment.NULL)) {
@@ -77,6 +93,15 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
         } catch (RuntimeException refused) {
             library.api().freeModel(model);
             throw refused;
+        }
+    }
+
+    /// Before all of a large file is read.
+    private static void requireGguf(Path file) throws IOException {
+        try (InputStream in = Files.newInputStream(file)) {
+            if (!Arrays.equals(in.readNBytes(MAGIC.length), MAGIC)) {
+                throw new IOException(file + " is not a GGUF file: it does not begin with GGUF");
+            }
         }
     }
 
@@ -130,6 +155,48 @@ public final class LlamaModel implements EngineModel, AutoCloseable {
     @Override
     public EngineSequence newSequence(int blockTokens, float temperature, long seed) {
         return new LlamaSequence(this, blockTokens, new TokenSampler(temperature, seed));
+    }
+
+    @Override
+    public String name() {
+        return fingerprint.model();
+    }
+
+    /// Returns whether the model's file has a tokenizer. Without one, the model takes and gives tokens only.
+    public boolean hasTokenizer() {
+        return tokenizer != null;
+    }
+
+    private LlamaTokenizer tokenizer() {
+        if (tokenizer == null) {
+            throw new IllegalStateException(name() + " has no tokenizer in its file, so it takes tokens only");
+        }
+        return tokenizer;
+    }
+
+    @Override
+    public int[] encode(String text) {
+        return tokenizer().encode(text);
+    }
+
+    @Override
+    public int[] encodeContinuation(String text) {
+        return tokenizer().encodeContinuation(text);
+    }
+
+    @Override
+    public int[] encode(List<ChatMessage> messages) {
+        return tokenizer().encode(messages);
+    }
+
+    @Override
+    public TextDecoder newDecoder() {
+        return tokenizer().newDecoder();
+    }
+
+    @Override
+    public Set<Integer> stopTokens() {
+        return tokenizer().stopTokens();
     }
 
     LlamaStateLayout layout() {

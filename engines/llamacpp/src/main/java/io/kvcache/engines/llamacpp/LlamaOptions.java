@@ -9,13 +9,15 @@ package io.kvcache.engines.llamacpp;
 ///     so that blocks go in and out in fewer and larger pieces
 public record LlamaOptions(int contextTokens, int threads, boolean flashAttention) {
 
-    private static final int MAX_TOKENS = 1 << 20;
+    /// Most tokens that a sequence may have.
+    public static final int MAX_CONTEXT_TOKENS = 1 << 20;
+
     private static final int MAX_THREADS = 512;
 
     public LlamaOptions {
-        if (contextTokens < 0 || contextTokens > MAX_TOKENS) {
+        if (contextTokens < 0 || contextTokens > MAX_CONTEXT_TOKENS) {
             throw new IllegalArgumentException(
-                    "contextTokens is " + contextTokens + "; allowed: 0 (the model's) to " + MAX_TOKENS);
+                    "contextTokens is " + contextTokens + "; allowed: 0 (the model's) to " + MAX_CONTEXT_TOKENS);
         }
         if (threads < 1 || threads > MAX_THREADS) {
             throw new IllegalArgumentException("threads is " + threads + "; allowed: 1 to " + MAX_THREADS);
@@ -27,6 +29,11 @@ public record LlamaOptions(int contextTokens, int threads, boolean flashAttentio
     public static LlamaOptions defaults() {
         int half = Runtime.getRuntime().availableProcessors() / 2;
         return new LlamaOptions(0, Math.clamp(half, 1, MAX_THREADS), false);
+    }
+
+    /// Another number of tokens that a sequence may have.
+    public LlamaOptions withContextTokens(int count) {
+        return new LlamaOptions(count, threads, flashAttention);
     }
 
     /// Another number of threads.

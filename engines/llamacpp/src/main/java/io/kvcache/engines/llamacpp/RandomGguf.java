@@ -12,7 +12,11 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayList;
+import java.util.Collections;
 import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.SplittableRandom;
 
@@ -36,8 +40,14 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
     /// 99 MB of weights; a token takes 4 KiB of keys and values.
     public static final RandomGguf MEDIUM = new RandomGguf(512, 1536, 8, 8, 2, 4096, 7);
 
-    /// Tokens of the vocabulary; none of them has a text.
+    /// Tokens of the vocabulary: three special ones, one a byte, one a printable ASCII character, and fillers. A text
+    /// gets no space before it, so a character of ASCII is a token.
     public static final int VOCABULARY = 512;
+
+    private static final int BEGIN = 1;
+    private static final int END = 2;
+    private static final int FIRST_BYTE = 3;
+    private static final int FIRST_CHARACTER = FIRST_BYTE + 256;
 
     private static final double DEVIATION = 1.6;
     private static final int ALIGNMENT = 32;
@@ -45,7 +55,17 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
     private static final int VERSION = 3;
     private static final int UINT32 = 4;
     private static final int FLOAT32 = 6;
+    private static final int INT32 = 5;
+    private static final int BOOL = 7;
     private static final int STRING = 8;
+    private static final int ARRAY = 9;
+
+    /// `enum llama_token_type`
+    private static final int NORMAL = 1;
+
+    private static final int UNKNOWN = 2;
+    private static final int CONTROL = 3;
+    private static final int BYTE = 6;
 
     /// The same model with other weights.
     public RandomGguf withSeed(long other) {
@@ -57,12 +77,20 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
     /// @param file replaced when it exists; its folder is created when it is missing
     /// @return the file
     public Path write(Path file) throws IOException {
+        return write(file, Map.of());
+    }
+
+    /// Writes the file with other metadata, such as a template of chats.
+    ///
+    /// @param file replaced when it exists; its folder is created when it is missing
+    /// @param changes put over the model's own; a text, a number, a boolean, or a list of one kind of these
+    public Path write(Path file, Map<String, Object> changes) throws IOException {
         Path folder = file.toAbsolutePath().getParent();
         if (folder != null) {
             Files.createDirectories(folder);
         }
         Map<String, long[]> tensors = tensors();
-        ByteBuffer header = header(tensors);
+        ByteBuffer header = header(tensors, changes);
         long bytes = header.limit();
         for (long[] shape : tensors.values()) {
             bytes += aligned(elements(shape) * Float.BYTES);
@@ -119,18 +147,16 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
     }
 
     /// The magic number, what there is to know of the model, and where each tensor is.
-    private ByteBuffer header(Map<String, long[]> tensors) {
+    private ByteBuffer header(Map<String, long[]> tensors, Map<String, Object> changes) {
         Map<String, Object> facts = metadata();
+        facts.putAll(changes);
         ByteBuffer out = ByteBuffer.allocate(HEADER_BYTES).order(ByteOrder.LITTLE_ENDIAN);
         out.put("GGUF".getBytes(StandardCharsets.US_ASCII)).putInt(VERSION);
         out.putLong(tensors.size()).putLong(facts.size());
         facts.forEach((key, value) -> {
             writeString(out, key);
-            switch (value) {
-                case Integer number -> out.putInt(UINT32).putInt(number);
-                case Float number -> out.putInt(FLOAT32).putFloat(number);
-                default -> writeString(out.putInt(STRING), value.toString());
-            }
+            out.putInt(typeOf(value));
+            writeValue(out, value);
         });
         long offset = 0;
         for (Map.Entry<String, long[]> tensor : tensors.entrySet()) {
@@ -161,8 +187,71 @@ public record RandomGguf(int hidden, int inner, int layers, int heads, int kvHea
         facts.put("llama.attention.layer_norm_rms_epsilon", 1e-5f);
         facts.put("llama.rope.dimension_count", hidden / heads);
         facts.put("llama.rope.freq_base", 10_000f);
-        facts.put("tokenizer.ggml.model", "no_vocab");
+        facts.put("tokenizer.ggml.model", "llama");
+        facts.put("tokenizer.ggml.tokens", words());
+        facts.put("tokenizer.ggml.scores", Collections.nCopies(VOCABULARY, 0f));
+        facts.put("tokenizer.ggml.token_type", wordTypes());
+        facts.put("tokenizer.ggml.unknown_token_id", 0);
+        facts.put("tokenizer.ggml.bos_token_id", BEGIN);
+        facts.put("tokenizer.ggml.eos_token_id", END);
+        facts.put("tokenizer.ggml.add_space_prefix", false);
         return facts;
+    }
+
+    /// The texts of the tokens, in their order.
+    static List<Object> words() {
+        List<Object> words = new ArrayList<>(List.of("<unk>", "<s>", "</s>"));
+        for (int i = 0; i < 256; i++) {
+            words.add(String.format(Locale.ROOT, "<0x%02X>", i));
+        }
+        for (char c = ' '; c <= '~'; c++) {
+            words.add(c == ' ' ? "\u2581" : String.valueOf(c));
+        }
+        while (words.size() < VOCABULARY) {
+            words.add("tok" + words.size());
+        }
+        return words;
+    }
+
+    private static List<Object> wordTypes() {
+        List<Object> types = new ArrayList<>(List.of(UNKNOWN, CONTROL, CONTROL));
+        types.addAll(Collections.nCopies(FIRST_CHARACTER - FIRST_BYTE, BYTE));
+        types.addAll(Collections.nCopies(VOCABULARY - FIRST_CHARACTER, NORMAL));
+        return types;
+    }
+
+    /// The token that stands for a printable character of ASCII.
+    static int tokenOf(char character) {
+        return FIRST_CHARACTER + character - ' ';
+    }
+
+    /// The token that stands for a byte.
+    static int tokenOf(byte value) {
+        return FIRST_BYTE + Byte.toUnsignedInt(value);
+    }
+
+    private static int typeOf(Object value) {
+        return switch (value) {
+            case Integer _ -> UINT32;
+            case Float _ -> FLOAT32;
+            case Boolean _ -> BOOL;
+            case List<?> _ -> ARRAY;
+            default -> STRING;
+        };
+    }
+
+    private static void writeValue(ByteBuffer out, Object value) {
+        switch (value) {
+            case Integer number -> out.putInt(number);
+            case Float number -> out.putFloat(number);
+            case Boolean flag -> out.put((byte) (flag ? 1 : 0));
+            case List<?> list -> {
+                int type = list.getFirst() instanceof Integer ? INT32 : typeOf(list.getFirst());
+                out.putInt(type).putLong(list.size());
+                list.forEach(each -> writeValue(out, each));
+            }
+            default -> writeString(out, value.toString());
+        }
     }
 
     private static void writeString(ByteBuffer out, String text) {

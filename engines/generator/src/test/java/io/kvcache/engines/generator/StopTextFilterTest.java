@@ -1,8 +1,8 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.engines.jlama.TextAnswer.StopTextFilter;
+import io.kvcache.engines.generator.TextAnswer.StopTextFilter;
 import java.util.List;
 import org.junit.jupiter.api.Test;
 

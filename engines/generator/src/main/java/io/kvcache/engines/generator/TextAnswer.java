@@ -1,8 +1,5 @@
-package io.kvcache.engines.jlama;
+package io.kvcache.engines.generator;
 
-import io.kvcache.engines.generator.Generation;
-import io.kvcache.engines.generator.GenerationRequest;
-import io.kvcache.engines.generator.PrefixCachedGenerator;
 import java.util.List;
 
 /// A text that was generated.
@@ -25,9 +22,10 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
 
     /// Generates until the model ends, or a text of the request comes, or there are as many tokens as
     /// were asked for.
-    public static TextAnswer of(PrefixCachedGenerator<JlamaModel> generator, TextRequest request, Listener listener) {
-        JlamaModel model = generator.model();
-        TextDecoder decoder = model.decoder();
+    public static TextAnswer of(
+            PrefixCachedGenerator<? extends TextModel> generator, TextRequest request, Listener listener) {
+        TextModel model = generator.model();
+        TextDecoder decoder = model.newDecoder();
         StopTextFilter stop = new StopTextFilter(request.stops());
         StringBuilder text = new StringBuilder();
         Generation made = generator.generate(
@@ -112,7 +110,7 @@ public record TextAnswer(String text, boolean stopped, Generation generation) {
 
     /// A request to generate text.
     ///
-    /// @param prompt tokens, see [JlamaModel#encode(String)] and [JlamaModel#encode(List)]
+    /// @param prompt tokens, see [TextModel#encode(String)] and [TextModel#encode(List)]
     /// @param maxTokens to generate, at least 1
     /// @param temperature 0 takes the likeliest token, at most 10
     /// @param seed decides what is drawn at a temperature above 0
