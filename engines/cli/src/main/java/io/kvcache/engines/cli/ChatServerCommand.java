@@ -4,10 +4,9 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.engines.chat.ChatOptions;
 import io.kvcache.engines.chat.ChatServer;
-import io.kvcache.engines.cli.TextEngine.JlamaTextEngine;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.JlamaModel;
+import io.kvcache.engines.generator.TextModel;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.CommandLineBuilder.LongRunningCommand;
 import io.kvcache.tiers.DiskOptions;
@@ -27,23 +26,23 @@ import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
 import picocli.CommandLine.ParameterException;
 import picocli.CommandLine.Spec;
 
-/// `kvcache chat-server`: OpenAI's protocol over Jlama with a store before its prefill, until it is told
-/// to stop.
+/// `kvcache chat-server`: OpenAI's protocol over an engine with a store before its prefill, until it is
+/// told to stop.
 ///
 /// SIGTERM and Ctrl-C end it with 0, after what is in memory is on disk, if there is one.
 @Command(
         name = "chat-server",
-        description = "Serve a model to OpenAI's clients by Jlama, with a store that says what it saved.",
+        description = "Serve a model to OpenAI's clients by Jlama or llama.cpp, with a store that says what it saved.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
@@ -54,12 +53,8 @@ final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
-    @Option(
-            names = "--model",
-            paramLabel = "DIR",
-            description = "A directory with config.json, tokenizer.json and *.safetensors."
-                    + " Default: a small model of random weights, which says nothing.")
-    private @Nullable Path model;
+    @Mixin
+    private final EngineOptions engineOptions = new EngineOptions();
 
     @Option(
             names = "--address",
@@ -107,23 +102,31 @@ final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
 
     @Override
     public Integer call() throws IOException, InterruptedException {
+        engineOptions.kind();
         GeneratorOptions options = options();
         KvCache store = openStore();
-        JlamaTextEngine served = JlamaTextEngine.open(Optional.ofNullable(model));
-        PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(served.model(), store, options);
+        TextEngine served = engineOptions.open();
+        PrefixCachedGenerator<TextModel> generator = generator(served.model(), store, options);
         ChatServer server = ChatServer.start(
                 generator,
                 ChatOptions.of(
-                        new InetSocketAddress(address, port),
-                        served.model().fingerprint().model()),
+                        new InetSocketAddress(address, port), served.model().name()),
                 meters(store));
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, generator, served, store)));
         printLine("KVCache answers at http://" + server.address().getAddress().getHostAddress() + ":"
                 + server.address().getPort() + "/v1 with "
-                + served.model().fingerprint().model() + " by Jlama "
-                + served.model().fingerprint().build());
+                + served.model().name() + " by " + served.build());
         new CountDownLatch(1).await();
         return 0;
+    }
+
+    /// The engine, and the store's memory, decide too which blocks there can be.
+    private PrefixCachedGenerator<TextModel> generator(TextModel served, KvCache store, GeneratorOptions options) {
+        try {
+            return new PrefixCachedGenerator<>(served, store, options);
+        } catch (IllegalArgumentException wrong) {
+            throw parameterError(wrong);
+        }
     }
 
     private GeneratorOptions options() {
@@ -183,8 +186,7 @@ final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
         return new ParameterException(spec.commandLine(), "kvcache chat-server: " + wrong.getMessage(), wrong);
     }
 
-    private void stop(
-            ChatServer server, PrefixCachedGenerator<JlamaModel> generator, JlamaTextEngine served, KvCache store) {
+    private void stop(ChatServer server, PrefixCachedGenerator<TextModel> generator, TextEngine served, KvCache store) {
         server.close();
         generator.close();
         if (disk != null && !store.flush(Duration.ofSeconds(FLUSH_SECONDS))) {

@@ -6,15 +6,12 @@ import io.kvcache.engines.generator.GenerationRequest;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.tiers.TieredKvCache;
-import java.io.IOException;
 import java.io.PrintWriter;
-import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
-import java.util.Optional;
 import java.util.function.Consumer;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -98,20 +95,21 @@ final class EngineDemo {
                         engine.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(BLOCK_TOKENS))) {
             // What the JVM has still to compile would count to the first request.
             generator.generate(
-                    GenerationRequest.greedy(engine.encode(SYSTEM_PROMPT), ANSWER_TOKENS)
+                    GenerationRequest.greedy(engine.model().encode(SYSTEM_PROMPT), ANSWER_TOKENS)
                             .uncached(),
                     _ -> true);
             for (int i = 0; i < QUESTIONS; i++) {
                 String question = "\nReader " + (i + 1) + ": do you have a book about " + TOPICS.get(i % TOPICS.size())
                         + "?\nYou: ";
-                ask(generator, "question " + (i + 1), engine.encode(SYSTEM_PROMPT + question), rows);
+                ask(generator, "question " + (i + 1), engine.model().encode(SYSTEM_PROMPT + question), rows);
             }
-            int[] chat = engine.encode("A chat about the sea.");
+            int[] chat = engine.model().encode("A chat about the sea.");
             for (int turn = 1; turn <= TURNS; turn++) {
                 chat = concatenate(
                         chat,
-                        engine.encodeContinuation(
-                                "\nReader: and what comes after that, please, in turn " + turn + "?\nYou: "));
+                        engine.model()
+                                .encodeContinuation(
+                                        "\nReader: and what comes after that, please, in turn " + turn + "?\nYou: "));
                 chat = concatenate(chat, ask(generator, "turn " + turn, chat, rows));
             }
         }
@@ -157,18 +155,9 @@ final class EngineDemo {
 
         /// Runs the demo.
         ///
-        /// @param kind of engine
-        /// @param model its directory, else one of random weights is made
-        /// @param library the engine's, else the one of the class path
+        /// @param engine stays the caller's
         /// @return 0 when all answers were equal and the store had something to give, else 1
-        int show(EngineKind kind, Optional<Path> model, Optional<Path> library)
-                throws IOException, InterruptedException {
-            try (TextEngine engine = kind.open(model, library)) {
-                return show(kind, engine);
-            }
-        }
-
-        private int show(EngineKind kind, TextEngine engine) throws InterruptedException {
+        int show(EngineKind kind, TextEngine engine) throws InterruptedException {
             if (!json) {
                 line(kind.title()
                         + " in this JVM, each request with the store and without; milliseconds to the first token");

@@ -4,7 +4,6 @@ import io.kvcache.engines.cli.TextEngine.JlamaTextEngine;
 import io.kvcache.engines.cli.TextEngine.LlamaTextEngine;
 import io.kvcache.engines.llamacpp.LlamaLibrary;
 import io.kvcache.engines.llamacpp.LlamaOptions;
-import io.kvcache.engines.llamacpp.RandomGguf;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -62,32 +61,21 @@ enum EngineKind {
     public TextEngine openRandom() throws IOException {
         return switch (this) {
             case JLAMA -> JlamaTextEngine.open(Optional.empty());
-            case LLAMACPP -> LlamaTextEngine.random(RandomGguf.MEDIUM, LlamaOptions.defaults(), Optional.empty());
+            case LLAMACPP -> LlamaTextEngine.open(Optional.empty(), LlamaOptions.defaults(), Optional.empty());
         };
     }
 
     /// The engine for what a user gave.
     ///
-    /// @param model Jlama's directory; none makes a model of random weights
+    /// @param model Jlama's directory, llama.cpp's file; none makes a model of random weights
     /// @param library of llama.cpp; none takes the one of the class path
-    /// @throws IllegalArgumentException when the engine takes no such thing
-    /// @throws IOException when it cannot be read
-    public TextEngine open(Optional<Path> model, Optional<Path> library) throws IOException {
+    /// @param contextTokens that a sequence may have in llama.cpp, 0 for the model's own
+    /// @throws IOException when it cannot be read, or takes no text
+    public TextEngine open(Optional<Path> model, Optional<Path> library, int contextTokens) throws IOException {
         return switch (this) {
-            case JLAMA -> {
-                require(library.isEmpty(), "--library is for --engine llamacpp");
-                yield JlamaTextEngine.open(model);
-            }
-            case LLAMACPP -> {
-                require(model.isEmpty(), "--model is for --engine jlama; llama.cpp gets one of random weights");
-                yield LlamaTextEngine.random(RandomGguf.MEDIUM, LlamaOptions.defaults(), library);
-            }
+            case JLAMA -> JlamaTextEngine.open(model);
+            case LLAMACPP ->
+                LlamaTextEngine.open(model, LlamaOptions.defaults().withContextTokens(contextTokens), library);
         };
-    }
-
-    private static void require(boolean right, String message) {
-        if (!right) {
-            throw new IllegalArgumentException(message);
-        }
     }
 }

@@ -4,10 +4,7 @@ import io.kvcache.bench.cli.SuiteOptions;
 import io.kvcache.bench.suite.BenchmarkSuite;
 import io.kvcache.engines.cli.EngineDemo.EngineDemoReport;
 import java.io.IOException;
-import java.nio.file.Path;
-import java.util.Optional;
 import java.util.concurrent.Callable;
-import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Model.CommandSpec;
@@ -44,45 +41,22 @@ final class EnginesCommand implements Runnable {
         @Spec
         private CommandSpec spec = CommandSpec.create();
 
-        @Option(
-                names = "--engine",
-                paramLabel = "ENGINE",
-                defaultValue = "jlama",
-                description = "jlama or llamacpp. Default: ${DEFAULT-VALUE}.")
-        private String engine = "";
-
-        @Option(
-                names = "--model",
-                paramLabel = "DIR",
-                description = "For --engine jlama: a model's directory (config.json, tokenizer.json, *.safetensors)."
-                        + " Default: a small one of random weights, made for this.")
-        private @Nullable Path model;
-
-        @Option(
-                names = "--library",
-                paramLabel = "FILE",
-                description = "For --engine llamacpp: llama.cpp's library of build b4916, such as libllama.so."
-                        + " Default: the one in de.kherud:llama, where that is on the class path.")
-        private @Nullable Path library;
+        @Mixin
+        private final EngineOptions options = new EngineOptions();
 
         @Option(names = "--json", description = "Print one JSON object instead of text.")
         private boolean json;
 
         @Override
         public Integer call() throws IOException, InterruptedException {
-            EngineKind kind = EngineKind.of(engine)
-                    .orElseThrow(() ->
-                            parameterError("--engine is '" + engine + "', must be: " + EngineKind.optionNames(), null));
-            try {
-                return new EngineDemoReport(spec.commandLine().getOut(), json)
-                        .show(kind, Optional.ofNullable(model), Optional.ofNullable(library));
+            EngineKind kind = options.kind();
+            try (TextEngine engine = options.open()) {
+                return new EngineDemoReport(spec.commandLine().getOut(), json).show(kind, engine);
             } catch (IllegalArgumentException refused) {
-                throw parameterError(String.valueOf(refused.getMessage()), refused);
+                // Such as a context in which the demo's prompts have no room.
+                throw new ParameterException(
+                        spec.commandLine(), "kvcache engines demo: " + refused.getMessage(), refused);
             }
-        }
-
-        private ParameterException parameterError(String text, @Nullable Throwable cause) {
-            return new ParameterException(spec.commandLine(), "kvcache engines demo: " + text, cause);
         }
     }
 

@@ -1,10 +1,11 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.engines.generator.EngineModel;
+import io.kvcache.engines.generator.TextModel;
 import io.kvcache.engines.jlama.JlamaModel;
 import io.kvcache.engines.jlama.JlamaOptions;
 import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.engines.llamacpp.LlamaLibrary;
+import io.kvcache.engines.llamacpp.LlamaLibrary.UnsupportedLlamaException;
 import io.kvcache.engines.llamacpp.LlamaModel;
 import io.kvcache.engines.llamacpp.LlamaOptions;
 import io.kvcache.engines.llamacpp.RandomGguf;
@@ -19,35 +20,62 @@ import java.util.logging.Logger;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
-/// An engine with a loaded model that takes text, for the demo and for measurements.
+/// An engine with a loaded model that takes text, for the chat server, the demo and measurements.
 ///
 /// **Ownership.** Closing it closes the model and removes what was made for it.
 interface TextEngine extends AutoCloseable {
 
-    EngineModel model();
+    TextModel model();
 
-    int[] encode(String text);
-
-    /// The tokens of a text that goes on from another one.
-    int[] encodeContinuation(String text);
+    /// Returns what computes the model: the engine and its build.
+    String build();
 
     /// The model's name, and what computes it.
-    String describe();
+    default String describe() {
+        return model().name() + ", " + build();
+    }
 
     @Override
     void close() throws IOException;
 
-    /// llama.cpp with a model of random weights, to which a character is a token.
+    /// A model that llama.cpp has loaded: the one that the user named, or one of random weights.
     record LlamaTextEngine(LlamaModel model) implements TextEngine {
 
-        private static final int FIRST_TOKEN = 3;
+        /// Loads the model of a file, or makes one of random weights if no file is given.
+        ///
+        /// @param library the library's file; the one of the class path when there is none
+        /// @throws IOException when the file or the library cannot be used, or the model takes no text
+        static LlamaTextEngine open(Optional<Path> file, LlamaOptions options, Optional<Path> library)
+                throws IOException {
+            try {
+                return file.isPresent()
+                        ? load(file.get(), options, library)
+                        : random(RandomGguf.MEDIUM, options, library);
+            } catch (IllegalStateException | UnsupportedLlamaException refused) {
+                throw new IOException(refused.getMessage(), refused);
+            }
+        }
+
+        private static LlamaTextEngine load(Path file, LlamaOptions options, Optional<Path> library)
+                throws IOException {
+            LlamaModel model = LlamaModel.load(library(library), file, options);
+            if (!model.hasTokenizer()) {
+                model.close();
+                throw new IOException(file + " has no tokenizer, so it takes no text: name a file that has one");
+            }
+            return new LlamaTextEngine(model);
+        }
+
+        private static LlamaLibrary library(Optional<Path> named) throws IOException {
+            return named.isPresent() ? LlamaLibrary.open(named.get()) : LlamaLibrary.bundled();
+        }
 
         /// Makes the model's file, loads it and removes it: llama.cpp has it mapped.
         ///
         /// @param named the library; the one of the class path when there is none
         static LlamaTextEngine random(RandomGguf weights, LlamaOptions options, Optional<Path> named)
                 throws IOException {
-            LlamaLibrary library = named.isPresent() ? LlamaLibrary.open(named.get()) : LlamaLibrary.bundled();
+            LlamaLibrary library = library(named);
             Path folder = Files.createTempDirectory("kvcache-llama");
             Path file = folder.resolve("random-llama.gguf");
             try {
@@ -59,21 +87,8 @@ interface TextEngine extends AutoCloseable {
         }
 
         @Override
-        public int[] encode(String text) {
-            return text.chars()
-                    .map(character -> FIRST_TOKEN + character % (RandomGguf.VOCABULARY - FIRST_TOKEN))
-                    .toArray();
-        }
-
-        @Override
-        public int[] encodeContinuation(String text) {
-            return encode(text);
-        }
-
-        @Override
-        public String describe() {
-            return model.fingerprint().model() + ", llama.cpp "
-                    + model.fingerprint().build();
+        public String build() {
+            return "llama.cpp " + model.fingerprint().build();
         }
 
         @Override
@@ -131,19 +146,8 @@ interface TextEngine extends AutoCloseable {
         }
 
         @Override
-        public int[] encode(String text) {
-            return model.encode(text);
-        }
-
-        @Override
-        public int[] encodeContinuation(String text) {
-            return model.encodeContinuation(text);
-        }
-
-        @Override
-        public String describe() {
-            return model.fingerprint().model() + ", Jlama "
-                    + model.fingerprint().build();
+        public String build() {
+            return "Jlama " + model.fingerprint().build();
         }
 
         @Override

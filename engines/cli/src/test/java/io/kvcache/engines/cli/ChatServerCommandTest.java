@@ -4,6 +4,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.engines.jlama.RandomLlama;
+import io.kvcache.engines.llamacpp.NativeRequirements;
+import io.kvcache.engines.llamacpp.RandomGguf;
 import java.io.BufferedReader;
 import java.net.URI;
 import java.net.http.HttpClient;
@@ -11,6 +13,8 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -28,7 +32,7 @@ import tools.jackson.databind.json.JsonMapper;
 final class ChatServerCommandTest {
 
     private static final Pattern ANSWERS =
-            Pattern.compile("KVCache answers at (http://127\\.0\\.0\\.1:\\d+/v1) with model by Jlama 0\\.8\\.4 .*");
+            Pattern.compile("KVCache answers at (http://127\\.0\\.0\\.1:\\d+/v1) with model by (.*)");
 
     @TempDir
     private Path folder = Path.of("");
@@ -60,29 +64,41 @@ final class ChatServerCommandTest {
     @Test
     void givenAChatServer_whenAskedUntilItsBlocksAreThere_thenItSaysSoAndEndsWithZero() throws Exception {
         Path model = RandomLlama.SMALL.write(folder.resolve("model"));
-        Process process = new ProcessBuilder(
-                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
-                        "--enable-native-access=ALL-UNNAMED",
-                        "--sun-misc-unsafe-memory-access=allow",
-                        "--add-modules",
-                        "jdk.incubator.vector",
-                        "-cp",
-                        System.getProperty("java.class.path"),
-                        Kvcache.class.getName(),
-                        "chat-server",
-                        "--port",
-                        "0",
-                        "--host-bytes",
-                        "64MiB",
-                        "--disk",
-                        folder.resolve("disk") + ":640MiB",
-                        "--model",
-                        model.toString())
+        serveAndStop("Jlama 0.8.4 ", "--model", model.toString());
+    }
+
+    @Test
+    void givenAChatServerOverLlamaCpp_whenAskedTwice_thenItSaysSoAndEndsWithZero() throws Exception {
+        NativeRequirements.assume();
+        Path model = RandomGguf.SMALL.write(folder.resolve("model"));
+        serveAndStop("llama.cpp b4916 ", "--engine", "llamacpp", "--model", model.toString(), "--context", "512");
+    }
+
+    private void serveAndStop(String engine, String... options) throws Exception {
+        List<String> words = new ArrayList<>(List.of(
+                Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                "--enable-native-access=ALL-UNNAMED",
+                "--sun-misc-unsafe-memory-access=allow",
+                "--add-modules",
+                "jdk.incubator.vector",
+                "-cp",
+                System.getProperty("java.class.path"),
+                Kvcache.class.getName(),
+                "chat-server",
+                "--port",
+                "0",
+                "--host-bytes",
+                "64MiB",
+                "--disk",
+                folder.resolve("disk") + ":640MiB"));
+        words.addAll(List.of(options));
+        Process process = new ProcessBuilder(words)
                 .redirectError(folder.resolve("errors").toFile())
                 .start();
         try (BufferedReader said = process.inputReader(UTF_8)) {
             Matcher answers = ANSWERS.matcher(String.valueOf(said.readLine()));
             assertThat(answers.matches()).isTrue();
+            assertThat(answers.group(2)).startsWith(engine);
             String prompt = "all work and no play ".repeat(5);
             JsonNode first = ask(answers.group(1), prompt);
             assertThat(first.at("/usage/prompt_tokens_details/cached_tokens").intValue())
@@ -113,6 +129,7 @@ final class ChatServerCommandTest {
         "--block-tokens,0,1 to 65536",
         "--disk,here,DIR:SIZE",
         "--host-bytes,much,KiB",
+        "--engine,none,'jlama, llamacpp'",
     })
     void givenAnOptionOutOfRange_whenStarted_thenTheMessageSaysWhatIsAllowed(String option, String value, String part) {
         CommandRunner.Run run = CommandRunner.run("chat-server", option, value);

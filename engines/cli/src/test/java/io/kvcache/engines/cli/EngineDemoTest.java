@@ -8,13 +8,18 @@ import io.kvcache.engines.jlama.RandomLlama;
 import io.kvcache.engines.llamacpp.LlamaOptions;
 import io.kvcache.engines.llamacpp.NativeRequirements;
 import io.kvcache.engines.llamacpp.RandomGguf;
+import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.List;
+import java.util.Map;
 import java.util.Optional;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.CsvSource;
 
 @Timeout(900)
 @Tag("slow")
@@ -48,16 +53,76 @@ final class EngineDemoTest {
         }
     }
 
+    @ParameterizedTest
+    @CsvSource({"demo,--library", "demo,--context", "chat-server,--library", "chat-server,--context"})
+    void givenAnOptionOfLlamaCpp_whenJlamaIsAsked_thenItSaysForWhich(String command, String option) {
+        List<String> words = new ArrayList<>(command.equals("demo") ? List.of("engines", "demo") : List.of(command));
+        words.addAll(List.of(option, "5"));
+        CommandRunner.Run run = CommandRunner.run(words.toArray(String[]::new));
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err())
+                .contains("kvcache " + String.join(" ", words.subList(0, words.size() - 2)) + ": ")
+                .contains(option + " is for --engine llamacpp");
+    }
+
     @Test
-    void givenWhatIsForTheOtherEngine_whenTheDemoIsAsked_thenItSaysForWhich() {
-        CommandRunner.Run model =
-                CommandRunner.run("engines", "demo", "--engine", "llamacpp", "--model", folder.toString());
-        assertThat(model.exitCode()).isEqualTo(2);
-        assertThat(model.err()).contains("--model is for --engine jlama");
-        CommandRunner.Run library =
-                CommandRunner.run("engines", "demo", "--engine", "jlama", "--library", folder.toString());
-        assertThat(library.exitCode()).isEqualTo(2);
-        assertThat(library.err()).contains("--library is for --engine llamacpp");
+    void givenAContextOutOfRange_whenTheDemoIsAsked_thenItSaysWhatIsAllowed() {
+        CommandRunner.Run run = CommandRunner.run("engines", "demo", "--engine", "llamacpp", "--context", "0");
+        assertThat(run.exitCode()).isEqualTo(2);
+        assertThat(run.err()).contains("--context is 0, must be: 1 to 1048576");
+    }
+
+    @Test
+    void givenAGgufFile_whenTheDemoRuns_thenAllAnswersAreEqual() throws Exception {
+        NativeRequirements.assume();
+        RandomGguf tiny = new RandomGguf(64, 128, 1, 2, 1, 4096, 7);
+        Path model = tiny.write(folder.resolve("tiny.gguf"));
+        CommandRunner.Run run = CommandRunner.run(
+                "engines", "demo", "--engine", "llamacpp", "--model", model.toString(), "--context", "2048");
+        assertThat(run.exitCode()).as(run.out() + run.err()).isZero();
+        assertThat(run.out()).contains("All answers are of the same tokens", "tiny.gguf, llama.cpp b4916");
+    }
+
+    @Test
+    void givenAGgufFileThatTheDemoCannotUse_whenItRuns_thenTheErrorSaysWhy() throws Exception {
+        NativeRequirements.assume();
+        RandomGguf tiny = new RandomGguf(64, 128, 1, 2, 1, 4096, 7);
+        String mute = tiny.write(folder.resolve("mute.gguf"), Map.of("tokenizer.ggml.model", "no_vocab"))
+                .toString();
+        String[] demo = {"engines", "demo", "--engine", "llamacpp", "--model", mute};
+        CommandRunner.Run noText = CommandRunner.run(demo);
+        assertThat(noText.exitCode()).isEqualTo(1);
+        assertThat(noText.err()).contains("mute.gguf has no tokenizer").doesNotContain("Exception");
+
+        String model = tiny.write(folder.resolve("tiny.gguf")).toString();
+        CommandRunner.Run noRoom =
+                CommandRunner.run("engines", "demo", "--engine", "llamacpp", "--model", model, "--context", "64");
+        assertThat(noRoom.exitCode()).isEqualTo(2);
+        assertThat(noRoom.err()).contains("tokens; this model takes 1 to 63");
+        CommandRunner.Run noBlock = CommandRunner.run(
+                "chat-server",
+                "--engine",
+                "llamacpp",
+                "--model",
+                model,
+                "--block-tokens",
+                "1",
+                "--host-bytes",
+                "64MiB");
+        assertThat(noBlock.exitCode()).isEqualTo(2);
+        assertThat(noBlock.err()).contains("blockTokens is 1").contains("2 and more");
+    }
+
+    @Test
+    void givenWhatIsNoModelOfLlamaCpp_whenTheDemoRuns_thenItNamesIt() throws Exception {
+        NativeRequirements.assume();
+        Path text = Files.writeString(folder.resolve("text"), "not a model");
+        for (Path wrong : List.of(folder, text, folder.resolve("missing.gguf"))) {
+            CommandRunner.Run run =
+                    CommandRunner.run("engines", "demo", "--engine", "llamacpp", "--model", wrong.toString());
+            assertThat(run.exitCode()).isEqualTo(1);
+            assertThat(run.err()).contains(wrong.toString(), "GGUF file").doesNotContain("Exception");
+        }
     }
 
     @Test
