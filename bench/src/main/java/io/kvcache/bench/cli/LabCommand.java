@@ -38,7 +38,14 @@ import picocli.CommandLine.Option;
                 + " that each closes, and what that does to an engine: prefill time saved, the same less the time of"
                 + " moving (net), time to the first token; and how full the cache was.",
         mixinStandardHelpOptions = true,
-        subcommands = {TierLabCommand.class, StateLabCommand.class, CurveLabCommand.class, CaptureLabCommand.class},
+        subcommands = {
+            TierLabCommand.class,
+            StateLabCommand.class,
+            CurveLabCommand.class,
+            CaptureLabCommand.class,
+            CalibrateLabCommand.class,
+            CheckLabCommand.class
+        },
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
 

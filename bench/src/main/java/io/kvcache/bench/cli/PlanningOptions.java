@@ -14,6 +14,7 @@ import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.HtmlReport;
 import io.kvcache.bench.report.ReportOrigin;
+import io.kvcache.bench.serving.EngineCalibration;
 import io.kvcache.bench.suite.MachineInfo;
 import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
@@ -39,7 +40,9 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Model.CommandSpec;
 import picocli.CommandLine.Option;
+import picocli.CommandLine.Spec;
 
 /// Options that several planning commands take, each a picocli mixin, and what turns texts into values.
 final class PlanningOptions {
@@ -130,6 +133,31 @@ final class PlanningOptions {
     /// Returns the error of an option with a wrong value, which lists the allowed ones.
     static IllegalArgumentException invalidOption(String option, String value, String allowed) {
         return new IllegalArgumentException(option + " is '" + value + "', must be: " + allowed);
+    }
+
+    /// Looks whether a file that was asked for can be there.
+    ///
+    /// @throws IllegalArgumentException when it cannot
+    static void checkWritable(String option, @Nullable Path file) {
+        if (file != null) {
+            Path folder = file.toAbsolutePath().getParent();
+            if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
+                throw invalidOption(option, file.toString(), "a file in a folder that can be written to");
+            }
+        }
+    }
+
+    /// Reads the times that `lab calibrate` has measured.
+    ///
+    /// @throws IllegalArgumentException when the file has none
+    static EngineCalibration readCalibration(Path file) {
+        try {
+            return EngineCalibration.read(file);
+        } catch (IOException unreadable) {
+            throw new IllegalArgumentException("--calibrate: cannot read " + file + ": " + unreadable, unreadable);
+        } catch (IllegalArgumentException wrong) {
+            throw new IllegalArgumentException("--calibrate: " + wrong.getMessage(), wrong);
+        }
     }
 
     /// The option that names one trace, for commands that replay it.
@@ -380,6 +408,38 @@ final class PlanningOptions {
         }
     }
 
+    /// The option that gives measured times.
+    static final class CalibrationOption {
+
+        @Spec(Spec.Target.MIXEE)
+        private CommandSpec spec = CommandSpec.create();
+
+        @Option(
+                names = "--calibrate",
+                paramLabel = "FILE",
+                description = "Times that lab calibrate has measured, in place of those of model and GPU.")
+        private @Nullable Path file;
+
+        boolean isGiven() {
+            return file != null;
+        }
+
+        /// @throws IllegalArgumentException when the file has none
+        Optional<EngineCalibration> calibration() {
+            return Optional.ofNullable(file).map(PlanningOptions::readCalibration);
+        }
+
+        /// @throws IllegalArgumentException when one of the options is given
+        void requireWithout(String... options) {
+            for (String option : options) {
+                if (spec.commandLine().getParseResult().hasMatchedOption(option)) {
+                    throw new IllegalArgumentException(
+                            option + " is given, must be: absent with --calibrate, whose times are measured");
+                }
+            }
+        }
+    }
+
     /// The options that say what the model of an engine computes with.
     static final class EngineOptions {
 
@@ -396,8 +456,16 @@ final class PlanningOptions {
                 description = "Number of these GPUs, at half their peak. Default: ${DEFAULT-VALUE}.")
         private int gpus;
 
+        @Mixin
+        private final CalibrationOption calibration = new CalibrationOption();
+
         /// @throws IllegalArgumentException that says what may be
         EngineHardware hardware() {
+            Optional<EngineCalibration> measured = calibration.calibration();
+            if (measured.isPresent()) {
+                calibration.requireWithout("--gpu", "--gpus");
+                return measured.get().hardware(model.profile().kvBytesPerToken());
+            }
             if (gpus < 1 || gpus > 1000) {
                 throw invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
@@ -408,8 +476,12 @@ final class PlanningOptions {
             return gpus;
         }
 
-        /// `llama-3-8b on 4 h100`.
+        /// `llama-3-8b on 4 h100`, or the measured model and where it was measured.
         String title() {
+            Optional<EngineCalibration> measured = calibration.calibration();
+            if (measured.isPresent()) {
+                return measured.get().model() + " at " + measured.get().server();
+            }
             return model.profile().label() + " on " + gpus + " " + gpu.profile().label();
         }
 
@@ -510,12 +582,7 @@ final class PlanningOptions {
         ///
         /// @throws IllegalArgumentException when it cannot
         void checkWritable() {
-            if (file != null) {
-                Path folder = file.toAbsolutePath().getParent();
-                if (folder == null || !Files.isWritable(folder) || Files.isDirectory(file)) {
-                    throw invalidOption("--html", file.toString(), "a file in a folder that can be written to");
-                }
-            }
+            PlanningOptions.checkWritable("--html", file);
         }
 
         /// Returns whether a page was asked for.

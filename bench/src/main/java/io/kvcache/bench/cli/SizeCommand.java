@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.cli.PlanningOptions.CalibrationOption;
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.GpuOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
@@ -7,8 +8,11 @@ import io.kvcache.bench.cli.PlanningOptions.PriceOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
 import io.kvcache.bench.lab.CapacityPlanner;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult.FirstTokens;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
+import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
+import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
@@ -43,6 +47,9 @@ final class SizeCommand implements Callable<Integer> {
 
     @Mixin
     private final GpuOption gpu = new GpuOption();
+
+    @Mixin
+    private final CalibrationOption calibration = new CalibrationOption();
 
     @Option(
             names = "--target-hit",
@@ -131,14 +138,25 @@ final class SizeCommand implements Callable<Integer> {
             if (gpus < 1 || gpus > 1000) {
                 throw PlanningOptions.invalidOption("--gpus", String.valueOf(gpus), "1 to 1000");
             }
-            CapacityPlanner.EngineConfig engineConfig =
-                    new CapacityPlanner.EngineConfig(model.profile(), gpu.profile(), gpus, hostBytes(), price.prices());
+            CapacityPlanner.EngineConfig engineConfig = engineConfig();
             List<CapacityPlanner.FleetConfig> fleets = routes.stream()
                     .map(SizeCommand::route)
                     .map(routingPolicy -> new CapacityPlanner.FleetConfig(instances, routingPolicy, seed))
                     .toList();
             return new SizeOptions(trace.traceSource(), engineConfig, instances == 1 ? List.of() : fleets);
         });
+    }
+
+    /// Measured times are of an engine without memory of its own, unless its GPU is named.
+    private CapacityPlanner.EngineConfig engineConfig() {
+        ModelProfile served = model.profile();
+        EngineHardware hardware = calibration
+                .calibration()
+                .map(times -> times.hardware(served.kvBytesPerToken()))
+                .orElseGet(() -> EngineHardware.of(gpu.profile(), served, gpus));
+        boolean deviceGiven = !calibration.isGiven() || io.isGiven("--gpu") || io.isGiven("--gpus");
+        long deviceBytes = deviceGiven ? CapacityPlanner.deviceBytes(served, gpu.profile(), gpus) : 0;
+        return new CapacityPlanner.EngineConfig(served, hardware, gpus, deviceBytes, hostBytes(), price.prices());
     }
 
     private long hostBytes() {
@@ -188,6 +206,15 @@ final class SizeCommand implements Callable<Integer> {
             line(
                     "  %-10s  %,9d blocks of %d tokens  %s of %s",
                     row.policy(), row.blocks(), answer.blockTokens(), new ByteSizeText(row.bytes()), answer.model());
+            FirstTokens firstTokens = row.firstTokens();
+            if (firstTokens != null) {
+                line(
+                        "    first token  p50 %,.2f s, p99 %,.1f s; the engine is busy for %.0f %% of the time%s",
+                        firstTokens.ttftP50Seconds(),
+                        firstTokens.ttftP99Seconds(),
+                        100 * firstTokens.busyShare(),
+                        firstTokens.busyShare() > 1 ? " and cannot keep up" : "");
+            }
             for (SizingResult.Tier tier : row.tiers()) {
                 if (tier.bytes() > 0) {
                     line(

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult;
+import io.kvcache.bench.lab.CapacityPlanner.SizingResult.FirstTokens;
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,6 +18,8 @@ import org.jspecify.annotations.Nullable;
 /// @param blocks in it, null when no memory reaches the target
 /// @param hitRatio of all full blocks looked up, those found in it
 /// @param loadMillisPerBlock to bring a block to the device
+/// @param ttftP50Seconds until the first token, of all tiers; null where the trace does not say when requests came
+/// @param busyShare of the trace's time, in which the engine works
 /// @param busiestOverMean prompt tokens of the private cache that gets the most, over the mean
 /// @param costPerMonth of the tier, as this and the other money in the currency of `--price`; null without it
 /// @param gpuHoursSavedPerMonth of prefill
@@ -40,6 +43,9 @@ record SizingRow(
         @Nullable Long bytes,
         @Nullable Double hitRatio,
         @Nullable Double loadMillisPerBlock,
+        @Nullable Double ttftP50Seconds,
+        @Nullable Double ttftP99Seconds,
+        @Nullable Double busyShare,
         @Nullable Double busiestOverMean,
         @Nullable Double costPerMonth,
         @Nullable Double gpuHoursSavedPerMonth,
@@ -56,7 +62,13 @@ record SizingRow(
                     .mapToDouble(SizingResult.Tier::hitRatio)
                     .sum();
             rows.add(row(
-                    answer, policy.policy(), "all", new Capacity(policy.blocks(), policy.bytes(), found), null, null));
+                            answer,
+                            policy.policy(),
+                            "all",
+                            new Capacity(policy.blocks(), policy.bytes(), found),
+                            null,
+                            null)
+                    .withFirstTokens(policy.firstTokens()));
             for (SizingResult.Tier tier : policy.tiers()) {
                 long blocks = policy.blocks() == 0 ? 0 : tier.bytes() / (policy.bytes() / policy.blocks());
                 Capacity capacity = new Capacity(blocks, tier.bytes(), tier.hitRatio());
@@ -96,10 +108,42 @@ record SizingRow(
                 capacity == null ? null : (Double) capacity.hitRatio,
                 loadMillis,
                 null,
+                null,
+                null,
+                null,
                 money == null ? null : (Double) money.cost(),
                 money == null ? null : (Double) money.gpuHoursSaved(),
                 money == null ? null : (Double) money.saved(),
                 money == null ? null : (Double) money.net());
+    }
+
+    private SizingRow withFirstTokens(@Nullable FirstTokens firstTokens) {
+        return new SizingRow(
+                trace,
+                rule,
+                model,
+                blockTokens,
+                targetHitRatio,
+                ceilingHitRatio,
+                laterCeilingHitRatio,
+                spanMinutes,
+                truncated,
+                policy,
+                instances,
+                route,
+                tier,
+                blocks,
+                bytes,
+                hitRatio,
+                loadMillisPerBlock,
+                firstTokens == null ? null : (Double) firstTokens.ttftP50Seconds(),
+                firstTokens == null ? null : (Double) firstTokens.ttftP99Seconds(),
+                firstTokens == null ? null : (Double) firstTokens.busyShare(),
+                busiestOverMean,
+                costPerMonth,
+                gpuHoursSavedPerMonth,
+                savedPerMonth,
+                gainPerMonth);
     }
 
     /// Two rows: what private caches find with the memory of the shared one, and what they need to find as much.
@@ -132,6 +176,9 @@ record SizingRow(
                 one.blocks,
                 one.bytes,
                 one.hitRatio,
+                null,
+                null,
+                null,
                 null,
                 fleet.busiest(),
                 null,

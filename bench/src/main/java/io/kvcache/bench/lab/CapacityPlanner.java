@@ -1,11 +1,14 @@
 package io.kvcache.bench.lab;
 
 import io.kvcache.bench.lab.CapacityPlanner.SizingResult.TierMoney;
+import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
 import io.kvcache.bench.lab.RequestRouter.RoutingPolicy;
 import io.kvcache.bench.model.GpuProfile;
 import io.kvcache.bench.model.ModelProfile;
 import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.replay.HitCounter;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
+import io.kvcache.bench.replay.HitCounter.ReplayListener;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.trace.Trace;
@@ -35,19 +38,27 @@ public final class CapacityPlanner {
 
     /// The engine that serves the requests.
     ///
-    /// @param gpus that serve together, 1 and up
+    /// @param gpus that serve together, 1 and up, for the price of their hours
+    /// @param deviceBytes of the engine's own memory for KV, 0 and up
     /// @param hostBytes host memory that may be taken, 0 and up
     /// @param prices of the tiers, where money is to be computed
     public record EngineConfig(
-            ModelProfile model, GpuProfile gpu, int gpus, long hostBytes, Optional<TierPrices> prices) {
+            ModelProfile model,
+            EngineHardware hardware,
+            int gpus,
+            long deviceBytes,
+            long hostBytes,
+            Optional<TierPrices> prices) {}
 
-        /// @throws IllegalArgumentException when the weights do not fit
-        public EngineConfig {
-            if (gpu.kvBytes(model, gpus) <= 0) {
-                throw new IllegalArgumentException("--gpus is '" + gpus + "', must be: " + minCapacity(model, gpu)
-                        + " and up, for the weights of " + model.label() + " do not fit so many " + gpu.label());
-            }
+    /// Bytes of KV that the weights leave of the GPUs' memory.
+    ///
+    /// @throws IllegalArgumentException when the weights do not fit
+    public static long deviceBytes(ModelProfile model, GpuProfile gpu, int gpus) {
+        if (gpu.kvBytes(model, gpus) <= 0) {
+            throw new IllegalArgumentException("--gpus is '" + gpus + "', must be: " + minCapacity(model, gpu)
+                    + " and up, for the weights of " + model.label() + " do not fit so many " + gpu.label());
         }
+        return gpu.kvBytes(model, gpus);
     }
 
     private static int minCapacity(ModelProfile model, GpuProfile gpu) {
@@ -137,32 +148,29 @@ public final class CapacityPlanner {
             return 0;
         }
         HitTotals found = new PolicyReplay(policy).run(forest, blocks, 0);
-        PrefillCost cost = EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus)
-                .prefill();
+        PrefillCost cost = engineConfig.hardware.prefill();
         return engineConfig.gpus
                 * (cost.secondsPerToken() * found.tokenHits() + cost.secondsPerPair() * found.squaredTokenHits() / 2);
     }
 
     private SizingResult.Row row(PolicyKind policy, int blocks, IntToDoubleFunction hits) {
         long blockBytes = trace.blockBytes(engineConfig.model.kvBytesPerToken());
-        EngineHardware hardware = EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus);
-        long[] most = {
-            engineConfig.gpu.kvBytes(engineConfig.model, engineConfig.gpus) / blockBytes,
-            engineConfig.hostBytes / blockBytes,
-            Long.MAX_VALUE
-        };
+        EngineHardware hardware = engineConfig.hardware;
+        long[] most = {engineConfig.deviceBytes / blockBytes, engineConfig.hostBytes / blockBytes, Long.MAX_VALUE};
         String[] names = {"device", "host", "disk"};
         double toDevice = blockBytes / hardware.hostBytesPerSecond();
         double[] seconds = {
             0, toDevice, toDevice + blockBytes / hardware.diskBytesPerSecond() + hardware.diskLatencySeconds()
         };
         List<SizingResult.Tier> tiers = new ArrayList<>();
+        int[] capacities = new int[most.length];
         int placed = 0;
         double found = 0;
         double saved = 0;
         for (int i = 0; i < most.length; i++) {
             int here = (int) Math.min(most[i], blocks - placed);
             placed += here;
+            capacities[i] = placed;
             double all = here == 0 ? found : hits.applyAsDouble(placed);
             double allSaved = engineConfig.prices.isEmpty() || here == 0 ? saved : gpuSecondsSaved(policy, placed);
             tiers.add(new SizingResult.Tier(
@@ -174,7 +182,46 @@ public final class CapacityPlanner {
             found = all;
             saved = allSaved;
         }
-        return new SizingResult.Row(policy.commandName(), blocks, blocks * blockBytes, tiers);
+        return new SizingResult.Row(
+                policy.commandName(), blocks, blocks * blockBytes, firstTokens(policy, capacities), tiers);
+    }
+
+    /// Times to the first token, where the trace says when requests came.
+    ///
+    /// @param capacities of the engine's memory, of that with host memory, and of all
+    private SizingResult.@Nullable FirstTokens firstTokens(PolicyKind policy, int[] capacities) {
+        if (trace.spanMinutes() == 0) {
+            return null;
+        }
+        int[][] found = new int[capacities.length][];
+        for (int i = 0; i < capacities.length; i++) {
+            found[i] = i > 0 && capacities[i] == capacities[i - 1] ? found[i - 1] : found(policy, capacities[i]);
+        }
+        EngineFeed engine = new EngineFeed(trace, engineConfig.hardware, 0);
+        for (int request = 0; request < forest.requestCount(); request++) {
+            // Under importance, a larger cache may find less of a single request.
+            int device = found[0][request];
+            int host = Math.max(device, found[1][request]);
+            engine.serve(request, device, host, Math.max(host, found[2][request]));
+        }
+        EngineSimulator.Summary summary = engine.summary();
+        return new SizingResult.FirstTokens(
+                summary.p50Seconds(), summary.p99Seconds(), summary.busySeconds() / (60 * trace.spanMinutes()));
+    }
+
+    /// Leading blocks that each request finds.
+    private int[] found(PolicyKind policy, int blocks) {
+        int[] found = new int[forest.requestCount()];
+        if (blocks > 0) {
+            ReplayListener listener = new ReplayListener() {
+                @Override
+                public void onFound(int request, int resident) {
+                    found[request] = Math.min(resident, forest.lookupBlocks(request));
+                }
+            };
+            new PolicyReplay(policy).run(forest, blocks, new HitCounter(forest, 0, listener));
+        }
+        return found;
     }
 
     private @Nullable TierMoney money(String tier, long bytes, double gpuSeconds) {
@@ -191,10 +238,7 @@ public final class CapacityPlanner {
     /// Milliseconds that computing one block takes, in the middle of a prompt of mean length.
     public double computeMillis() {
         long middle = trace.totals().inputTokens() / trace.requests().size() / 2;
-        return 1e3
-                * EngineHardware.of(engineConfig.gpu, engineConfig.model, engineConfig.gpus)
-                        .prefill()
-                        .seconds(middle, middle + trace.blockTokens());
+        return 1e3 * engineConfig.hardware.prefill().seconds(middle, middle + trace.blockTokens());
     }
 
     private SizingResult.FleetRow fleet(FleetConfig asked, double target, int sharedBlocks) {
@@ -245,14 +289,26 @@ public final class CapacityPlanner {
 
         /// One policy.
         ///
+        /// @param firstTokens null where the trace does not say when requests came
         /// @param tiers how the capacity is spread, the fastest first; capacities add up
-        public record Row(String policy, int blocks, long bytes, List<Tier> tiers) {
+        public record Row(
+                String policy,
+                int blocks,
+                long bytes,
+                @Nullable FirstTokens firstTokens,
+                List<Tier> tiers) {
 
             /// Copies the list.
             public Row {
                 tiers = List.copyOf(tiers);
             }
         }
+
+        /// Times to the first token, in the tiers as they are spread.
+        ///
+        /// @param ttftP50Seconds half of the requests take no longer
+        /// @param busyShare of the trace's time, in which the engine works; above 1 it cannot keep up
+        public record FirstTokens(double ttftP50Seconds, double ttftP99Seconds, double busyShare) {}
 
         /// A tier's part.
         ///

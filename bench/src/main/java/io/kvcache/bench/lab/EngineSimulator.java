@@ -11,8 +11,8 @@ import java.util.Arrays;
 /// are copied to the devices, and the rest of the prompt is computed. The time to the first token
 /// is from the arrival to the end of that. The loop is open: a slow answer delays no arrival.
 ///
-/// Decoding is left out, as are batches: all cached and computed tokens of all requests pass through one
-/// queue.
+/// There are no batches: all cached and computed tokens of all requests pass through one queue. Answers keep
+/// the engine only where its hardware says how long a token of them takes.
 public final class EngineSimulator {
 
     private final EngineHardware hardware;
@@ -23,6 +23,7 @@ public final class EngineSimulator {
     private double saved;
     private double loading;
     private double computing;
+    private double busy;
     private long hostTokens;
     private long diskTokens;
 
@@ -34,15 +35,17 @@ public final class EngineSimulator {
     ///
     /// @param arrivalSeconds not before the one before it
     /// @param inputTokens of the prompt, above 0
-    public record Prompt(double arrivalSeconds, long inputTokens) {}
+    /// @param outputTokens of the answer, 0 and up
+    public record Prompt(double arrivalSeconds, long inputTokens, long outputTokens) {}
 
     /// The tokens found in the cache.
     ///
-    /// @param hostTokens in host memory, from the first on
+    /// @param deviceTokens where the engine reads them, from the first on
+    /// @param hostTokens behind these, in host memory
     /// @param diskTokens behind these, on disk
-    public record CachedTokens(long hostTokens, long diskTokens) {
+    public record CachedTokens(long deviceTokens, long hostTokens, long diskTokens) {
         long tokens() {
-            return hostTokens + diskTokens;
+            return deviceTokens + hostTokens + diskTokens;
         }
     }
 
@@ -51,6 +54,7 @@ public final class EngineSimulator {
     /// @param prefillSecondsSaved that computing what was found would have taken
     /// @param loadSeconds that moving it took, on the disk and to the devices
     /// @param computeSeconds that the rest took
+    /// @param busySeconds in which the engine copied, computed or answered
     /// @param p50Seconds until the first token
     /// @param p99Seconds until the first token
     /// @param hostBytesRead that were in host memory when they were wanted
@@ -59,6 +63,7 @@ public final class EngineSimulator {
             double prefillSecondsSaved,
             double loadSeconds,
             double computeSeconds,
+            double busySeconds,
             double p50Seconds,
             double p99Seconds,
             long hostBytesRead,
@@ -74,16 +79,21 @@ public final class EngineSimulator {
             here = diskFree;
             loading += reading;
         }
-        double copying = cachedTokens.tokens() * (double) hardware.bytesPerToken() / hardware.hostBytesPerSecond();
+        long copied = cachedTokens.hostTokens + cachedTokens.diskTokens;
+        double copying = copied * (double) hardware.bytesPerToken() / hardware.hostBytesPerSecond();
         double rest = hardware.prefill().seconds(cachedTokens.tokens(), prompt.inputTokens);
-        engineFree = Math.max(here, engineFree) + copying + rest;
+        double untilFirst = hardware.requestTimes().secondsPerRequest() + copying + rest;
+        double answering = hardware.requestTimes().secondsPerOutputToken() * Math.max(0, prompt.outputTokens - 1);
+        double first = Math.max(here, engineFree) + untilFirst;
+        engineFree = first + answering;
+        busy += untilFirst + answering;
         loading += copying;
         computing += rest;
         saved += hardware.prefill().seconds(0, cachedTokens.tokens());
         hostTokens += cachedTokens.hostTokens;
         diskTokens += cachedTokens.diskTokens;
         firstTokens = requests < firstTokens.length ? firstTokens : Arrays.copyOf(firstTokens, 2 * requests);
-        firstTokens[requests++] = engineFree - prompt.arrivalSeconds;
+        firstTokens[requests++] = first - prompt.arrivalSeconds;
     }
 
     /// Returns the totals of the requests served so far.
@@ -94,6 +104,7 @@ public final class EngineSimulator {
                 saved,
                 loading,
                 computing,
+                busy,
                 percentile(sorted, 0.5),
                 percentile(sorted, 0.99),
                 hostTokens * hardware.bytesPerToken(),
@@ -105,14 +116,14 @@ public final class EngineSimulator {
     }
 
     /// Gives an engine a trace's requests with what each of them has found.
-    static final class EngineFeed {
+    public static final class EngineFeed {
 
         private final Trace trace;
         private final int warmup;
         private final EngineSimulator engine;
 
         /// @param warmup leading requests that the engine does not get
-        EngineFeed(Trace trace, EngineHardware hardware, int warmup) {
+        public EngineFeed(Trace trace, EngineHardware hardware, int warmup) {
             this.trace = trace;
             this.warmup = warmup;
             engine = new EngineSimulator(hardware);
@@ -123,21 +134,32 @@ public final class EngineSimulator {
         ///
         /// @param hostBlocks leading blocks in host memory
         /// @param blocks in host memory and on disk
-        void serve(int number, int hostBlocks, int blocks) {
+        public void serve(int number, int hostBlocks, int blocks) {
+            serve(number, 0, hostBlocks, blocks);
+        }
+
+        /// One request, where the engine has blocks of its own too.
+        ///
+        /// @param deviceBlocks leading blocks where the engine reads them
+        /// @param hostBlocks there and in host memory
+        /// @param blocks in all of these and on disk
+        void serve(int number, int deviceBlocks, int hostBlocks, int blocks) {
             if (number < warmup) {
                 return;
             }
             TraceRequest request = trace.requests().get(number);
             long most = request.inputTokens() - 1L;
+            long device = Math.min(most, (long) deviceBlocks * trace.blockTokens());
             long host = Math.min(most, (long) hostBlocks * trace.blockTokens());
             long all = Math.min(most, (long) blocks * trace.blockTokens());
             engine.serve(
-                    new EngineSimulator.Prompt(request.timestampMillis() / 1000.0, request.inputTokens()),
-                    new EngineSimulator.CachedTokens(host, all - host));
+                    new EngineSimulator.Prompt(
+                            request.timestampMillis() / 1000.0, request.inputTokens(), request.outputTokens()),
+                    new EngineSimulator.CachedTokens(device, host - device, all - host));
         }
 
         /// Returns the totals of all requests.
-        EngineSimulator.Summary summary() {
+        public EngineSimulator.Summary summary() {
             return engine.summary();
         }
     }

@@ -64,7 +64,8 @@ public final class PolicyComparison {
 
         @Override
         public void onFound(int request, int blocks) {
-            engineFeed.serve(request, blocks, blocks);
+            int hits = Math.min(blocks, forest.lookupBlocks(request));
+            engineFeed.serve(request, hits, hits);
         }
 
         @Override

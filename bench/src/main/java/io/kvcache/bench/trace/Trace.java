@@ -113,6 +113,32 @@ public record Trace(String name, int blockTokens, List<TraceRequest> requests) {
                 2 * request.session() + side);
     }
 
+    /// The same requests with blocks of another size: all lengths are scaled alike, and blocks stay equal or
+    /// different.
+    ///
+    /// @param tokens of a block, 1 and up
+    /// @param maxInputTokens of a prompt; longer ones lose their end
+    public Trace scaledTo(int tokens, int maxInputTokens) {
+        return new Trace(
+                name,
+                tokens,
+                requests.stream()
+                        .map(request -> request.scaled(blockTokens, tokens, maxInputTokens))
+                        .toList());
+    }
+
+    /// The same requests at other times.
+    ///
+    /// @param factor of the speed: above 1, requests come sooner after each other
+    public Trace withSpeed(double factor) {
+        return new Trace(
+                name,
+                blockTokens,
+                requests.stream()
+                        .map(request -> request.at(Math.round(request.timestampMillis() / factor)))
+                        .toList());
+    }
+
     /// The first requests only.
     public Trace firstRequests(int count) {
         return new Trace(name, blockTokens, requests.subList(0, Math.min(count, requests.size())));

@@ -1,5 +1,7 @@
 package io.kvcache.bench.trace;
 
+import java.util.Arrays;
+
 /// One request of a trace.
 ///
 /// @param timestampMillis when it arrived, from the start of the trace
@@ -42,6 +44,28 @@ public record TraceRequest(long timestampMillis, int inputTokens, int outputToke
                 "number of hash_ids",
                 hashIds.length,
                 (full == all ? "" : full + " or ") + all + " for an input_length of " + inputTokens);
+    }
+
+    /// The same request at another time.
+    TraceRequest at(long millis) {
+        return new TraceRequest(millis, inputTokens, outputTokens, hashIds, session);
+    }
+
+    /// The same request with blocks of another size.
+    ///
+    /// @param from tokens of a block
+    /// @param to tokens of one afterwards
+    /// @param maxInputTokens that are kept
+    TraceRequest scaled(int from, int to, int maxInputTokens) {
+        int input = Math.clamp((long) inputTokens * to / from, 1, maxInputTokens);
+        long output = outputTokens == 0 ? 0 : Math.max(1, (long) outputTokens * to / from);
+        int ids = Math.min(hashIds.length, Math.ceilDiv(input, to));
+        return new TraceRequest(
+                timestampMillis,
+                input,
+                Math.toIntExact(Math.min(output, Integer.MAX_VALUE)),
+                Arrays.copyOf(hashIds, ids),
+                session);
     }
 
     private static void require(boolean holds, String name, long value, String allowed) {

@@ -16,6 +16,7 @@ import io.kvcache.bench.replay.HitCounter;
 import io.kvcache.bench.replay.HitCounter.ReplayListener;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.replay.ReplayCatalogue;
 import io.kvcache.bench.replay.SessionInference;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceGenerator;
@@ -43,7 +44,18 @@ final class CapacityPlannerTest {
             ModelCatalogue.named("llama-3-70b").orElseThrow();
     private static final GpuProfile H100 = GpuProfile.find("h100").orElseThrow();
     private static final CapacityPlanner.EngineConfig ENGINE =
-            new CapacityPlanner.EngineConfig(LLAMA_8B, H100, 1, 64L << 30, Optional.empty());
+            engineConfig(LLAMA_8B, H100, 1, 64L << 30, Optional.empty());
+
+    private static CapacityPlanner.EngineConfig engineConfig(
+            ModelProfile model, GpuProfile gpu, int gpus, long hostBytes, Optional<TierPrices> prices) {
+        return new CapacityPlanner.EngineConfig(
+                model,
+                EngineHardware.of(gpu, model, gpus),
+                gpus,
+                CapacityPlanner.deviceBytes(model, gpu, gpus),
+                hostBytes,
+                prices);
+    }
 
     private final Trace trace = new TraceGenerator(Workload.mixed(), 5).generate("generated:5", 3000);
 
@@ -58,8 +70,7 @@ final class CapacityPlannerTest {
 
     @Test
     void givenTarget_whenSized_thenTheTiersAddUpTheFastestFirst() {
-        CapacityPlanner.EngineConfig small =
-                new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 2, 16L << 30, Optional.empty());
+        CapacityPlanner.EngineConfig small = engineConfig(LLAMA_70B, H100, 2, 16L << 30, Optional.empty());
         SizingResult.Row row =
                 new CapacityPlanner(trace, small).plan(0.5, List.of()).rows().getFirst();
         assertThat(row.tiers()).extracting(SizingResult.Tier::tier).containsExactly("device", "host", "disk");
@@ -78,8 +89,7 @@ final class CapacityPlannerTest {
     void givenPrices_whenSized_thenEachTiersCostAndWhatItsHitsWouldHaveTaken() {
         Trace few = trace.firstRequests(1000);
         TierPrices prices = TierPrices.parse("gpu=2,host=3,disk=0.1").orElseThrow();
-        CapacityPlanner.EngineConfig priced =
-                new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 2, 16L << 30, Optional.of(prices));
+        CapacityPlanner.EngineConfig priced = engineConfig(LLAMA_70B, H100, 2, 16L << 30, Optional.of(prices));
         SizingResult answer = new CapacityPlanner(few, priced).plan(0.5, List.of());
         assertThat(answer.rows()).hasSize(2);
         for (SizingResult.Row row : answer.rows()) {
@@ -124,6 +134,41 @@ final class CapacityPlannerTest {
     }
 
     @Test
+    void givenAllInOneTier_whenSized_thenTimesToTheFirstTokenAreThoseOfTheLaboratory() {
+        Trace few = trace.firstRequests(1000);
+        CapacityPlanner.EngineConfig host =
+                new CapacityPlanner.EngineConfig(LLAMA_8B, ENGINE.hardware(), 1, 0, 1L << 50, Optional.empty());
+        for (SizingResult.Row row :
+                new CapacityPlanner(few, host).plan(0.4, List.of()).rows()) {
+            List<LabRow> rows = new ArrayList<>();
+            PolicyComparison comparison =
+                    new PolicyComparison(few, ENGINE.hardware(), BlockCountingRule.FULL_BLOCKS, 0);
+            double share = (double) row.blocks() / comparison.blocks(1);
+            comparison.run(List.of(ReplayCatalogue.named(row.policy()).orElseThrow()), List.of(share), rows::add);
+            assertThat(rows.getFirst().blocks()).isEqualTo(row.blocks());
+            SizingResult.FirstTokens firstTokens = Objects.requireNonNull(row.firstTokens());
+            assertThat(firstTokens.ttftP50Seconds()).isEqualTo(rows.getFirst().ttftP50Seconds());
+            assertThat(firstTokens.ttftP99Seconds()).isEqualTo(rows.getFirst().ttftP99Seconds());
+            assertThat(firstTokens.busyShare()).isPositive();
+        }
+    }
+
+    @Test
+    void givenFasterTiers_whenSized_thenFirstTokensComeNoLater() {
+        CapacityPlanner.EngineConfig slow =
+                new CapacityPlanner.EngineConfig(LLAMA_70B, ENGINE.hardware(), 1, 0, 0, Optional.empty());
+        CapacityPlanner.EngineConfig fast =
+                new CapacityPlanner.EngineConfig(LLAMA_70B, ENGINE.hardware(), 1, 1L << 50, 0, Optional.empty());
+        assertThat(p50(fast)).isLessThan(p50(slow));
+    }
+
+    private double p50(CapacityPlanner.EngineConfig engine) {
+        SizingResult.Row row =
+                new CapacityPlanner(trace, engine).plan(0.4, List.of()).rows().getFirst();
+        return Objects.requireNonNull(row.firstTokens()).ttftP50Seconds();
+    }
+
+    @Test
     void givenPricesAndNoTimestamps_whenPlanned_thenAnErrorSaysWhy() {
         Trace atOnce = new Trace(
                 "atonce",
@@ -131,7 +176,11 @@ final class CapacityPlannerTest {
                         .map(each -> new TraceRequest(0, each.inputTokens(), 1, each.hashIds()))
                         .toList());
         CapacityPlanner.EngineConfig priced =
-                new CapacityPlanner.EngineConfig(LLAMA_8B, H100, 1, 1, TierPrices.parse("gpu=1,host=1,disk=1"));
+                engineConfig(LLAMA_8B, H100, 1, 1, TierPrices.parse("gpu=1,host=1,disk=1"));
+        CapacityPlanner.EngineConfig free = engineConfig(LLAMA_8B, H100, 1, 1, Optional.empty());
+        assertThat(new CapacityPlanner(atOnce, free).plan(0.1, List.of()).rows())
+                .extracting(SizingResult.Row::firstTokens)
+                .containsOnlyNulls();
         assertThatThrownBy(() -> new CapacityPlanner(atOnce, priced))
                 .hasMessageContaining("--price is given, must be: absent for atonce");
     }
@@ -163,7 +212,7 @@ final class CapacityPlannerTest {
 
     @Test
     void givenWeightsThatDoNotFit_whenEngineIsChosen_thenTheErrorSaysSo() {
-        assertThatThrownBy(() -> new CapacityPlanner.EngineConfig(LLAMA_70B, H100, 1, 1, Optional.empty()))
+        assertThatThrownBy(() -> CapacityPlanner.deviceBytes(LLAMA_70B, H100, 1))
                 .hasMessageContaining("--gpus is '1'")
                 .hasMessageContaining("llama-3-70b");
         assertThat(H100.kvBytes(LLAMA_70B, 2)).isPositive();

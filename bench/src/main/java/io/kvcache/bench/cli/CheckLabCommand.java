@@ -1,0 +1,220 @@
+package io.kvcache.bench.cli;
+
+import io.kvcache.bench.cli.PlanningOptions.FormatOption;
+import io.kvcache.bench.cli.PlanningOptions.TraceListOption;
+import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.replay.ReplayCatalogue;
+import io.kvcache.bench.replay.SimulatedCache;
+import io.kvcache.bench.serving.EngineCalibration;
+import io.kvcache.bench.serving.HttpCompletionServer;
+import io.kvcache.bench.serving.PredictionCheck;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceDigest;
+import io.kvcache.bench.trace.TraceSource;
+import io.kvcache.server.cli.ProgressLine;
+import java.io.IOException;
+import java.nio.file.Path;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+import java.util.random.RandomGenerator;
+import org.jspecify.annotations.Nullable;
+import picocli.CommandLine.Command;
+import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
+import picocli.CommandLine.Parameters;
+
+/// `kvcache lab check`: a prediction beside what the server then does.
+@Command(
+        name = "check",
+        description = "Predict the times to the first token of a scaled trace from a calibration, send the trace to the"
+                + " server, and print both. Exits with 1 if a request was not answered.",
+        mixinStandardHelpOptions = true,
+        sortOptions = false)
+final class CheckLabCommand implements Callable<Integer> {
+
+    private static final double MAX_LOAD = 10;
+
+    @Mixin
+    private final CommandIo io = new CommandIo();
+
+    @Parameters(paramLabel = "URL", description = "The server: http://HOST:PORT, idle but for this.")
+    private String url = "";
+
+    @Option(
+            names = "--calibrate",
+            paramLabel = "FILE",
+            required = true,
+            description = "Times that lab calibrate has measured with this server.")
+    private Path file = Path.of("");
+
+    @Mixin
+    private final TraceListOption traces = new TraceListOption();
+
+    @Option(
+            names = "--requests",
+            paramLabel = "N",
+            defaultValue = "300",
+            description = "The first so many requests of each trace, 2 to 100000. Default: ${DEFAULT-VALUE}.")
+    private int requests;
+
+    @Option(
+            names = "--load",
+            paramLabel = "SHARE",
+            defaultValue = "0.5",
+            description = "Share of the time that the engine is to be busy, above 0 to 10: the trace's times are scaled"
+                    + " to it. Default: ${DEFAULT-VALUE}.")
+    private double load;
+
+    @Option(
+            names = "--blocks",
+            paramLabel = "N",
+            description = "Blocks that the server's cache holds. Default: more than the trace has.")
+    private @Nullable Integer blocks;
+
+    @Option(
+            names = "--policy",
+            paramLabel = "NAME",
+            defaultValue = "importance",
+            description = "Policy of the server's cache, one that replay takes. Default: ${DEFAULT-VALUE}.")
+    private String policy = "";
+
+    @Mixin
+    private final FormatOption format = new FormatOption();
+
+    /// One trace. The fields' names are what programs rely on.
+    ///
+    /// @param requests that were answered
+    /// @param cutPrompts that lost their end
+    /// @param predictedTokenHitRatio tokens found over those of all prompts
+    private record CheckRow(
+            String trace,
+            String server,
+            String model,
+            String policy,
+            int blocks,
+            int requests,
+            int cutPrompts,
+            double load,
+            double predictedTokenHitRatio,
+            double measuredTokenHitRatio,
+            double predictedTtftP50Seconds,
+            double measuredTtftP50Seconds,
+            double predictedTtftP99Seconds,
+            double measuredTtftP99Seconds) {}
+
+    @Override
+    public Integer call() throws IOException, InterruptedException {
+        EngineCalibration calibration = checkedCalibration();
+        SimulatedCache cache = ReplayCatalogue.named(policy).orElseThrow();
+        boolean answered = true;
+        RowPrinter printer = new RowPrinter(io, format.format());
+        try (HttpCompletionServer server = HttpCompletionServer.connect(url);
+                ProgressLine progressLine = new ProgressLine(io.err())) {
+            if (!server.model().equals(calibration.model())) {
+                throw io.usageError("--calibrate is of the model '" + calibration.model() + "', but " + server.address()
+                        + " serves '" + server.model() + "': calibrate with this server");
+            }
+            if (printer.isText()) {
+                io.println("trace                    requests   token hits predicted, measured"
+                        + "   first token p50 predicted, measured          p99 predicted, measured");
+            }
+            for (TraceSource source : traces.traceSources()) {
+                Trace whole = TraceOption.loadTrace(source, io.err());
+                Trace trace = whole.firstRequests(requests);
+                int capacity = blocks == null ? distinctBlocks(trace) : blocks;
+                PredictionCheck.Outcome outcome = new PredictionCheck(server, calibration, cache)
+                        .run(
+                                trace,
+                                load,
+                                capacity,
+                                RandomGenerator.getDefault().nextLong(),
+                                sent -> progressLine.update(trace.name() + ": " + sent + " of "
+                                        + trace.requests().size() + " requests"));
+                progressLine.update("");
+                answered &= outcome.failures().isEmpty();
+                show(row(trace, calibration, capacity, outcome), printer, TraceDigest.of(source, whole), source);
+                remarks(outcome);
+            }
+        }
+        return answered ? 0 : 1;
+    }
+
+    private static int distinctBlocks(Trace trace) {
+        return Math.max(1, new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS).nodeCount());
+    }
+
+    private EngineCalibration checkedCalibration() {
+        return io.check(() -> {
+            HttpCompletionServer.parse(url);
+            format.format();
+            traces.traceSources();
+            if (requests < 2 || requests > 100_000) {
+                throw PlanningOptions.invalidOption("--requests", String.valueOf(requests), "2 to 100000");
+            }
+            if (!(load > 0 && load <= MAX_LOAD)) {
+                throw PlanningOptions.invalidOption("--load", String.valueOf(load), "above 0 to 10");
+            }
+            if (blocks != null && blocks < 1) {
+                throw PlanningOptions.invalidOption("--blocks", String.valueOf(blocks), "1 and up");
+            }
+            if (ReplayCatalogue.named(policy).isEmpty()) {
+                throw PlanningOptions.invalidOption("--policy", policy, ReplayCatalogue.names());
+            }
+            return PlanningOptions.readCalibration(file);
+        });
+    }
+
+    private CheckRow row(Trace trace, EngineCalibration calibration, int capacity, PredictionCheck.Outcome outcome) {
+        return new CheckRow(
+                trace.name(),
+                calibration.server(),
+                calibration.model(),
+                policy,
+                capacity,
+                outcome.answers().size(),
+                outcome.cutPrompts(),
+                load,
+                (double) outcome.predictedCachedTokens() / outcome.promptTokens(),
+                (double) outcome.measuredCachedTokens() / outcome.promptTokens(),
+                outcome.predicted().p50Seconds(),
+                outcome.measuredSeconds(0.5),
+                outcome.predicted().p99Seconds(),
+                outcome.measuredSeconds(0.99));
+    }
+
+    private void show(CheckRow row, RowPrinter printer, String sha256, TraceSource source) {
+        if (!printer.isText()) {
+            PlanningRows rows = new PlanningRows(io, printer, List.of(source));
+            rows.beginRun(source, sha256);
+            rows.add(row);
+            return;
+        }
+        io.println(String.format(
+                Locale.ROOT,
+                "%-24s %,8d %19.2f %% %7.2f %% %18.3f s %8.3f s (%+5.1f %%) %11.3f s %8.3f s (%+5.1f %%)",
+                row.trace,
+                row.requests,
+                100 * row.predictedTokenHitRatio,
+                100 * row.measuredTokenHitRatio,
+                row.predictedTtftP50Seconds,
+                row.measuredTtftP50Seconds,
+                100 * (row.predictedTtftP50Seconds / row.measuredTtftP50Seconds - 1),
+                row.predictedTtftP99Seconds,
+                row.measuredTtftP99Seconds,
+                100 * (row.predictedTtftP99Seconds / row.measuredTtftP99Seconds - 1)));
+    }
+
+    private void remarks(PredictionCheck.Outcome outcome) {
+        if (outcome.cutPrompts() > 0) {
+            io.printError(
+                    outcome.cutPrompts() + " prompts were longer than the longest that was calibrated, and were cut");
+        }
+        if (!outcome.failures().isEmpty()) {
+            io.printError(outcome.failures().size() + " requests were not answered, the first of them as "
+                    + outcome.failures().getFirst());
+        }
+    }
+}

@@ -1,0 +1,125 @@
+package io.kvcache.bench.serving;
+
+import io.kvcache.bench.lab.EngineHardware;
+import io.kvcache.core.cost.PrefillCost;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
+import java.nio.file.Path;
+import java.time.Instant;
+import tools.jackson.core.JacksonException;
+import tools.jackson.databind.DeserializationFeature;
+import tools.jackson.databind.SerializationFeature;
+import tools.jackson.databind.json.JsonMapper;
+
+/// The times of an engine, fitted to measurements. The fields' names are those of its file.
+///
+/// A prompt of `n` tokens, `c` of them cached, has its first token after `secondsPerRequest`
+/// + `c` × `secondsPerCachedToken` + (`n` - `c`) × (`secondsPerToken` + `secondsPerPair` × (`n` + `c`) / 2).
+///
+/// @param server that was measured
+/// @param model that it serves
+/// @param measuredAt when
+/// @param secondsPerRequest whatever its length, 0 and up
+/// @param secondsPerToken to compute a token, above 0
+/// @param secondsPerPair more for each token before it, 0 and up
+/// @param secondsPerCachedToken to load one, 0 and up
+/// @param secondsPerOutputToken from one token of an answer to the next, 0 and up
+/// @param blockTokens tokens of the cache's blocks, 1 and up
+/// @param longestPrompt in tokens, of those measured
+/// @param medianError of the fit: half of the measured prompts are closer than this share
+public record EngineCalibration(
+        String server,
+        String model,
+        Instant measuredAt,
+        double secondsPerRequest,
+        double secondsPerToken,
+        double secondsPerPair,
+        double secondsPerCachedToken,
+        double secondsPerOutputToken,
+        int blockTokens,
+        int longestPrompt,
+        double medianError) {
+
+    private static final JsonMapper JSON = JsonMapper.builder()
+            .enable(SerializationFeature.INDENT_OUTPUT)
+            .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
+            .enable(DeserializationFeature.FAIL_ON_MISSING_CREATOR_PROPERTIES)
+            .build();
+
+    /// @throws IllegalArgumentException when a value is out of its range
+    public EngineCalibration {
+        require(secondsPerRequest >= 0, "secondsPerRequest", secondsPerRequest, "0 and up");
+        require(secondsPerToken > 0, "secondsPerToken", secondsPerToken, "above 0");
+        require(secondsPerPair >= 0, "secondsPerPair", secondsPerPair, "0 and up");
+        require(secondsPerCachedToken >= 0, "secondsPerCachedToken", secondsPerCachedToken, "0 and up");
+        require(secondsPerOutputToken >= 0, "secondsPerOutputToken", secondsPerOutputToken, "0 and up");
+        require(blockTokens >= 1, "blockTokens", blockTokens, "1 and up");
+        require(longestPrompt >= 1, "longestPrompt", longestPrompt, "1 and up");
+    }
+
+    private static void require(boolean holds, String name, double value, String allowed) {
+        if (!holds || !Double.isFinite(value)) {
+            throw new IllegalArgumentException(name + " is " + value + ", must be " + allowed);
+        }
+    }
+
+    /// Reads a file that [#write] wrote.
+    ///
+    /// @throws IllegalArgumentException when it is another file; the message says what is wrong in it
+    /// @throws IOException when it cannot be read
+    public static EngineCalibration read(Path file) throws IOException {
+        try {
+            return JSON.readValue(Files.readAllBytes(file), EngineCalibration.class);
+        } catch (NoSuchFileException missing) {
+            throw new IllegalArgumentException("there is no file " + file, missing);
+        } catch (JacksonException malformed) {
+            Throwable cause = malformed.getCause();
+            String reason =
+                    cause instanceof IllegalArgumentException ? cause.getMessage() : malformed.getOriginalMessage();
+            throw new IllegalArgumentException(
+                    file + " is no calibration: " + String.valueOf(reason).replaceFirst(" \\(index \\d+\\);.*", ""),
+                    malformed);
+        }
+    }
+
+    /// Writes it as JSON.
+    public void write(Path file) throws IOException {
+        Files.writeString(file, JSON.writeValueAsString(this) + "\n");
+    }
+
+    /// An engine with these times, one request after another.
+    ///
+    /// @param bytesPerToken of KV, for the bytes that are read; changes no time
+    public EngineHardware hardware(long bytesPerToken) {
+        return new EngineHardware(
+                new PrefillCost(secondsPerToken, secondsPerPair),
+                bytesPerToken,
+                bytesPerToken / secondsPerCachedToken,
+                EngineHardware.NVME_BYTES_PER_SECOND,
+                EngineHardware.NVME_LATENCY_SECONDS,
+                new EngineHardware.RequestTimes(secondsPerRequest, secondsPerOutputToken));
+    }
+
+    EngineCalibration withMedianError(double error) {
+        return new EngineCalibration(
+                server,
+                model,
+                measuredAt,
+                secondsPerRequest,
+                secondsPerToken,
+                secondsPerPair,
+                secondsPerCachedToken,
+                secondsPerOutputToken,
+                blockTokens,
+                longestPrompt,
+                error);
+    }
+
+    /// The fitted time to the first token.
+    public double firstTokenSeconds(int promptTokens, int cachedTokens) {
+        return secondsPerRequest
+                + cachedTokens * secondsPerCachedToken
+                + new PrefillCost(secondsPerToken, secondsPerPair).seconds(cachedTokens, promptTokens);
+    }
+}

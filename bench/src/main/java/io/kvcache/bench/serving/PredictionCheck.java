@@ -1,0 +1,162 @@
+package io.kvcache.bench.serving;
+
+import io.kvcache.bench.lab.EngineSimulator;
+import io.kvcache.bench.lab.EngineSimulator.EngineFeed;
+import io.kvcache.bench.replay.BlockCountingRule;
+import io.kvcache.bench.replay.HitCounter;
+import io.kvcache.bench.replay.HitCounter.ReplayListener;
+import io.kvcache.bench.replay.PrefixForest;
+import io.kvcache.bench.replay.SimulatedCache;
+import io.kvcache.bench.serving.CompletionServer.Completion;
+import io.kvcache.bench.trace.Trace;
+import io.kvcache.bench.trace.TraceRequest;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.function.IntConsumer;
+
+/// Predicts what a server does with a trace, has the server do it, and compares.
+///
+/// The trace is scaled: its blocks to those of the server, and its times so that the engine is busy for a given
+/// share of them. Requests are sent at their times, however long earlier ones take.
+public final class PredictionCheck {
+
+    private final CompletionServer server;
+    private final EngineCalibration calibration;
+    private final SimulatedCache policy;
+
+    /// @param policy of the server's cache
+    public PredictionCheck(CompletionServer server, EngineCalibration calibration, SimulatedCache policy) {
+        this.server = server;
+        this.calibration = calibration;
+        this.policy = policy;
+    }
+
+    /// What is predicted and measured.
+    ///
+    /// @param scaled the trace as it was sent
+    /// @param cutPrompts that were longer than the longest that was calibrated, and were cut
+    /// @param predicted by the simulator
+    /// @param predictedCachedTokens by the replay
+    /// @param answers in the order of the requests; the time to the first token is from when the request was due
+    /// @param failures why others were not answered
+    public record Outcome(
+            Trace scaled,
+            int cutPrompts,
+            EngineSimulator.Summary predicted,
+            long predictedCachedTokens,
+            List<Completion> answers,
+            List<String> failures) {
+
+        public Outcome {
+            answers = List.copyOf(answers);
+            failures = List.copyOf(failures);
+        }
+
+        /// Measured seconds to the first token.
+        ///
+        /// @param share of the requests that took no longer, above 0 to 1
+        public double measuredSeconds(double share) {
+            double[] sorted = answers.stream()
+                    .mapToDouble(Completion::firstTokenSeconds)
+                    .sorted()
+                    .toArray();
+            return sorted.length == 0 ? 0 : sorted[(int) Math.ceil(share * sorted.length) - 1];
+        }
+
+        /// Tokens that the server found.
+        public long measuredCachedTokens() {
+            return answers.stream().mapToLong(Completion::cachedTokens).sum();
+        }
+
+        /// Tokens of all prompts.
+        public long promptTokens() {
+            return scaled.totals().inputTokens();
+        }
+    }
+
+    /// Predicts and measures.
+    ///
+    /// @param load share of the time that the engine is to be busy, above 0
+    /// @param blocks that the server's cache holds
+    /// @param salt makes the prompts other ones than those of earlier runs, which may be cached
+    /// @param progress told how many requests have been sent
+    public Outcome run(Trace trace, double load, int blocks, long salt, IntConsumer progress)
+            throws InterruptedException {
+        Trace sized = trace.scaledTo(calibration.blockTokens(), calibration.longestPrompt());
+        Prediction idle = predict(sized, blocks);
+        double span = sized.spanMinutes() * 60;
+        Trace scaled = span == 0 ? sized : sized.withSpeed(span * load / idle.summary.busySeconds());
+        Prediction prediction = predict(scaled, blocks);
+        int cut = (int) trace.requests().stream()
+                .filter(request -> (long) request.inputTokens() * calibration.blockTokens() / trace.blockTokens()
+                        > calibration.longestPrompt())
+                .count();
+        List<Completion> answers = new ArrayList<>();
+        List<String> failures = new ArrayList<>();
+        send(scaled, salt, progress, answers, failures);
+        return new Outcome(scaled, cut, prediction.summary, prediction.cachedTokens, answers, failures);
+    }
+
+    private record Prediction(EngineSimulator.Summary summary, long cachedTokens) {}
+
+    private Prediction predict(Trace trace, int blocks) {
+        PrefixForest forest = new PrefixForest(trace, BlockCountingRule.FULL_BLOCKS);
+        EngineFeed engine = new EngineFeed(trace, calibration.hardware(1), 0);
+        HitCounter counter = new HitCounter(forest, 0, new ReplayListener() {
+            @Override
+            public void onFound(int request, int found) {
+                int hits = Math.min(found, forest.lookupBlocks(request));
+                engine.serve(request, hits, hits);
+            }
+        });
+        long cachedTokens = policy.run(forest, blocks, counter).tokenHits();
+        return new Prediction(engine.summary(), cachedTokens);
+    }
+
+    private void send(Trace scaled, long salt, IntConsumer progress, List<Completion> answers, List<String> failures)
+            throws InterruptedException {
+        List<Callable<Completion>> requests = new ArrayList<>();
+        for (TraceRequest request : scaled.requests()) {
+            int[] prompt = PromptTokens.of(request, scaled.blockTokens(), salt);
+            requests.add(() -> server.complete(prompt, Math.max(1, request.outputTokens())));
+        }
+        long first = scaled.requests().getFirst().timestampMillis();
+        try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
+            List<Future<Completion>> pending = new ArrayList<>();
+            long start = System.nanoTime();
+            for (int i = 0; i < requests.size(); i++) {
+                long due = start
+                        + Duration.ofMillis(scaled.requests().get(i).timestampMillis() - first)
+                                .toNanos();
+                Thread.sleep(Duration.ofNanos(Math.max(0, due - System.nanoTime())));
+                Callable<Completion> request = requests.get(i);
+                pending.add(threads.submit(() -> sinceDue(request, due)));
+                progress.accept(i + 1);
+            }
+            for (Future<Completion> each : pending) {
+                try {
+                    answers.add(each.get());
+                } catch (ExecutionException failed) {
+                    failures.add(String.valueOf(failed.getCause().getMessage()));
+                }
+            }
+        }
+    }
+
+    private static Completion sinceDue(Callable<Completion> request, long due) throws Exception {
+        double late = (System.nanoTime() - due) / 1e9;
+        Completion answer = request.call();
+        return new Completion(
+                late + answer.firstTokenSeconds(),
+                late + answer.totalSeconds(),
+                answer.promptTokens(),
+                answer.cachedTokens(),
+                answer.outputTokens());
+    }
+}
