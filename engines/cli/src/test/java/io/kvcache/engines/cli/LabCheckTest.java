@@ -1,24 +1,31 @@
 package io.kvcache.engines.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.engines.chat.ChatOptions;
 import io.kvcache.engines.chat.ChatServer;
 import io.kvcache.engines.cli.TextEngine.JlamaTextEngine;
+import io.kvcache.engines.cli.TextEngine.LlamaTextEngine;
 import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
-import io.kvcache.engines.jlama.JlamaModel;
+import io.kvcache.engines.generator.TextModel;
 import io.kvcache.engines.jlama.RandomLlama;
+import io.kvcache.engines.llamacpp.LlamaOptions;
+import io.kvcache.engines.llamacpp.RandomGguf;
 import io.kvcache.tiers.TieredKvCache;
+import java.io.IOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Optional;
 import org.junit.jupiter.api.Tag;
-import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.io.TempDir;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.EnumSource;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -31,11 +38,20 @@ final class LabCheckTest {
     @TempDir
     private Path folder = Path.of("");
 
-    @Test
-    void givenAChatServer_whenCalibratedAndChecked_thenItFindsWhatWasPredicted() throws Exception {
-        try (JlamaTextEngine engine = JlamaTextEngine.random(RandomLlama.SMALL);
+    private static TextEngine small(EngineKind kind) throws IOException {
+        return switch (kind) {
+            case JLAMA -> JlamaTextEngine.random(RandomLlama.SMALL);
+            case LLAMACPP -> LlamaTextEngine.random(RandomGguf.SMALL, LlamaOptions.defaults(), Optional.empty());
+        };
+    }
+
+    @ParameterizedTest
+    @EnumSource
+    void givenAChatServer_whenCalibratedAndChecked_thenItFindsWhatWasPredicted(EngineKind kind) throws Exception {
+        assumeTrue(kind.isAvailable(), "the engine's library is not on the class path");
+        try (TextEngine engine = small(kind);
                 KvCache cache = TieredKvCache.builder().hostBytes(256L << 20).build();
-                PrefixCachedGenerator<JlamaModel> generator = new PrefixCachedGenerator<>(
+                PrefixCachedGenerator<TextModel> generator = new PrefixCachedGenerator<>(
                         engine.model(), cache, GeneratorOptions.DEFAULTS.withBlockTokens(4));
                 ChatServer server = ChatServer.start(
                         generator,
