@@ -8,7 +8,6 @@ import io.kvcache.bench.serving.HttpCompletionServer;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.random.RandomGenerator;
@@ -29,7 +28,6 @@ final class CalibrateLabCommand implements Callable<Integer> {
 
     private static final int MIN_TOKENS = 64;
     private static final int MAX_TOKENS = 1 << 20;
-    private static final Duration PAUSE = Duration.ofMillis(200);
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -66,7 +64,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
         EngineCalibrator.Result result;
         try (HttpCompletionServer server = HttpCompletionServer.connect(url);
                 ProgressLine progressLine = new ProgressLine(io.err())) {
-            result = new EngineCalibrator(server, maxPrompt, PAUSE, progressLine::update)
+            result = new EngineCalibrator(server, maxPrompt, progressLine::update)
                     .calibrate(rounds, RandomGenerator.getDefault().nextLong());
         }
         Path file = out;

@@ -4,7 +4,6 @@ import io.kvcache.bench.Median;
 import io.kvcache.bench.serving.CompletionServer.Completion;
 import java.io.IOException;
 import java.math.BigInteger;
-import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -15,7 +14,7 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 
 /// Measures an idle server and fits its times: prompts of several lengths, each asked while it is new, again
-/// when it is cached, and with its first half cached.
+/// when it is cached, and with its first half cached, one after another without a pause.
 public final class EngineCalibrator {
 
     /// Lengths of the prompts, as shares of the longest.
@@ -26,16 +25,13 @@ public final class EngineCalibrator {
 
     private final CompletionServer server;
     private final int longestPrompt;
-    private final Duration pause;
     private final Consumer<String> progress;
 
     /// @param longestPrompt in tokens, at least 64
-    /// @param pause between two requests, in which the server stores what it has computed
     /// @param progress told what is measured
-    public EngineCalibrator(CompletionServer server, int longestPrompt, Duration pause, Consumer<String> progress) {
+    public EngineCalibrator(CompletionServer server, int longestPrompt, Consumer<String> progress) {
         this.server = server;
         this.longestPrompt = longestPrompt;
-        this.pause = pause;
         this.progress = progress;
     }
 
@@ -66,37 +62,47 @@ public final class EngineCalibrator {
         SplittableRandom random = new SplittableRandom(seed);
         List<Completion> asked = new ArrayList<>();
         for (int round = -WARM_UPS; round < rounds; round++) {
-            for (int i = 0; i < SHARES.length; i++) {
-                progress.accept(
-                        round < 0
-                                ? "warming up"
-                                : "measuring, round " + (round + 1) + " of " + rounds + ", prompt " + (i + 1) + " of "
-                                        + SHARES.length);
-                List<Completion> three = ask(random, (int) Math.round(SHARES[i] * longestPrompt));
-                if (round >= 0) {
-                    asked.addAll(three);
-                }
+            String title = round < 0 ? "warming up" : "measuring, round " + (round + 1) + " of " + rounds;
+            List<Completion> answers = ask(prompts(random), title);
+            if (round >= 0) {
+                asked.addAll(answers);
             }
         }
         return fit(asked);
     }
 
-    /// A prompt that is new, the same again, and one that shares its first half.
-    private List<Completion> ask(SplittableRandom random, int length) throws IOException, InterruptedException {
-        int[] prompt = PromptTokens.random(random, length);
-        int[] half = PromptTokens.random(random, length);
-        System.arraycopy(prompt, 0, half, 0, length / 2);
-        List<Completion> three = new ArrayList<>();
-        for (int[] each : new int[][] {prompt, prompt, half}) {
-            Completion completion = server.complete(each, ANSWER_TOKENS);
-            if (completion.promptTokens() != length) {
-                throw new IOException(server.address() + " counts " + completion.promptTokens()
-                        + " tokens in a prompt of " + length + ": it does not take prompts of token ids as they are");
-            }
-            three.add(completion);
-            Thread.sleep(pause);
+    /// Prompts of all lengths, first all that are new, then the same again, then those that share their first half:
+    /// so a server has stored a prompt when it is asked again, and is as busy as it is under load.
+    private List<int[]> prompts(SplittableRandom random) {
+        List<int[]> fresh = new ArrayList<>();
+        List<int[]> halves = new ArrayList<>();
+        for (double share : SHARES) {
+            int length = (int) Math.round(share * longestPrompt);
+            int[] prompt = PromptTokens.random(random, length);
+            int[] half = PromptTokens.random(random, length);
+            System.arraycopy(prompt, 0, half, 0, length / 2);
+            fresh.add(prompt);
+            halves.add(half);
         }
-        return three;
+        List<int[]> prompts = new ArrayList<>(fresh);
+        prompts.addAll(fresh);
+        prompts.addAll(halves);
+        return prompts;
+    }
+
+    private List<Completion> ask(List<int[]> prompts, String title) throws IOException, InterruptedException {
+        List<Completion> answers = new ArrayList<>();
+        for (int[] prompt : prompts) {
+            progress.accept(title + ", prompt " + (answers.size() + 1) + " of " + prompts.size());
+            Completion completion = server.complete(prompt, ANSWER_TOKENS);
+            if (completion.promptTokens() != prompt.length) {
+                throw new IOException(
+                        server.address() + " counts " + completion.promptTokens() + " tokens in a prompt of "
+                                + prompt.length + ": it does not take prompts of token ids as they are");
+            }
+            answers.add(completion);
+        }
+        return answers;
     }
 
     private Result fit(List<Completion> asked) throws IOException {

@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.withinPercentage;
 
 import java.io.IOException;
-import java.time.Duration;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
@@ -14,7 +13,7 @@ import org.junit.jupiter.params.provider.ValueSource;
 final class EngineCalibratorTest {
 
     private static EngineCalibrator.Result calibrate(CompletionServer server, int longestPrompt) throws Exception {
-        return new EngineCalibrator(server, longestPrompt, Duration.ZERO, _ -> {}).calibrate(2, 42);
+        return new EngineCalibrator(server, longestPrompt, _ -> {}).calibrate(2, 42);
     }
 
     @ParameterizedTest
