@@ -77,7 +77,7 @@ final class KeyIndex {
     /// Puts an entry in place of the one that has its key; returns that one.
     @Nullable
     KeyEntry put(KeyEntry entry) {
-        KeyEntry older = shard(entry.hash().hi()).put(entry);
+        KeyEntry older = shard(entry.hi).put(entry);
         if (older == null) {
             count.incrementAndGet();
         } else {
@@ -89,7 +89,7 @@ final class KeyIndex {
 
     /// Takes an entry away, unless another one has its place by now; returns whether it was here.
     boolean remove(KeyEntry entry) {
-        boolean removed = shard(entry.hash().hi()).remove(entry);
+        boolean removed = shard(entry.hi).remove(entry);
         if (removed) {
             count.decrementAndGet();
             removeExpiry(entry);
@@ -183,12 +183,8 @@ final class KeyIndex {
             this.bitsBefore = bitsBefore;
         }
 
-        private int bucketOf(BlockKey hash) {
-            return (int) (hash.hi() << bitsBefore >>> (Long.SIZE - bits));
-        }
-
-        private static boolean isSame(BlockKey a, BlockKey b) {
-            return a.lo() == b.lo() && a.hi() == b.hi();
+        private int bucketOf(long hi) {
+            return (int) (hi << bitsBefore >>> (Long.SIZE - bits));
         }
 
         synchronized int bucketCount() {
@@ -196,8 +192,8 @@ final class KeyIndex {
         }
 
         synchronized @Nullable KeyEntry find(BlockKey hash) {
-            KeyEntry at = table[bucketOf(hash)];
-            while (at != null && !isSame(at.hash(), hash)) {
+            KeyEntry at = table[bucketOf(hash.hi())];
+            while (at != null && !at.isNamed(hash.hi(), hash.lo())) {
                 at = at.next();
             }
             return at;
@@ -205,10 +201,10 @@ final class KeyIndex {
 
         /// Puts an entry in place of the one that has its key, and answers that one.
         synchronized @Nullable KeyEntry put(KeyEntry entry) {
-            int bucket = bucketOf(entry.hash());
+            int bucket = bucketOf(entry.hi);
             KeyEntry before = null;
             for (KeyEntry at = table[bucket]; at != null; before = at, at = at.next()) {
-                if (isSame(at.hash(), entry.hash())) {
+                if (at.isNamed(entry.hi, entry.lo)) {
                     entry.next(at.next());
                     link(bucket, before, entry);
                     at.next(null); // or one that is gone would keep others from being collected
@@ -227,7 +223,7 @@ final class KeyIndex {
         /// Takes this very entry away; answers whether it was here.
         @SuppressWarnings("ReferenceEquality")
         synchronized boolean remove(KeyEntry entry) {
-            int bucket = bucketOf(entry.hash());
+            int bucket = bucketOf(entry.hi);
             KeyEntry before = null;
             for (KeyEntry at = table[bucket]; at != null; before = at, at = at.next()) {
                 if (at == entry) {
@@ -260,7 +256,7 @@ final class KeyIndex {
                 KeyEntry at = first;
                 while (at != null) {
                     KeyEntry next = at.next();
-                    int bucket = bucketOf(at.hash());
+                    int bucket = bucketOf(at.hi);
                     at.next(table[bucket]);
                     table[bucket] = at;
                     at = next;
@@ -272,7 +268,7 @@ final class KeyIndex {
         /// after those, or null when the shard has no more.
         synchronized @Nullable KeyEntry scan(BlockKey from, int max, List<KeyEntry> found) {
             int end = found.size() + max;
-            for (int bucket = bucketOf(from); bucket < table.length; bucket++) {
+            for (int bucket = bucketOf(from.hi()); bucket < table.length; bucket++) {
                 int start = found.size();
                 for (KeyEntry at = table[bucket]; at != null; at = at.next()) {
                     if (ORDER.compare(at.hash(), from) >= 0) {
@@ -291,9 +287,14 @@ final class KeyIndex {
     }
 
     /// One key, with size, expiry and number of its value.
+    ///
+    /// It has the digest itself: entries are met all over memory, and a digest behind two references would be two
+    /// more places to wait for.
     static final class KeyEntry {
 
-        private final ObjectKey key;
+        private final byte[] keyBytes;
+        private final long hi;
+        private final long lo;
         private final long bytes;
         private final long writeNumber;
         private volatile long expiresAtMillis;
@@ -311,19 +312,25 @@ final class KeyIndex {
 
         /// @param writeNumber see [#writeNumber()]
         KeyEntry(ObjectKey key, long bytes, long expiresAtMillis, long writeNumber) {
-            this.key = key;
+            keyBytes = key.bytes();
+            hi = key.digest().hi();
+            lo = key.digest().lo();
             this.bytes = bytes;
             this.writeNumber = writeNumber;
             this.expiresAtMillis = expiresAtMillis;
         }
 
         ObjectKey key() {
-            return key;
+            return new ObjectKey(keyBytes, hash());
         }
 
         /// The name that the store knows it by.
         BlockKey hash() {
-            return key.digest();
+            return new BlockKey(hi, lo);
+        }
+
+        private boolean isNamed(long digestHi, long digestLo) {
+            return lo == digestLo && hi == digestHi;
         }
 
         /// The entry after it in its bucket; guarded by its shard of the index.
