@@ -36,6 +36,11 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
+    public BlockChain chain(Namespace namespace, int[] tokens) {
+        return delegate.chain(namespace, tokens);
+    }
+
+    @Override
     public Match match(BlockChain chain) {
         return delegate.match(chain);
     }

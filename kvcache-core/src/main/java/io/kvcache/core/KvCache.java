@@ -8,9 +8,9 @@ import java.util.List;
 
 /// A cache of KV blocks and opaque objects, embedded in this process or served by another one.
 ///
-/// A prompt's tokens become a [BlockChain]. [#match] counts its leading blocks in the cache, [#acquire] pins them,
-/// and [#put] adds the blocks that were computed. Every failure shortens the prefix: a get returns the first n
-/// blocks, and n may be 0. The bytes returned are always the bytes that were put.
+/// A prompt's tokens become a [BlockChain] by [#chain]. [#match] counts its leading blocks in the cache,
+/// [#acquire] pins them, and [#put] adds the blocks that were computed. Every failure shortens the prefix: a
+/// get returns the first n blocks, and n may be 0. The bytes returned are always the bytes that were put.
 ///
 /// This interface holds what every cache does with blocks. [ObjectStore] adds opaque objects, and [CacheAdmin]
 /// statistics, events and durability. Every cache has these three. A cache whose memory lies in this process is
@@ -28,6 +28,19 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// @throws IllegalArgumentException when a namespace that differs only in its parts is registered already (the
     ///     message shows both shapes), when a block does not fit the store, or when there are too many namespaces
     void register(Namespace namespace);
+
+    /// The chain of a prompt, equal to [BlockChain#of].
+    ///
+    /// The caches of this project remember the chains of earlier prompts: of a prompt that continues one of
+    /// them, or shares a beginning with it, they compare what is known and hash what is new. They spend a
+    /// thirty-second of the heap on that, 64 MiB at most.
+    ///
+    /// @param namespace need not be registered
+    /// @param tokens any int32 is a token; not kept
+    /// @throws IllegalStateException when the namespace has no parts
+    default BlockChain chain(Namespace namespace, int[] tokens) {
+        return BlockChain.of(namespace, tokens);
+    }
 
     /// Counts the leading blocks of the chain that are here, by tier. Moves and pins nothing.
     Match match(BlockChain chain);

@@ -94,7 +94,7 @@ public final class BlockChain {
             ENGINE_KEY_BYTES.check(kept[i].length);
             sha.update(namespace.rawDigest());
             sha.update(kept[i]);
-            Sha256.finish(sha, digests.bytes(), i * Sha256.BYTES);
+            digests.finish(sha, i);
         }
         return new BlockChain(namespace, digests, kept.length, NO_TOKENS, kept);
     }
@@ -144,7 +144,7 @@ public final class BlockChain {
         TOKENS.check(((long) length + more) * blockTokens());
         DigestArray grown = digests.reserve(length, more);
         for (int i = length; i < length + more; i++) {
-            named.get(grown.bytes(), i * Sha256.BYTES, KEY_AND_HASH_BYTES);
+            grown.read(named, KEY_AND_HASH_BYTES, i);
         }
         return new BlockChain(namespace, grown, length + more, NO_TOKENS, NO_ENGINE_KEYS, true, Section.WHOLE);
     }
@@ -166,9 +166,7 @@ public final class BlockChain {
         }
         int rest = (tail.length + appended.length) % blockTokens;
         DigestArray grown = digests.reserve(length, more);
-        byte[] parent = length == 0 ? namespace.rawDigest() : grown.bytes();
-        int parentOffset = Math.max(0, length - 1) * Sha256.BYTES;
-        ChainHasher hasher = new ChainHasher(blockTokens, parent, parentOffset, grown.bytes(), length * Sha256.BYTES);
+        ChainHasher hasher = new ChainHasher(namespace, grown, length);
         hasher.append(tail, tail.length);
         hasher.append(appended, appended.length - rest);
         int[] newTail = Arrays.copyOfRange(appended, appended.length - rest, appended.length);
@@ -179,6 +177,17 @@ public final class BlockChain {
     public BlockChain prefix(int blocks) {
         new ValueRange("blocks", 0, length).check(blocks);
         return new BlockChain(namespace, digests, blocks, NO_TOKENS, engineKeys, hasKeysOnly, section);
+    }
+
+    /// As [#prefix], without a reference to the digests of later blocks, but for those beside its last one.
+    BlockChain compactPrefix(int blocks) {
+        DigestArray kept = prefix(blocks).digests.prefix(blocks);
+        return new BlockChain(namespace, kept, blocks, NO_TOKENS, engineKeys, hasKeysOnly, section);
+    }
+
+    /// Heap bytes of the digests that this chain keeps and `other` does not.
+    int digestBytesBeyond(BlockChain other) {
+        return digests.bytesBeyond(other.digests);
     }
 
     /// Blocks `from` to `to` (exclusive) as a chain of their own, in another namespace. Copies nothing.
@@ -287,67 +296,129 @@ public final class BlockChain {
         return all;
     }
 
-    /// The digests of a chain's blocks, 32 bytes each, in an array that chains grown from one another share.
+    /// The digests of a chain's blocks, 32 bytes each, in pieces that chains grown from one another share.
     ///
-    /// A digest once written never changes, and a chain reads only as many as it had when it was made. So a chain
-    /// that grows may write right after its last digest, if it is the first to do so there; the second one to grow
-    /// from the same place takes a copy. Readers need no fence: a chain reaches its log through a final field, set
-    /// after the digests were written.
+    /// A piece holds [#PIECE] digests, the last one maybe fewer. A digest once written never changes, and a
+    /// chain reads only as many as it had when it was made. So a chain that grows may write right after its
+    /// last digest, if it is the first to do so there; the second one to grow from the same place takes a
+    /// copy of that piece, and shares those before. Readers need no fence: a chain reaches its pieces through
+    /// final fields, set after the digests were written.
     private static final class DigestArray {
 
-        static final DigestArray EMPTY = new DigestArray(0);
+        private static final int PIECE_BITS = 8;
 
-        /// The length of the largest array in whole digests.
-        private static final int MAX_DIGESTS = (Integer.MAX_VALUE - 8) / Sha256.BYTES;
+        /// Digests of a piece, 8 KiB: what a fork copies at most.
+        private static final int PIECE = 1 << PIECE_BITS;
 
-        private static final ValueRange DIGESTS = new ValueRange("blocks of a chain", 0, MAX_DIGESTS);
+        static final DigestArray EMPTY = new DigestArray(new byte[0][], 0);
 
-        private final byte[] bytes;
-        private final AtomicInteger claimed = new AtomicInteger();
+        private final byte[][] pieces;
 
-        private DigestArray(int capacity) {
-            bytes = new byte[capacity * Sha256.BYTES];
+        /// Digests up to the end of the last piece that some chain has written or will write.
+        private final AtomicInteger claimed;
+
+        private DigestArray(byte[][] pieces, int claimed) {
+            this.pieces = pieces;
+            this.claimed = new AtomicInteger(claimed);
         }
 
-        /// A log with the first `held` digests of this one and `more` after them for the caller to write: this
-        /// very log when the place is free, else a copy.
+        /// An array with the first `held` digests of this one and `more` after them for the caller to write:
+        /// in the last piece of this one when the place is free, else in a copy of that piece.
         DigestArray reserve(int held, int more) {
-            DIGESTS.check((long) held + more);
-            int needed = held + more;
-            if (needed * Sha256.BYTES <= bytes.length && claimed.compareAndSet(held, needed)) {
+            if (more == 0) {
                 return this;
             }
-            // The first chain of a sequence gets what it asks for; one that grows will probably grow again.
-            int spare = Math.min(held / 2, MAX_DIGESTS - needed);
-            DigestArray copy = new DigestArray(needed + spare);
-            System.arraycopy(bytes, 0, copy.bytes, 0, held * Sha256.BYTES);
-            copy.claimed.set(needed);
-            return copy;
+            int needed = held + more;
+            int first = held / PIECE;
+            int last = (needed - 1) / PIECE;
+            boolean claims = claim(held, (int) Math.min(needed, (first + 1L) * PIECE));
+            if (claims && first == last) {
+                return this;
+            }
+            byte[][] grown = Arrays.copyOf(pieces, last + 1);
+            for (int piece = claims ? first + 1 : first; piece <= last; piece++) {
+                grown[piece] = new byte[pieceDigests(piece, held, needed) * Sha256.BYTES];
+            }
+            if (!claims && held % PIECE > 0) {
+                System.arraycopy(pieces[first], 0, grown[first], 0, held % PIECE * Sha256.BYTES);
+            }
+            return new DigestArray(grown, needed);
         }
 
-        /// The array, for the caller that reserved a place in it.
-        byte[] bytes() {
+        /// Takes the place of digests `held` to `end` in the last piece, if it is free.
+        private boolean claim(int held, int end) {
+            int last = pieces.length - 1;
+            return held / PIECE == last
+                    && (end - last * PIECE) * Sha256.BYTES <= pieces[last].length
+                    && claimed.compareAndSet(held, end);
+        }
+
+        /// The first chain of a sequence gets what it asks for; one that grows will probably grow again.
+        private static int pieceDigests(int piece, int held, int needed) {
+            long wanted = needed - (long) piece * PIECE;
+            return (int) Math.min(PIECE, held == 0 ? wanted : 2 * wanted);
+        }
+
+        /// The pieces of the first `count` digests; nothing is written behind them in the last one.
+        DigestArray prefix(int count) {
+            int kept = (count + PIECE - 1) / PIECE;
+            return kept == pieces.length ? this : new DigestArray(Arrays.copyOf(pieces, kept), Integer.MAX_VALUE);
+        }
+
+        /// Bytes of the pieces that `other` does not have.
+        int bytesBeyond(DigestArray other) {
+            int bytes = 0;
+            for (int piece = pieces.length - 1; piece >= 0; piece--) {
+                if (piece < other.pieces.length && pieces[piece] == other.pieces[piece]) {
+                    break; // chains that share a piece share all before it
+                }
+                bytes += pieces[piece].length;
+            }
             return bytes;
         }
 
+        /// Ends a digest of the caller's and writes it at a place that it reserved.
+        void finish(MessageDigest sha, int index) {
+            Sha256.finish(sha, pieces[index >>> PIECE_BITS], offset(index));
+        }
+
+        /// Writes digest `index`, at a place that the caller reserved, from the start of `from`.
+        void write(int index, byte[] from) {
+            System.arraycopy(from, 0, pieces[index >>> PIECE_BITS], offset(index), Sha256.BYTES);
+        }
+
+        /// Writes the next bytes of `from` in the place of a digest that the caller reserved.
+        void read(ByteBuffer from, int count, int index) {
+            from.get(pieces[index >>> PIECE_BITS], offset(index), count);
+        }
+
+        /// Copies digest `index` to the start of `to`.
+        void copyTo(int index, byte[] to) {
+            System.arraycopy(pieces[index >>> PIECE_BITS], offset(index), to, 0, Sha256.BYTES);
+        }
+
         long keyHi(int index) {
-            return BlockKey.longAt(bytes, index * Sha256.BYTES);
+            return BlockKey.longAt(pieces[index >>> PIECE_BITS], offset(index));
         }
 
         long keyLo(int index) {
-            return BlockKey.longAt(bytes, index * Sha256.BYTES + Long.BYTES);
+            return BlockKey.longAt(pieces[index >>> PIECE_BITS], offset(index) + Long.BYTES);
         }
 
         /// The engine's hash behind a bare key.
         long engineHash(int index) {
-            return BlockKey.longAt(bytes, index * Sha256.BYTES + BlockKey.BYTES);
+            return BlockKey.longAt(pieces[index >>> PIECE_BITS], offset(index) + BlockKey.BYTES);
+        }
+
+        private static int offset(int index) {
+            return (index & PIECE - 1) * Sha256.BYTES;
         }
     }
 
     /// Hashes tokens block by block: `digest[i] = SHA-256(digest[i-1] ‖ tokens[i] as int32 little-endian)`.
     ///
-    /// One array holds the digest of the block before and the tokens of the block being filled, so a block is one
-    /// update and one digest, and nothing is allocated per block.
+    /// One array holds the digest of the block before and the tokens of the block being filled, so a block is
+    /// one update and one digest, and nothing is allocated per block.
     ///
     /// **Threads.** One.
     private static final class ChainHasher {
@@ -357,17 +428,20 @@ public final class BlockChain {
 
         private final MessageDigest sha = Sha256.newDigest();
         private final byte[] input;
-        private final byte[] out;
+        private final DigestArray out;
         private int filled = Sha256.BYTES;
-        private int outOffset;
+        private int block;
 
-        /// @param parent holds the digest to start from at `parentOffset`
-        /// @param out takes the digests of full blocks, from `outOffset` on
-        ChainHasher(int blockTokens, byte[] parent, int parentOffset, byte[] out, int outOffset) {
-            input = new byte[Sha256.BYTES + blockTokens * Integer.BYTES];
-            System.arraycopy(parent, parentOffset, input, 0, Sha256.BYTES);
+        /// @param out takes the digests of full blocks, from block `first` on, and has the one before
+        ChainHasher(Namespace namespace, DigestArray out, int first) {
+            input = new byte[Sha256.BYTES + namespace.blockTokens() * Integer.BYTES];
+            if (first == 0) {
+                System.arraycopy(namespace.rawDigest(), 0, input, 0, Sha256.BYTES);
+            } else {
+                out.copyTo(first - 1, input);
+            }
             this.out = out;
-            this.outOffset = outOffset;
+            block = first;
         }
 
         /// Hashes `tokens[0, count)` after those given before; writes a digest for each block that becomes
@@ -396,8 +470,7 @@ public final class BlockChain {
         private void finishBlock() {
             sha.update(input, 0, input.length);
             Sha256.finish(sha, input, 0);
-            System.arraycopy(input, 0, out, outOffset, Sha256.BYTES);
-            outOffset += Sha256.BYTES;
+            out.write(block++, input);
             filled = Sha256.BYTES;
         }
     }

@@ -101,6 +101,33 @@ class BlockChainTest {
         }
     }
 
+    /// Digests lie in pieces of 256.
+    @ParameterizedTest
+    @ValueSource(ints = {1, 2})
+    void givenChainsOfManyPieces_whenForkedAnywhere_thenEveryChainIsAsIfHashedAtOnce(int blockTokens) {
+        Random random = seeded("pieces");
+        Namespace namespace = namespace(blockTokens);
+        int[] trunk = tokens(random, 1500);
+        BlockChain chain = BlockChain.of(namespace, trunk);
+        for (int fork = 0; fork < 60; fork++) {
+            int any = random.nextInt(chain.length() + 1);
+            int blocks = fork % 4 == 0 ? any / 256 * 256 : any;
+            int[] more = tokens(random, random.nextInt(900));
+            BlockChain compact = chain.compactPrefix(blocks);
+            BlockChain grown = random.nextBoolean()
+                    ? compact.extend(more)
+                    : chain.prefix(blocks).extend(more);
+            int[] sequence = concat(Arrays.copyOf(trunk, blocks * blockTokens), more);
+            assertThat(keys(compact)).isEqualTo(keys(chain).subList(0, blocks));
+            assertThat(keys(grown)).isEqualTo(naive(namespace, sequence));
+            if (fork % 8 == 0) {
+                chain = grown;
+                trunk = sequence;
+            }
+        }
+        assertThat(keys(chain)).isEqualTo(naive(namespace, trunk));
+    }
+
     @Test
     void givenOneTokenAtATime_whenExtended_thenABlockAppearsWithItsLastToken() {
         BlockChain chain = BlockChain.of(NAMESPACE, new int[] {1, 2, 3});
