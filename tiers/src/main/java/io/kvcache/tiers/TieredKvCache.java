@@ -1,5 +1,6 @@
 package io.kvcache.tiers;
 
+import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -17,6 +18,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.store.HostStore;
@@ -45,7 +47,7 @@ import org.jspecify.annotations.Nullable;
 /// ```java
 /// try (var cache = TieredKvCache.builder().hostBytes(4L << 30).build()) {
 ///     cache.register(namespace);
-///     BlockChain chain = BlockChain.of(namespace, tokens);
+///     BlockChain chain = cache.chain(namespace, tokens);
 ///     try (BlockTable table = cache.acquire(chain)) {
 ///         // prefill only what is missing: tokens from table.readyBlocks() * namespace.blockTokens() on
 ///     }
@@ -77,6 +79,12 @@ public final class TieredKvCache implements LocalKvCache {
     private final Prefetcher prefetcher;
     private final StoreShutdown storeShutdown;
     private final AccessListeners listeners = new AccessListeners();
+    private final PromptTree prompts = new PromptTree(Caffeine.newBuilder()
+            .maximumWeight(PromptTree.maxBytes())
+            .weigher(PromptTree::weigh)
+            .executor(Runnable::run)
+            .build()
+            .asMap());
     private final @Nullable SharedHostMemory share;
 
     /// @param share null when no other process may map the memory
@@ -136,6 +144,11 @@ public final class TieredKvCache implements LocalKvCache {
     /// Registers a listener for look-ups and puts from now on.
     public void addAccessListener(AccessListener listener) {
         listeners.add(listener);
+    }
+
+    @Override
+    public BlockChain chain(Namespace namespace, int[] tokens) {
+        return prompts.chain(namespace, tokens);
     }
 
     @Override
@@ -328,6 +341,11 @@ public final class TieredKvCache implements LocalKvCache {
     public LruFallback.Report lruFallbackReport() {
         openHandles.requireOpen();
         return store.fallbackReport();
+    }
+
+    /// Tokens of the prompts that [#chain] was given: those whose hashes it knew, and those that it hashed.
+    public PromptTree.TokenCounts promptTokens() {
+        return prompts.counts();
     }
 
     /// What became of hints.

@@ -255,7 +255,7 @@ final class EngineSession {
         EngineCodec.require(
                 kept + tokens.length / of.namespace().blockTokens() <= MAX_CHAIN_BLOCKS, "blocks of a chain", kept);
         BlockChain chain = known == null || kept == 0
-                ? BlockChain.of(of.namespace(), tokens)
+                ? cache.chain(of.namespace(), tokens)
                 : known.chain.prefix(kept).extend(tokens);
         chains.put(name, new EngineChain(of, chain));
         return EngineCodec.encodeDone(

@@ -5,7 +5,8 @@
 /// [io.kvcache.core.identity.BlockChain] turns the tokens of a sequence into [io.kvcache.core.identity.BlockKey]s.
 /// [io.kvcache.core.identity.ModelPreset] has the numbers of some well-known models.
 ///
-/// Everything here is an immutable value. The package imports nothing of the store.
+/// [io.kvcache.core.identity.PromptTree] remembers the chains of prompts. Everything else here is an immutable value.
+/// The package imports nothing of the store.
 @NullMarked
 package io.kvcache.core.identity;
 

@@ -20,6 +20,7 @@ import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
@@ -72,6 +73,19 @@ public abstract class BlockContract extends KvCacheContract {
         assertThat(match(chain.prefix(0))).isZero();
         cache().acquire(chain.prefix(0)).close();
         assertThat(cache().drop(chain, 0)).isZero();
+    }
+
+    @Test
+    void givenAPromptThatGoesOn_whenItsChainIsAsked_thenItIsThatOfItsTokens() {
+        int[] prompt = IntStream.range(0, 20 * BLOCK_TOKENS + 3).toArray();
+        for (int tokens : new int[] {0, 1, prompt.length / 2, prompt.length / 2, prompt.length}) {
+            int[] turn = Arrays.copyOf(prompt, tokens);
+            BlockChain chain = cache().chain(MIB, turn);
+            assertThat(chain).hasToString(BlockChain.of(MIB, turn).toString());
+            assertThat(match(chain)).isZero();
+        }
+        stored(cache().chain(MIB, prompt).prefix(2));
+        assertThat(match(cache().chain(MIB, prompt))).isEqualTo(2);
     }
 
     @Test

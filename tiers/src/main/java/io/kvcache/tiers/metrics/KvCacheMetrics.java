@@ -4,6 +4,7 @@ import io.kvcache.core.CacheAdmin;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
@@ -29,6 +30,7 @@ import java.util.function.ToDoubleFunction;
 /// | `cache.size` | `namespace`, `tenant` | blocks and objects |
 /// | `kv.memory.held`, `kv.memory.capacity` | `tier` | bytes |
 /// | `kv.room.attempts.failed` | | attempts to make room that found none, several for a put that waits |
+/// | `kv.prompt.tokens` | `result` found or hashed | tokens of prompts whose chain was asked of an embedded store |
 /// | `kv.tables.open`, `kv.slabs.moved`, `kv.touches.lost` | | |
 ///
 /// At most [CardinalityLimit#MAX_LABELS] pairs of namespace and tenant get a series of their own, in order of
@@ -76,7 +78,25 @@ public final class KvCacheMetrics implements MeterBinder {
         counter(registry, "kv.slabs.moved", tags, stats -> stats.host().slabMoves());
         counter(registry, "kv.touches.lost", tags, CacheStats::droppedAccesses);
         gauge(registry, "kv.tables.open", tags, CacheStats::openTables);
+        if (cache instanceof TieredKvCache embedded) {
+            bindPrompts(registry, embedded);
+        }
         bindNamespaces(registry, cache.stats());
+    }
+
+    private void bindPrompts(MeterRegistry registry, TieredKvCache embedded) {
+        MeterMetadata.counter(
+                registry,
+                embedded,
+                "kv.prompt.tokens",
+                tags.and("result", "found"),
+                store -> store.promptTokens().found());
+        MeterMetadata.counter(
+                registry,
+                embedded,
+                "kv.prompt.tokens",
+                tags.and("result", "hashed"),
+                store -> store.promptTokens().hashed());
     }
 
     private void bindMemory(MeterRegistry registry) {

@@ -65,6 +65,9 @@ final class MeterMetadata {
             entry("kv.policy.uses", "Uses of blocks under a policy that learns, by the order that it went by."),
             entry("kv.prefetch", "Blocks and objects read from disk ahead of requests; wasted: none came in time."),
             entry(
+                    "kv.prompt.tokens",
+                    "Tokens of prompts whose chain was asked for, by whether their hashes were found or had to be made."),
+            entry(
                     "kv.room.attempts.failed",
                     "Attempts to make room that found none; a put that waits makes many and may succeed."),
             entry("kv.slabs.moved", "Slabs of host memory that went from one size of slots to another."),

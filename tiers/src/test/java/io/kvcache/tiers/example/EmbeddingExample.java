@@ -19,7 +19,7 @@ final class EmbeddingExample {
         Namespace model = Namespace.of("llama-3-8b", BlockShape.kv(32, 8, 128, 16, Dtype.BF16));
         try (var cache = TieredKvCache.builder().hostBytes(1L << 30).build()) {
             cache.register(model);
-            BlockChain chain = BlockChain.of(model, prompt);
+            BlockChain chain = cache.chain(model, prompt);
             try (var table = cache.acquire(chain)) {
                 int cached = table.readyBlocks(); // prefill starts at token cached * 16
                 for (int i = cached; i < chain.length(); i++) {

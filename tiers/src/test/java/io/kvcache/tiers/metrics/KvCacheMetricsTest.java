@@ -10,6 +10,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics.CardinalityLimit;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -44,6 +45,24 @@ final class KvCacheMetricsTest {
                         .count())
                 .isEqualTo(1);
         assertThat(registry.get("kv.memory.capacity").gauge().value()).isEqualTo(32 << 20);
+    }
+
+    @Test
+    void givenAPromptTwice_whenItsChainIsAsked_thenTokensAreCountedAsHashedAndFound() {
+        Namespace space = Namespace.of("m", SHAPE);
+        new KvCacheMetrics(cache, "kv").bindTo(registry);
+        for (int[] prompt : List.of(new int[8], new int[8], new int[11])) {
+            assertThat(cache.chain(space, prompt).length()).isEqualTo(2);
+        }
+        assertThat(promptTokens("hashed")).isEqualTo(8);
+        assertThat(promptTokens("found")).isEqualTo(16);
+    }
+
+    private double promptTokens(String result) {
+        return registry.get("kv.prompt.tokens")
+                .tag("result", result)
+                .functionCounter()
+                .count();
     }
 
     @Test

@@ -1,5 +1,6 @@
 package io.kvcache.transport.client;
 
+import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
@@ -13,6 +14,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteAddress;
 import io.kvcache.transport.client.RpcClient.RpcException;
@@ -46,7 +48,7 @@ import org.jspecify.annotations.Nullable;
 /// ```java
 /// try (var cache = RemoteKvCache.connect("cache-host:7420")) {
 ///     cache.register(namespace);
-///     try (BlockTable table = cache.acquire(BlockChain.of(namespace, tokens))) {
+///     try (BlockTable table = cache.acquire(cache.chain(namespace, tokens))) {
 ///         // as with an embedded store
 ///     }
 /// }
@@ -92,6 +94,12 @@ public final class RemoteKvCache implements KvCache {
     private final RemoteWrites writes;
     private final RemoteEvents events;
     private final AtomicBoolean closed = new AtomicBoolean();
+    private final PromptTree prompts = new PromptTree(Caffeine.newBuilder()
+            .maximumWeight(PromptTree.maxBytes())
+            .weigher(PromptTree::weigh)
+            .executor(Runnable::run)
+            .build()
+            .asMap());
 
     RemoteKvCache(RpcClient client) {
         this.client = client;
@@ -149,6 +157,11 @@ public final class RemoteKvCache implements KvCache {
     public void register(Namespace namespace) {
         requireOpen();
         client.sessions().register(namespace);
+    }
+
+    @Override
+    public BlockChain chain(Namespace namespace, int[] tokens) {
+        return prompts.chain(namespace, tokens);
     }
 
     @Override
@@ -378,6 +391,11 @@ public final class RemoteKvCache implements KvCache {
                 new BodyWriter(),
                 reply -> StatsCodec.read(reply, session.namespacesByNumber()),
                 NO_WAIT_NANOS));
+    }
+
+    /// Tokens of the prompts that [#chain] was given: those whose hashes it knew, and those that it hashed.
+    public PromptTree.TokenCounts promptTokens() {
+        return prompts.counts();
     }
 
     /// Returns the statistics of this client.

@@ -1,5 +1,6 @@
 package io.kvcache.transport.peer;
 
+import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
@@ -13,6 +14,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.client.Preconditions;
 import io.kvcache.transport.client.RemoteKvCache;
@@ -77,6 +79,12 @@ public final class ClusteredKvCache implements KvCache {
     private final ClusterObjects objects;
     private final Map<Namespace, GroupSpace> spaces = new ConcurrentHashMap<>();
     private final AtomicBoolean closed = new AtomicBoolean();
+    private final PromptTree prompts = new PromptTree(Caffeine.newBuilder()
+            .maximumWeight(PromptTree.maxBytes())
+            .weigher(PromptTree::weigh)
+            .executor(Runnable::run)
+            .build()
+            .asMap());
 
     /// A registered namespace, and that of its groups, or null where it has no blocks.
     private record GroupSpace(Namespace space, @Nullable Namespace groups) {}
@@ -168,6 +176,11 @@ public final class ClusteredKvCache implements KvCache {
                 .toList();
     }
 
+    /// Tokens of the prompts that [#chain] was given: those whose hashes it knew, and those that it hashed.
+    public PromptTree.TokenCounts promptTokens() {
+        return prompts.counts();
+    }
+
     /// Returns what copies of groups have done for this client.
     public CopyStats copyStats() {
         return copies.stats();
@@ -213,6 +226,11 @@ public final class ClusteredKvCache implements KvCache {
                 peer.onFailure();
             }
         }
+    }
+
+    @Override
+    public BlockChain chain(Namespace namespace, int[] tokens) {
+        return prompts.chain(namespace, tokens);
     }
 
     @Override

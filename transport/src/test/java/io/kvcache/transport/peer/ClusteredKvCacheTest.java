@@ -12,6 +12,7 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.PromptTree;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterView;
@@ -29,6 +30,7 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -143,6 +145,20 @@ final class ClusteredKvCacheTest {
         assertThat(readAll(chain, 0)).isEqualTo(BLOCKS);
         assertThat(readAll(chain, 300)).isEqualTo(BLOCKS);
         assertThat(putAll(chain)).isEqualTo(new PutSummary(0, BLOCKS, PutOutcome.PRESENT));
+    }
+
+    @Test
+    void givenAPromptThatGoesOn_whenItsChainIsAsked_thenAClientHashesNewTokensOnly() {
+        int[] prompt = IntStream.range(0, 320).toArray();
+        try (RemoteKvCache one = RemoteKvCache.connect(cluster.addresses().getFirst())) {
+            for (KvCache client : List.of(cache, one)) {
+                var _ = client.chain(SPACE, Arrays.copyOf(prompt, 160));
+                assertThat(client.chain(SPACE, prompt))
+                        .hasToString(BlockChain.of(SPACE, prompt).toString());
+            }
+            assertThat(List.of(cache.promptTokens(), one.promptTokens()))
+                    .containsOnly(new PromptTree.TokenCounts(160, 320));
+        }
     }
 
     @Test

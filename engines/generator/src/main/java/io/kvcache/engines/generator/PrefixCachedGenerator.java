@@ -151,7 +151,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
         }
 
         Generation generate(TokenListener listener) {
-            BlockChain chain = request.useCache() ? BlockChain.of(namespace, prompt) : null;
+            BlockChain chain = request.useCache() ? cache.chain(namespace, prompt) : null;
             EngineSequence sequence = sequence();
             boolean offered = false;
             try {

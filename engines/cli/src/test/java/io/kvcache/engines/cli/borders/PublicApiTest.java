@@ -84,6 +84,7 @@ final class PublicApiTest {
     private static final Set<String> EXTENSION_POINTS = Set.of(
             "io.kvcache.core.time.Clock",
             "io.kvcache.core.cost.PrefillCost",
+            "io.kvcache.core.identity.PromptTree$TokenCounts",
             "io.kvcache.core.memory.HostMemorySource",
             "io.kvcache.core.policy.LruFallback$Report",
             "io.kvcache.core.policy.EvictionPolicyFactory",
