@@ -11,6 +11,7 @@ import io.kvcache.bench.jmh.PutBenchmark;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.List;
+import java.util.Map;
 import java.util.stream.Stream;
 
 /// The cost of the embedded store: look-ups, hashing, copies and eviction, with a million records.
@@ -118,7 +119,39 @@ final class CoreSuite {
                         "ns/token",
                         MetricSource.nanosPer("chain", HashBenchmark.TOKENS, JmhRun.of("HashBenchmark.blocksOf256")),
                         SHA,
-                        new Threshold.AtMost(3)));
+                        new Threshold.AtMost(3)),
+                new BenchmarkSpec(
+                        "prompt-whole",
+                        "How much longer than SHA-256 takes hashing 131,328 tokens in blocks of 256?",
+                        "ns",
+                        prompt("whole", 256),
+                        prompt("sha256", 256),
+                        new Threshold.RatioAtMost(1.3)),
+                again(16),
+                again(256),
+                new BenchmarkSpec(
+                        "prompt-table",
+                        "From those tokens to the table of the known blocks?",
+                        "ns",
+                        prompt("table", 256),
+                        prompt("compare", 256),
+                        new Threshold.RatioAtMost(2.5)));
+    }
+
+    private static BenchmarkSpec again(int blockTokens) {
+        return new BenchmarkSpec(
+                "prompt-again-" + blockTokens,
+                "What does it cost to hash 256 new tokens behind 131,072 known ones, in blocks of %d?"
+                        .formatted(blockTokens),
+                "ns",
+                prompt("again", blockTokens),
+                prompt("compare", blockTokens),
+                new Threshold.RatioAtMost(2));
+    }
+
+    private static MetricSource prompt(String benchmark, int blockTokens) {
+        JmhRun run = new JmhRun("PromptBenchmark." + benchmark, 1, Map.of("blockTokens", String.valueOf(blockTokens)));
+        return MetricSource.nanosPer(benchmark, 1, run);
     }
 
     private static List<BenchmarkSpec> moving() {

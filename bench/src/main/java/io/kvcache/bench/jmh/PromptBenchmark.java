@@ -1,0 +1,119 @@
+package io.kvcache.bench.jmh;
+
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.PutSummary;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.Sha256;
+import io.kvcache.tiers.TieredKvCache;
+import java.lang.foreign.MemorySegment;
+import java.security.MessageDigest;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.Objects;
+import java.util.SplittableRandom;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+import org.openjdk.jmh.annotations.Benchmark;
+import org.openjdk.jmh.annotations.BenchmarkMode;
+import org.openjdk.jmh.annotations.Mode;
+import org.openjdk.jmh.annotations.OutputTimeUnit;
+import org.openjdk.jmh.annotations.Param;
+import org.openjdk.jmh.annotations.Scope;
+import org.openjdk.jmh.annotations.Setup;
+import org.openjdk.jmh.annotations.State;
+import org.openjdk.jmh.annotations.TearDown;
+
+/// What do the keys of a conversation of 128k tokens cost when it comes again with 256 new tokens?
+///
+/// Budget: comparing its tokens with a copy, and 5 µs. `./kvcache bench core --filter prompt`
+@BenchmarkMode(Mode.SampleTime)
+@OutputTimeUnit(TimeUnit.NANOSECONDS)
+public class PromptBenchmark {
+
+    /// Tokens that are known.
+    public static final int KNOWN = 131_072;
+
+    /// Tokens that follow them, each time others.
+    public static final int NEW = 256;
+
+    /// Hashes what is new.
+    @Benchmark
+    public BlockChain again(Conversation conversation) {
+        return conversation.cache.chain(conversation.namespace(), conversation.nextTurn());
+    }
+
+    /// Hashes all.
+    @Benchmark
+    public BlockChain whole(Conversation conversation) {
+        return BlockChain.of(conversation.namespace(), conversation.nextTurn());
+    }
+
+    /// The reference of [#again]: the speed of memory.
+    @Benchmark
+    public int compare(Conversation conversation) {
+        return Arrays.mismatch(conversation.tokens, 0, KNOWN, conversation.copy, 0, KNOWN);
+    }
+
+    /// The reference of [#whole]: one digest over the tokens' bytes.
+    @Benchmark
+    public byte[] sha256(Conversation conversation) {
+        return conversation.sha.digest(conversation.bytes);
+    }
+
+    /// Hashes what is new, and pins the blocks that are known, as a request does.
+    @Benchmark
+    public int table(Conversation conversation) {
+        try (BlockTable table = conversation.cache.acquire(again(conversation))) {
+            return table.readyBlocks();
+        }
+    }
+
+    /// A conversation that a store knows, with an end that is new each time.
+    @State(Scope.Thread)
+    public static class Conversation {
+
+        @Param("256")
+        int blockTokens = 256;
+
+        final int[] tokens = new SplittableRandom(3).ints((long) KNOWN + NEW).toArray();
+        final int[] copy = tokens.clone();
+        final byte[] bytes = new byte[(KNOWN + NEW) * Integer.BYTES];
+        final MessageDigest sha = Sha256.newDigest();
+        final TieredKvCache cache =
+                TieredKvCache.builder().hostBytes(128L << 20).build();
+
+        @Nullable
+        private Namespace namespace;
+
+        /// Stores all blocks but the new ones: 32 MiB, of any block size.
+        @Setup
+        public void open() {
+            namespace = Namespace.of("bench", BlockShape.kv(1, 1, 64, blockTokens, Dtype.BF16));
+            cache.register(namespace);
+            BlockChain chain = cache.chain(namespace, Arrays.copyOf(tokens, KNOWN));
+            MemorySegment block = MemorySegment.ofArray(new byte[blockTokens * 256]);
+            PutSummary put = cache.putAll(chain, 0, Collections.nCopies(chain.length(), block), Duration.ofSeconds(10));
+            if (cache.match(chain).blocks() != chain.length()) {
+                throw new IllegalStateException(chain + ": " + put);
+            }
+        }
+
+        Namespace namespace() {
+            return Objects.requireNonNull(namespace);
+        }
+
+        int[] nextTurn() {
+            tokens[KNOWN]++;
+            return tokens;
+        }
+
+        @TearDown
+        public void close() {
+            cache.close();
+        }
+    }
+}
