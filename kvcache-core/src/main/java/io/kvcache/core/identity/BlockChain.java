@@ -366,6 +366,7 @@ public final class BlockChain {
         }
 
         /// Bytes of the pieces that `other` does not have.
+        @SuppressWarnings("ReferenceEquality") // the very arrays are counted
         int bytesBeyond(DigestArray other) {
             int bytes = 0;
             for (int piece = pieces.length - 1; piece >= 0; piece--) {
