@@ -242,7 +242,7 @@ public final class PromptTree {
         }
 
         /// @param at token of the rest where a block begins
-        static Key of(Object parent, Growth growth, int at) {
+        private static Key of(Object parent, Growth growth, int at) {
             int blockEnd = at + growth.chain.blockTokens();
             return new Key(parent, growth.start() + at, fingerprint(growth.rest, at, blockEnd));
         }
