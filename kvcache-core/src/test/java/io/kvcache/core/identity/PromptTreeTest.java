@@ -3,7 +3,6 @@ package io.kvcache.core.identity;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.core.identity.PromptTree.Key;
 import io.kvcache.core.identity.PromptTree.Segment;
 import io.kvcache.core.identity.PromptTree.TokenCounts;
 import java.util.ArrayList;
@@ -23,7 +22,7 @@ class PromptTreeTest {
     private static final long SEED = 2025;
     private static final Namespace NAMESPACE = namespace(16);
 
-    private final ConcurrentHashMap<Key, Segment> segments = new ConcurrentHashMap<>();
+    private final ConcurrentHashMap<PromptTree.Key, Segment> segments = new ConcurrentHashMap<>();
     private final PromptTree tree = new PromptTree(segments);
 
     @ParameterizedTest
@@ -53,13 +52,13 @@ class PromptTreeTest {
         int[] prompt = tokens(random, 20_000);
         assertThat(counted(prompt)).isEqualTo(new TokenCounts(0, 20_000));
         for (int turn = 0; turn < 40; turn++) {
-            int known = prompt.length / 16 * 16;
+            int known = prompt.length - prompt.length % 16;
             prompt = concat(prompt, tokens(random, 250));
             assertThat(counted(prompt))
                     .as("turn %d", turn)
-                    .isEqualTo(new TokenCounts(known, prompt.length / 16 * 16 - known));
+                    .isEqualTo(new TokenCounts(known, prompt.length - prompt.length % 16 - known));
         }
-        assertThat(counted(prompt)).isEqualTo(new TokenCounts(prompt.length / 16 * 16, 0));
+        assertThat(counted(prompt)).isEqualTo(new TokenCounts(prompt.length - prompt.length % 16, 0));
         assertThat(segments).hasSize(4); // 30,000 tokens in segments of 8,192, however they came
     }
 
@@ -115,7 +114,7 @@ class PromptTreeTest {
         List<Runnable> race = new ArrayList<>();
         PromptTree raced = new PromptTree(new ConcurrentHashMap<>() {
             @Override
-            public boolean replace(Key key, Segment before, Segment after) {
+            public boolean replace(PromptTree.Key key, Segment before, Segment after) {
                 List<Runnable> first = List.copyOf(race);
                 race.clear();
                 first.forEach(Runnable::run);
