@@ -114,8 +114,8 @@ public final class EngineCalibrator {
             throw new IOException(server.address() + " found none of its prompts again: its cache is off, or its usage"
                     + " has no prompt_tokens_details.cached_tokens (vLLM: --enable-prompt-tokens-details)");
         }
-        TreeMap<PromptKind, List<Double>> kinds =
-                new TreeMap<>(Comparator.comparing(PromptKind::promptTokens).thenComparing(PromptKind::cachedTokens));
+        TreeMap<PromptKind, List<Double>> kinds = new TreeMap<>(
+                Comparator.comparingInt(PromptKind::promptTokens).thenComparingInt(PromptKind::cachedTokens));
         for (Completion each : asked) {
             kinds.computeIfAbsent(new PromptKind(each.promptTokens(), each.cachedTokens()), _ -> new ArrayList<>())
                     .add(each.firstTokenSeconds());
