@@ -10,6 +10,7 @@ import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.serving.CompletionServer.Completion;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceRequest;
+import java.io.IOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -143,7 +144,8 @@ public final class PredictionCheck {
                 try {
                     answers.add(each.get());
                 } catch (ExecutionException failed) {
-                    failures.add(String.valueOf(failed.getCause().getMessage()));
+                    Throwable cause = failed.getCause();
+                    failures.add(String.valueOf(cause instanceof IOException ? cause.getMessage() : cause));
                 }
             }
         }
