@@ -29,6 +29,9 @@ final class CalibrateLabCommand implements Callable<Integer> {
     private static final int MIN_TOKENS = 64;
     private static final int MAX_TOKENS = 1 << 20;
 
+    /// On two noisy cores, fits had 2 to 9 %, and 61 % beside other requests.
+    private static final double MAX_MEDIAN_ERROR = 0.15;
+
     @Mixin
     private final CommandIo io = new CommandIo();
 
@@ -52,7 +55,8 @@ final class CalibrateLabCommand implements Callable<Integer> {
             names = "--rounds",
             paramLabel = "N",
             defaultValue = "5",
-            description = "How often each of the 18 prompts is measured, 1 to 1000. Default: ${DEFAULT-VALUE}.")
+            description = "How often each prompt is measured, 1 to 1000, after two rounds to warm up."
+                    + " Default: ${DEFAULT-VALUE}.")
     private int rounds;
 
     @Mixin
@@ -67,8 +71,9 @@ final class CalibrateLabCommand implements Callable<Integer> {
             result = new EngineCalibrator(server, maxPrompt, progressLine::update)
                     .calibrate(rounds, RandomGenerator.getDefault().nextLong());
         }
+        boolean fits = result.calibration().medianError() <= MAX_MEDIAN_ERROR;
         Path file = out;
-        if (file != null) {
+        if (file != null && fits) {
             result.calibration().write(file);
         }
         RowPrinter printer = new RowPrinter(io, format.format());
@@ -77,7 +82,11 @@ final class CalibrateLabCommand implements Callable<Integer> {
         } else {
             printer.print(result.calibration());
         }
-        return 0;
+        if (!fits) {
+            io.printError("half of the prompts are further than 15 % from the fit, so nothing is written: is the server"
+                    + " idle? More --rounds help against noise");
+        }
+        return fits ? 0 : 1;
     }
 
     private void check() {
@@ -119,7 +128,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
                 1e3 * times.secondsPerOutputToken(),
                 times.blockTokens(),
                 100 * times.medianError()));
-        if (out != null) {
+        if (out != null && times.medianError() <= MAX_MEDIAN_ERROR) {
             io.println("Written to " + out + ". Next: ./kvcache lab check " + times.server() + " --calibrate " + out);
         }
     }

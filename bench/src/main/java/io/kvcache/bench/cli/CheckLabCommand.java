@@ -30,12 +30,13 @@ import picocli.CommandLine.Parameters;
 @Command(
         name = "check",
         description = "Predict the times to the first token of a scaled trace from a calibration, send the trace to the"
-                + " server, and print both. Exits with 1 if a request was not answered.",
+                + " server, and print both.",
         mixinStandardHelpOptions = true,
         sortOptions = false)
 final class CheckLabCommand implements Callable<Integer> {
 
     private static final double MAX_LOAD = 10;
+    private static final double MAX_HIT_DIFFERENCE = 0.02;
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -109,7 +110,6 @@ final class CheckLabCommand implements Callable<Integer> {
     public Integer call() throws IOException, InterruptedException {
         EngineCalibration calibration = checkedCalibration();
         SimulatedCache cache = ReplayCatalogue.named(policy).orElseThrow();
-        boolean answered = true;
         RowPrinter printer = new RowPrinter(io, format.format());
         try (HttpCompletionServer server = HttpCompletionServer.connect(url);
                 ProgressLine progressLine = new ProgressLine(io.err())) {
@@ -134,12 +134,15 @@ final class CheckLabCommand implements Callable<Integer> {
                                 sent -> progressLine.update(trace.name() + ": " + sent + " of "
                                         + trace.requests().size() + " requests"));
                 progressLine.update("");
-                answered &= outcome.failures().isEmpty();
                 show(row(trace, calibration, capacity, outcome), printer, TraceDigest.of(source, whole), source);
-                remarks(outcome);
+                remarks(outcome, calibration);
             }
         }
-        return answered ? 0 : 1;
+        if (printer.isText()) {
+            io.println("+ is a prediction of too much, - of too little. Runs of small models differ by a fifth at the"
+                    + " median; where all differ in one direction, calibrate again with the server idle.");
+        }
+        return 0;
     }
 
     private static int distinctBlocks(Trace trace) {
@@ -207,14 +210,15 @@ final class CheckLabCommand implements Callable<Integer> {
                 100 * (row.predictedTtftP99Seconds / row.measuredTtftP99Seconds - 1)));
     }
 
-    private void remarks(PredictionCheck.Outcome outcome) {
+    private void remarks(PredictionCheck.Outcome outcome, EngineCalibration calibration) {
         if (outcome.cutPrompts() > 0) {
             io.printError(
                     outcome.cutPrompts() + " prompts were longer than the longest that was calibrated, and were cut");
         }
-        if (!outcome.failures().isEmpty()) {
-            io.printError(outcome.failures().size() + " requests were not answered, the first of them as "
-                    + outcome.failures().getFirst());
+        long differing = Math.abs(outcome.measuredCachedTokens() - outcome.predictedCachedTokens());
+        if (differing > MAX_HIT_DIFFERENCE * outcome.promptTokens()) {
+            io.printError("found tokens are not those predicted: does the cache hold --blocks blocks of "
+                    + calibration.blockTokens() + " tokens, by --policy, and was it empty or large enough?");
         }
     }
 }

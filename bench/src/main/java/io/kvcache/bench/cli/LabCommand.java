@@ -108,6 +108,7 @@ final class LabCommand implements Callable<Integer> {
                     String sha256 = TraceDigest.of(source, trace);
                     rows.beginRun(source, sha256);
                     page.beginTrace(trace, sha256);
+                    engine.printRemarks(trace, io.err());
                     if (rows.isText()) {
                         report.printHead(trace, sha256);
                     }

@@ -154,7 +154,8 @@ final class PlanningOptions {
         try {
             return EngineCalibration.read(file);
         } catch (IOException unreadable) {
-            throw new IllegalArgumentException("--calibrate: cannot read " + file + ": " + unreadable, unreadable);
+            throw new IllegalArgumentException(
+                    "--calibrate: cannot read " + file + ": " + unreadable.getMessage(), unreadable);
         } catch (IllegalArgumentException wrong) {
             throw new IllegalArgumentException("--calibrate: " + wrong.getMessage(), wrong);
         }
@@ -429,6 +430,23 @@ final class PlanningOptions {
             return Optional.ofNullable(file).map(PlanningOptions::readCalibration);
         }
 
+        /// Says whose the times are, and where they are not of what was measured.
+        void printRemarks(ModelProfile bytes, Trace trace, PrintWriter errors) {
+            calibration().ifPresent(times -> {
+                errors.println("kvcache: times are those of " + times.model() + " at " + times.server()
+                        + ", bytes those of " + bytes.label());
+                long longer = trace.requests().stream()
+                        .filter(request -> request.inputTokens() > times.longestPrompt())
+                        .count();
+                if (longer > 0) {
+                    errors.println("kvcache: " + longer + " of "
+                            + trace.requests().size() + " prompts of " + trace.name()
+                            + " are longer than the longest that was calibrated, " + times.longestPrompt() + " tokens");
+                }
+                errors.flush();
+            });
+        }
+
         /// @throws IllegalArgumentException when one of the options is given
         void requireWithout(String... options) {
             for (String option : options) {
@@ -488,6 +506,11 @@ final class PlanningOptions {
         /// Prints what was derived of the model, and what the bytes of a token leave out.
         void printRemarks(PrintWriter errors) {
             model.printRemarks(errors);
+        }
+
+        /// Prints where measured times are not of what was measured.
+        void printRemarks(Trace trace, PrintWriter errors) {
+            calibration.printRemarks(model.profile(), trace, errors);
         }
     }
 

@@ -111,6 +111,7 @@ final class SizeCommand implements Callable<Integer> {
         SizeOptions sizeOptions = sizeOptions();
         model.printRemarks(io.err());
         Trace read = TraceOption.loadTrace(sizeOptions.source, io.err());
+        calibration.printRemarks(model.profile(), read, io.err());
         CapacityPlanner capacityPlanner = io.check(() -> new CapacityPlanner(read, sizeOptions.engine));
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();

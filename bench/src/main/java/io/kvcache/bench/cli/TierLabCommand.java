@@ -128,6 +128,7 @@ final class TierLabCommand implements Callable<Integer> {
                 Trace whole = TraceOption.loadTrace(source, io.err());
                 String sha256 = TraceDigest.of(source, whole);
                 rows.beginRun(source, sha256);
+                engine.printRemarks(whole, io.err());
                 right &= run(tierLabOptions, whole.firstRequests(first), sha256, rows, progressLine);
                 rows.endRun(progressLine);
             }

@@ -41,6 +41,9 @@ public record EngineCalibration(
         int longestPrompt,
         double medianError) {
 
+    private static final int MAX_SECONDS = 3600;
+    private static final int MAX_TOKENS = 1 << 20;
+
     private static final JsonMapper JSON = JsonMapper.builder()
             .enable(SerializationFeature.INDENT_OUTPUT)
             .enable(DeserializationFeature.FAIL_ON_NULL_FOR_PRIMITIVES)
@@ -49,18 +52,27 @@ public record EngineCalibration(
 
     /// @throws IllegalArgumentException when a value is out of its range
     public EngineCalibration {
-        require(secondsPerRequest >= 0, "secondsPerRequest", secondsPerRequest, "0 and up");
-        require(secondsPerToken > 0, "secondsPerToken", secondsPerToken, "above 0");
-        require(secondsPerPair >= 0, "secondsPerPair", secondsPerPair, "0 and up");
-        require(secondsPerCachedToken >= 0, "secondsPerCachedToken", secondsPerCachedToken, "0 and up");
-        require(secondsPerOutputToken >= 0, "secondsPerOutputToken", secondsPerOutputToken, "0 and up");
-        require(blockTokens >= 1, "blockTokens", blockTokens, "1 and up");
-        require(longestPrompt >= 1, "longestPrompt", longestPrompt, "1 and up");
+        requireSeconds("secondsPerRequest", secondsPerRequest);
+        requireSeconds("secondsPerToken", secondsPerToken);
+        requireSeconds("secondsPerPair", secondsPerPair);
+        requireSeconds("secondsPerCachedToken", secondsPerCachedToken);
+        requireSeconds("secondsPerOutputToken", secondsPerOutputToken);
+        if (secondsPerToken == 0) {
+            throw new IllegalArgumentException("secondsPerToken is 0, must be above 0");
+        }
+        requireTokens("blockTokens", blockTokens);
+        requireTokens("longestPrompt", longestPrompt);
     }
 
-    private static void require(boolean holds, String name, double value, String allowed) {
-        if (!holds || !Double.isFinite(value)) {
-            throw new IllegalArgumentException(name + " is " + value + ", must be " + allowed);
+    private static void requireSeconds(String name, double seconds) {
+        if (!(seconds >= 0 && seconds <= MAX_SECONDS)) {
+            throw new IllegalArgumentException(name + " is " + seconds + ", must be 0 to " + MAX_SECONDS);
+        }
+    }
+
+    private static void requireTokens(String name, int tokens) {
+        if (tokens < 1 || tokens > MAX_TOKENS) {
+            throw new IllegalArgumentException(name + " is " + tokens + ", must be 1 to " + MAX_TOKENS);
         }
     }
 

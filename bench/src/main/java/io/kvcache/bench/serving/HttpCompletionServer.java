@@ -86,7 +86,8 @@ public final class HttpCompletionServer implements CompletionServer, AutoCloseab
                 .build();
         HttpResponse<String> response = send(request, BodyHandlers.ofString());
         if (response.statusCode() != OK) {
-            throw failure(response.statusCode(), response.body());
+            throw new IOException(base + " answers GET /v1/models with status " + response.statusCode()
+                    + ": is it a server of OpenAI's protocol?");
         }
         String name = json(response.body()).at("/data/0/id").asString("");
         if (name.isEmpty()) {
@@ -175,10 +176,20 @@ public final class HttpCompletionServer implements CompletionServer, AutoCloseab
     }
 
     private IOException failure(int status, String body) {
-        return new IOException(base + " answers with status " + status + ": " + shorten(body));
+        return new IOException(base + " answers with status " + status + ": " + shorten(errorMessage(body)));
     }
 
-    private static String shorten(String text) {
+    /// What a body of the protocol says of an error; another body as it is.
+    private static String errorMessage(String body) {
+        try {
+            return JSON.readTree(body).at("/error/message").asString(body);
+        } catch (JacksonException other) {
+            return body;
+        }
+    }
+
+    private static String shorten(String given) {
+        String text = given.replaceAll("\\s+", " ");
         return text.length() <= MAX_SHOWN_CHARACTERS ? text : text.substring(0, MAX_SHOWN_CHARACTERS) + "…";
     }
 

@@ -19,6 +19,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.IntConsumer;
 
 /// Predicts what a server does with a trace, has the server do it, and compares.
@@ -45,18 +46,15 @@ public final class PredictionCheck {
     /// @param predicted by the simulator
     /// @param predictedCachedTokens by the replay
     /// @param answers in the order of the requests; the time to the first token is from when the request was due
-    /// @param failures why others were not answered
     public record Outcome(
             Trace scaled,
             int cutPrompts,
             EngineSimulator.Summary predicted,
             long predictedCachedTokens,
-            List<Completion> answers,
-            List<String> failures) {
+            List<Completion> answers) {
 
         public Outcome {
             answers = List.copyOf(answers);
-            failures = List.copyOf(failures);
         }
 
         /// Measured seconds to the first token.
@@ -87,8 +85,9 @@ public final class PredictionCheck {
     /// @param blocks that the server's cache holds
     /// @param salt makes the prompts other ones than those of earlier runs, which may be cached
     /// @param progress told how many requests have been sent
+    /// @throws IOException when a request is not answered: no more are sent then
     public Outcome run(Trace trace, double load, int blocks, long salt, IntConsumer progress)
-            throws InterruptedException {
+            throws IOException, InterruptedException {
         Trace sized = trace.scaledTo(calibration.blockTokens(), calibration.longestPrompt());
         Prediction idle = predict(sized, blocks);
         double span = sized.spanMinutes() * 60;
@@ -98,10 +97,8 @@ public final class PredictionCheck {
                 .filter(request -> (long) request.inputTokens() * calibration.blockTokens() / trace.blockTokens()
                         > calibration.longestPrompt())
                 .count();
-        List<Completion> answers = new ArrayList<>();
-        List<String> failures = new ArrayList<>();
-        send(scaled, salt, progress, answers, failures);
-        return new Outcome(scaled, cut, prediction.summary, prediction.cachedTokens, answers, failures);
+        List<Completion> answers = send(scaled, salt, progress);
+        return new Outcome(scaled, cut, prediction.summary, prediction.cachedTokens, answers);
     }
 
     private record Prediction(EngineSimulator.Summary summary, long cachedTokens) {}
@@ -120,35 +117,53 @@ public final class PredictionCheck {
         return new Prediction(engine.summary(), cachedTokens);
     }
 
-    private void send(Trace scaled, long salt, IntConsumer progress, List<Completion> answers, List<String> failures)
-            throws InterruptedException {
+    private List<Completion> send(Trace scaled, long salt, IntConsumer progress)
+            throws IOException, InterruptedException {
         List<Callable<Completion>> requests = new ArrayList<>();
         for (TraceRequest request : scaled.requests()) {
             int[] prompt = PromptTokens.of(request, scaled.blockTokens(), salt);
             requests.add(() -> server.complete(prompt, Math.max(1, request.outputTokens())));
         }
         long first = scaled.requests().getFirst().timestampMillis();
+        AtomicBoolean failed = new AtomicBoolean();
+        List<Future<Completion>> pending = new ArrayList<>();
         try (ExecutorService threads = Executors.newVirtualThreadPerTaskExecutor()) {
-            List<Future<Completion>> pending = new ArrayList<>();
             long start = System.nanoTime();
-            for (int i = 0; i < requests.size(); i++) {
+            for (int i = 0; i < requests.size() && !failed.get(); i++) {
                 long due = start
                         + Duration.ofMillis(scaled.requests().get(i).timestampMillis() - first)
                                 .toNanos();
                 Thread.sleep(Duration.ofNanos(Math.max(0, due - System.nanoTime())));
                 Callable<Completion> request = requests.get(i);
-                pending.add(threads.submit(() -> sinceDue(request, due)));
+                pending.add(threads.submit(() -> {
+                    boolean answered = false;
+                    try {
+                        Completion answer = sinceDue(request, due);
+                        answered = true;
+                        return answer;
+                    } finally {
+                        failed.compareAndSet(false, !answered);
+                    }
+                }));
                 progress.accept(i + 1);
             }
-            for (Future<Completion> each : pending) {
-                try {
-                    answers.add(each.get());
-                } catch (ExecutionException failed) {
-                    Throwable cause = failed.getCause();
-                    failures.add(String.valueOf(cause instanceof IOException ? cause.getMessage() : cause));
-                }
+        }
+        List<Completion> answers = new ArrayList<>();
+        for (Future<Completion> each : pending) {
+            try {
+                answers.add(each.get());
+            } catch (ExecutionException unanswered) {
+                Throwable cause = unanswered.getCause();
+                throw new IOException(
+                        "request %d of %d was not answered: %s"
+                                .formatted(
+                                        answers.size() + 1,
+                                        requests.size(),
+                                        cause instanceof IOException ? cause.getMessage() : cause),
+                        unanswered);
             }
         }
+        return answers;
     }
 
     private static Completion sinceDue(Callable<Completion> request, long due) throws Exception {

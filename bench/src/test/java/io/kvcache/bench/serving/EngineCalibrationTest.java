@@ -30,9 +30,9 @@ final class EngineCalibrationTest {
     @CsvSource(
             delimiter = '|',
             value = {
-                "\"secondsPerToken\" : 0.001|\"secondsPerToken\" : 0|secondsPerToken is 0.0, must be above 0",
-                "\"secondsPerToken\" : 0.001|\"secondsPerToken\" : -1|must be above 0",
-                "\"blockTokens\" : 16|\"blockTokens\" : 0|blockTokens is 0.0, must be 1 and up",
+                "\"secondsPerToken\" : 0.001|\"secondsPerToken\" : 0|secondsPerToken is 0, must be above 0",
+                "\"secondsPerToken\" : 0.001|\"secondsPerToken\" : -1|secondsPerToken is -1.0, must be 0 to 3600",
+                "\"blockTokens\" : 16|\"blockTokens\" : 0|blockTokens is 0, must be 1 to 1048576",
                 "\"blockTokens\" : 16|\"blocks\" : 16|Missing creator property 'blockTokens'",
                 "\"blockTokens\" : 16,||blockTokens",
                 "{|[|no calibration",

@@ -202,7 +202,11 @@ record CompletionRequest(
         }
         if (!only.isArray() || only.isEmpty()) {
             throw BadRequestException.invalidValue(
-                    "prompt", "prompt is neither a string nor an array of tokens, nor an array with one of these");
+                    "prompt", "prompt is " + describe(given) + "; it takes a string or an array of tokens");
+        }
+        if (!only.get(0).isNumber()) {
+            throw BadRequestException.invalidValue(
+                    "prompt", "prompt has " + only.size() + " prompts; this server takes one a request");
         }
         int[] tokens = new int[only.size()];
         for (int i = 0; i < tokens.length; i++) {

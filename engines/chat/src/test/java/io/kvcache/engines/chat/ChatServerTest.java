@@ -46,7 +46,7 @@ final class ChatServerTest extends ChatServerContract {
                 "/v1/completions|[]|400||invalid_json|no JSON object",
                 "/v1/completions|{}|400|prompt|invalid_value|prompt",
                 "/v1/completions|{\"prompt\":[]}|400|prompt|invalid_value|array of tokens",
-                "/v1/completions|{\"prompt\":[\"a\",\"b\"]}|400|prompt|invalid_value|element 0 of prompt is \"a\"",
+                "/v1/completions|{\"prompt\":[\"a\",\"b\"]}|400|prompt|invalid_value|prompt has 2 prompts",
                 "/v1/completions|{\"prompt\":[1,2.5]}|400|prompt|invalid_value|element 1 of prompt is 2.5",
                 "/v1/completions|{\"prompt\":[1,512]}|400|prompt|invalid_value|tokens of this model are 0 to 511",
                 "/v1/completions|{\"prompt\":[1,-1]}|400|prompt|invalid_value|element 1 of prompt is -1",
