@@ -3,6 +3,7 @@ package io.kvcache.tiers;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
@@ -41,7 +42,7 @@ class NativeAccessTest {
 
     private static String child(List<String> flags) throws Exception {
         Path java = Path.of(System.getProperty("java.home"), "bin", "java");
-        String classes = Stream.of(KvCache.class, TieredKvCache.class, Embedder.class)
+        String classes = Stream.of(KvCache.class, TieredKvCache.class, Caffeine.class, Embedder.class)
                 .map(NativeAccessTest::home)
                 .collect(Collectors.joining(":"));
         List<String> command = Stream.of(
