@@ -22,18 +22,27 @@ _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _START_SECONDS = 180
 
 
+def free_ports(count: int) -> List[int]:
+    """Different ports: the system may give one again as soon as its socket is closed."""
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return free_ports(1)[0]
 
 
 class Server:
     """A server process; ``kill`` ends it as a power cut would, ``start`` begins another at the same ports."""
 
     def __init__(self, host_bytes: str = "64MiB", *options: str) -> None:
-        self.port = free_port()
-        self.transport = free_port()
+        self.port, self.transport = free_ports(2)
         self.address = f"127.0.0.1:{self.transport}"
         self._options = ["--host-bytes", host_bytes, *options]
         self._log = tempfile.NamedTemporaryFile("w+", prefix="kvcache-test-", suffix=".log")

@@ -14,7 +14,7 @@ import unittest
 import urllib.request
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
-from tests.serving import Server, free_port
+from tests.serving import Server, free_ports
 
 try:
     import msgspec
@@ -111,9 +111,10 @@ def batch_class(generation: Generation) -> Any:
 @contextlib.contextmanager
 def published(encoding: str, media: str) -> Iterator[List[bytes]]:
     """The payloads that a server publishes while three blocks are stored, written to disk and deleted."""
-    replay = f"tcp://127.0.0.1:{free_port()}"
+    replay_port, publish_port = free_ports(2)
+    replay = f"tcp://127.0.0.1:{replay_port}"
     settings = {
-        "events.publish": f"tcp://127.0.0.1:{free_port()}",
+        "events.publish": f"tcp://127.0.0.1:{publish_port}",
         "events.replay": replay,
         "events.encoding": encoding,
         "events.media": media,
