@@ -17,7 +17,7 @@ public interface CompletionServer {
     ///
     /// @param prompt tokens, at least one
     /// @param maxTokens of the answer, at least 1
-    /// @throws IOException when there is no answer, or not the wanted one; the message says why
+    /// @throws IOException when the answer does not come, or is another one than wanted; the message says why
     Completion complete(int[] prompt, int maxTokens) throws IOException, InterruptedException;
 
     /// One answer.

@@ -84,13 +84,13 @@ public record EngineCalibration(
         try {
             return JSON.readValue(Files.readAllBytes(file), EngineCalibration.class);
         } catch (NoSuchFileException missing) {
-            throw new IllegalArgumentException("there is no file " + file, missing);
+            throw new IllegalArgumentException("missing file: " + file, missing);
         } catch (JacksonException malformed) {
             Throwable cause = malformed.getCause();
             String reason =
                     cause instanceof IllegalArgumentException ? cause.getMessage() : malformed.getOriginalMessage();
             throw new IllegalArgumentException(
-                    file + " is no calibration: " + String.valueOf(reason).replaceFirst(" \\(index \\d+\\);.*", ""),
+                    file + " is not a calibration: " + String.valueOf(reason).replaceFirst(" \\(index \\d+\\);.*", ""),
                     malformed);
         }
     }

@@ -35,7 +35,7 @@ final class EngineCalibrationTest {
                 "\"blockTokens\" : 16|\"blockTokens\" : 0|blockTokens is 0, must be 1 to 1048576",
                 "\"blockTokens\" : 16|\"blocks\" : 16|Missing creator property 'blockTokens'",
                 "\"blockTokens\" : 16,||blockTokens",
-                "{|[|no calibration",
+                "{|[|is not a calibration",
             })
     void givenAnotherFile_whenRead_thenTheErrorNamesWhatIsWrong(String part, String other, String message)
             throws Exception {
@@ -52,6 +52,6 @@ final class EngineCalibrationTest {
     void givenNoFile_whenRead_thenTheErrorNamesIt() {
         assertThatThrownBy(() -> EngineCalibration.read(folder.resolve("missing")))
                 .isInstanceOf(IllegalArgumentException.class)
-                .hasMessageContaining("there is no file " + folder.resolve("missing"));
+                .hasMessageContaining("missing file: " + folder.resolve("missing"));
     }
 }
