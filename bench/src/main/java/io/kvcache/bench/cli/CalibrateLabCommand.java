@@ -78,7 +78,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
         }
         RowPrinter printer = new RowPrinter(io, format.format());
         if (printer.isText()) {
-            print(result);
+            print(result, fits);
         } else {
             printer.print(result.calibration());
         }
@@ -104,7 +104,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
         });
     }
 
-    private void print(EngineCalibrator.Result result) {
+    private void print(EngineCalibrator.Result result, boolean fits) {
         EngineCalibration times = result.calibration();
         io.println(times.model() + " at " + times.server());
         io.println("  prompt  cached   measured     fitted");
@@ -128,7 +128,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
                 1e3 * times.secondsPerOutputToken(),
                 times.blockTokens(),
                 100 * times.medianError()));
-        if (out != null && times.medianError() <= MAX_MEDIAN_ERROR) {
+        if (out != null && fits) {
             io.println("Written to " + out + ". Next: ./kvcache lab check " + times.server() + " --calibrate " + out);
         }
     }

@@ -111,7 +111,10 @@ public final class EngineSimulator {
                 diskTokens * hardware.bytesPerToken());
     }
 
-    private static double percentile(double[] sorted, double share) {
+    /// The least of the values that so large a share of them does not exceed; 0 when there are none.
+    ///
+    /// @param share above 0 to 1
+    public static double percentile(double[] sorted, double share) {
         return sorted.length == 0 ? 0 : sorted[(int) Math.ceil(share * sorted.length) - 1];
     }
 

@@ -65,7 +65,7 @@ public final class PredictionCheck {
                     .mapToDouble(Completion::firstTokenSeconds)
                     .sorted()
                     .toArray();
-            return sorted.length == 0 ? 0 : sorted[(int) Math.ceil(share * sorted.length) - 1];
+            return EngineSimulator.percentile(sorted, share);
         }
 
         /// Tokens that the server found.
@@ -136,13 +136,11 @@ public final class PredictionCheck {
                 Thread.sleep(Duration.ofNanos(Math.max(0, due - System.nanoTime())));
                 Callable<Completion> request = requests.get(i);
                 pending.add(threads.submit(() -> {
-                    boolean answered = false;
                     try {
-                        Completion answer = sinceDue(request, due);
-                        answered = true;
-                        return answer;
-                    } finally {
-                        failed.compareAndSet(false, !answered);
+                        return sinceDue(request, due);
+                    } catch (Exception unanswered) {
+                        failed.set(true);
+                        throw unanswered;
                     }
                 }));
                 progress.accept(i + 1);
