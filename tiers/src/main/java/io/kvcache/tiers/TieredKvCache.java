@@ -249,6 +249,13 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
+    public boolean storeObject(Namespace namespace, byte[] key, MemorySegment value, Duration timeout) {
+        return objects.isStoredAtOnce(key, value.byteSize())
+                ? objects.storeAtOnce(namespace, key, value, Timeouts.toNanos(timeout))
+                : LocalKvCache.super.storeObject(namespace, key, value, timeout);
+    }
+
+    @Override
     public boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
         openHandles.requireOpen();
         return objects.linkAfter(namespace, key, after);

@@ -3,6 +3,7 @@ package io.kvcache.core.memory;
 import io.kvcache.core.memory.SlabPool.Slab;
 import io.kvcache.core.memory.SlabPool.SlabOwners;
 import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -194,6 +195,11 @@ public final class SlabPool {
     /// The slot's memory, cut to `bytes`.
     public MemorySegment segment(int page, long bytes) {
         return memory.asSlice(Pages.offset(page), bytes);
+    }
+
+    /// Fills a slot from its start.
+    public void write(int page, byte[] bytes) {
+        MemorySegment.copy(bytes, 0, memory, ValueLayout.JAVA_BYTE, Pages.offset(page), bytes.length);
     }
 
     /// All of it; a slot lies at the offset of its page.

@@ -373,6 +373,37 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
+    /// Stores a small object whose bytes are at hand, in one turn of the lock. For a store without disks: copies that
+    /// they have, or are about to have, are not looked after.
+    ///
+    /// An older object of the key is overwritten where it lies if it has a slot of the same class, is tied to no
+    /// other and is pinned by no reader. Otherwise the new one gets a record and a slot of its own.
+    ///
+    /// Overwriting is a use, which the caller notes ([RecordLookup#noteUse]).
+    ///
+    /// @param object value and key, at most [SlotClass#OBJECT_SMALL_BYTES]
+    /// @return with RESERVED as outcome when it is stored, else why it is not
+    public PutReservation storeObject(NamespaceEntry entry, BlockKey key, byte[] object) {
+        SpinLock.lock(lock);
+        try {
+            int older = tree.findAny(key.hi(), key.lo());
+            if (slotAllocator.fitsPlaceOf(older, entry, object.length) && recordStates.overwrite(older, object)) {
+                return slotAllocator.count(new PutReservation(PutOutcome.RESERVED, older, true));
+            }
+            lookup.drainUses();
+            PutReservation room = slotAllocator.count(
+                    slotAllocator.reserveObject(entry, new ObjectSpec(key, null, object.length), false));
+            if (room.outcome() == PutOutcome.RESERVED) {
+                slabs.write(pool.hostPage(room.record()), object);
+                pool.checksum(room.record(), RecordStates.NO_CHECKSUM);
+                recordStates.seal(room.record(), tree.findDuplicate(room.record()));
+            }
+            return room;
+        } finally {
+            lock.unlock();
+        }
+    }
+
     /// Says which object the readers of one that is in host memory take before it: that one is not
     /// evicted earlier.
     ///

@@ -307,7 +307,21 @@ public final class RecordLookup {
     /// Counts a record as used now, and with it the blocks above it. The use is noted, and told to the policies by
     /// the next holder of the store's lock; a caller that fills the buffer empties it if the lock is free.
     public void touch(long handle) {
-        if (uses.offer(handle) && lock.tryLock()) {
+        if (noteUse(handle)) {
+            tryDrainUses();
+        }
+    }
+
+    /// Notes a use as [#touch] does, and leaves it to the caller when the policies are told.
+    ///
+    /// @return whether the buffer is filling up: [#tryDrainUses] is due, or uses will be lost
+    public boolean noteUse(long handle) {
+        return uses.offer(handle);
+    }
+
+    /// Tells the policies of the uses noted by now, if the lock is free.
+    public void tryDrainUses() {
+        if (lock.tryLock()) {
             try {
                 drainUses();
             } finally {

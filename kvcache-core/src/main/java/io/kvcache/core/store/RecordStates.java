@@ -37,6 +37,9 @@ import java.util.List;
 /// **Threads.** Owned by the store's lock.
 final class RecordStates {
 
+    /// Stands for a checksum that was not computed.
+    static final int NO_CHECKSUM = 0;
+
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
@@ -141,6 +144,24 @@ final class RecordStates {
     /// A record has become known before its slot is filled: a disk has a copy.
     void onKnown(int record) {
         storeEvents.onKnown(record);
+    }
+
+    /// Gives an object other bytes of the same slot class where it lies: index, order of use and slot stay as they
+    /// are. Its events are those of an older record that is replaced.
+    ///
+    /// @param object value and key
+    /// @return false, and nothing is changed, when a reader has it
+    boolean overwrite(int record, byte[] object) {
+        if (!pool.claimForOverwrite(record)) {
+            return false;
+        }
+        storeEvents.onRemoved(record, EventKind.REPLACED, TierKind.HOST);
+        storeEvents.onForgotten(record);
+        slabs.write(pool.hostPage(record), object);
+        pool.finishOverwrite(record, object.length, NO_CHECKSUM);
+        storeEvents.onKnown(record);
+        storeEvents.onStored(record, TierKind.HOST);
+        return true;
     }
 
     private void publishWithChildren(int record, int older) {

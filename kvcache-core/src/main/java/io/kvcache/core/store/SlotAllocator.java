@@ -297,6 +297,18 @@ final class SlotAllocator {
                 : settled;
     }
 
+    /// Returns whether an object of so many bytes, in one slot, can have the place of the one that a record has: one
+    /// of the same namespace and slot class that is not tied to another.
+    boolean fitsPlaceOf(int record, NamespaceEntry entry, int bytes) {
+        return record != NONE
+                && recordStates.stateOf(record) == ControlWord.SEALED
+                && RecordFlags.isObjectOf(pool.flags(record), entry.id())
+                && slabs.classId(pool.hostPage(record)) == objectClass(bytes).id()
+                && slabs.next(pool.hostPage(record)) == SlabPool.NONE
+                && objectLinks.predecessor(record) == NONE
+                && objectLinks.successorCount(record) == 0;
+    }
+
     private int insert(NewRecordFields what) {
         int record = tree.insert(what);
         int group = shares.groupOf(RecordFlags.namespaceId(what.flags()));

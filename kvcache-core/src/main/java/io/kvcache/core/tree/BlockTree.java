@@ -25,7 +25,8 @@ import java.util.function.IntPredicate;
 /// A key that is replaced is findable throughout, but a walk may pass by both: its new record enters in
 /// front of where the walk began, or is passed before it is sealed, and then the old one is gone. So a
 /// reader that found nothing looks once more at the first record and at those of its key that were not
-/// sealed, of which an object has one a writer; if any has changed it starts over. After [#MAX_RESTARTS]
+/// sealed, of which an object has one a writer; if any has changed, or is being overwritten, it starts over. After
+/// [#MAX_RESTARTS]
 /// attempts it answers [RecordHandle#UNSURE] and asks under the lock.
 ///
 /// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and
@@ -148,7 +149,7 @@ public final class BlockTree {
         for (int steps = 0; record != NONE && steps <= MAX_CHAIN_LENGTH; steps++) {
             long control = pool.control(record);
             if (pool.keyLo(record) == lo && pool.keyHi(record) == hi) {
-                if (ControlWord.state(control) == ControlWord.DELETED) {
+                if (ControlWord.isPassing(ControlWord.state(control))) {
                     return false;
                 }
                 sum = addToUnsealedSum(sum, record, control);
@@ -171,7 +172,7 @@ public final class BlockTree {
         if (record == SEVERAL) {
             return isUnsealedSumUnchanged(first, hi, lo, passed);
         }
-        return record == NONE || (ControlWord.state(passed) != ControlWord.DELETED && pool.control(record) == passed);
+        return record == NONE || (!ControlWord.isPassing(ControlWord.state(passed)) && pool.control(record) == passed);
     }
 
     private static boolean hasMoved(long before, long after) {

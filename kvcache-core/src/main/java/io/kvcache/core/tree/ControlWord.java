@@ -16,6 +16,13 @@ package io.kvcache.core.tree;
 ///   LOADING ─ given up ─▶ ON_DISK                   (LOADED: its parent is not SEALED yet)
 /// ```
 ///
+/// An object whose slot no reader has pinned may be given other bytes where it lies. It keeps its record, and is
+/// REPLACING, under the next generation, while they are copied:
+///
+/// ```
+///   SEALED ─ overwrite: pins 0 ─▶ REPLACING, generation + 1 ─▶ SEALED
+/// ```
+///
 /// At opening, blocks are found on disk in any order: PLACEHOLDER stands for a parent that was not found yet,
 /// ORPHAN for a block that has one above it. Once the chain above is whole they become ON_DISK.
 ///
@@ -50,6 +57,7 @@ public final class ControlWord {
     public static final int LOADED = 8;
     public static final int PLACEHOLDER = 9;
     public static final int ORPHAN = 10;
+    public static final int REPLACING = 11;
 
     /// 16.7 million claims on one record; more is a leak and is refused as such.
     public static final int MAX_PINS = (1 << 24) - 1;
@@ -60,7 +68,7 @@ public final class ControlWord {
     private ControlWord() {}
 
     /// The states in which a key is known: its bytes are in host memory, on disk, or on their way from there.
-    static final int KNOWN = 1 << SEALED | 1 << ON_DISK | 1 << LOADING | 1 << LOADED;
+    static final int KNOWN = 1 << SEALED | 1 << ON_DISK | 1 << LOADING | 1 << LOADED | 1 << REPLACING;
 
     /// The state in which readers may pin.
     static final int READABLE = 1 << SEALED;
@@ -68,6 +76,12 @@ public final class ControlWord {
     /// Returns whether a record in this state is known: a match counts it.
     public static boolean isKnown(int state) {
         return (KNOWN >>> state & 1) != 0;
+    }
+
+    /// Returns whether a key whose record is passed in this state may be found a moment later, here or in a newer
+    /// record.
+    static boolean isPassing(int state) {
+        return state == DELETED || state == REPLACING;
     }
 
     static long withState(long control, int state, int pins) {

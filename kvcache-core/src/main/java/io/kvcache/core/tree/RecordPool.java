@@ -191,6 +191,24 @@ public final class RecordPool implements RecordView {
                 && casControl(record, control, control + ((long) (ControlWord.EVICTING - state) << 24));
     }
 
+    /// Claims a sealed record without pins, to give its slot other bytes: it is REPLACING then, under the next
+    /// generation, until [#finishOverwrite].
+    public boolean claimForOverwrite(int record) {
+        long control = control(record);
+        boolean claimed = ControlWord.state(control) == ControlWord.SEALED
+                && ControlWord.pins(control) == 0
+                && casControl(record, control, ControlWord.withNewGeneration(control, ControlWord.REPLACING, 0));
+        VarHandle.storeStoreFence();
+        return claimed;
+    }
+
+    /// The slot of a record that [#claimForOverwrite] has claimed has its new bytes.
+    public void finishOverwrite(int record, int bytes, int checksum) {
+        bytes(record, bytes);
+        checksum(record, checksum);
+        state(record, ControlWord.SEALED, 0);
+    }
+
     /// A record's hot line, for readers that take several fields of it.
     MemorySegment line(int record) {
         return memory.asSlice(hot(record), RecordLayout.HOT_BYTES);

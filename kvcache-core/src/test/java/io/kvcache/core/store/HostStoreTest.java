@@ -20,6 +20,7 @@ import io.kvcache.core.store.HostStore.HostStoreConfig;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
+import java.lang.foreign.ValueLayout;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -173,6 +174,59 @@ final class HostStoreTest {
         assertThat(store.events().since(0, 10).events())
                 .extracting(CacheEvent::kind)
                 .containsExactly(EventKind.STORED, EventKind.REPLACED, EventKind.STORED);
+    }
+
+    @Test
+    void givenASmallObject_whenStoredAgain_thenItsRecordAndSlotStayAndItsEventsSayReplaced() {
+        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
+        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3});
+        int page = store.records().hostPage(first.record());
+        long handle = store.lookup().find(key.hi(), key.lo());
+        PutReservation second = store.storeObject(objects, key, new byte[] {4, 5});
+        assertThat(first.replaces()).isFalse();
+        assertThat(second).isEqualTo(new PutReservation(PutOutcome.RESERVED, first.record(), true));
+        assertThat(store.records().hostPage(second.record())).isEqualTo(page);
+        assertThat(store.slotSegment(page, 2).toArray(ValueLayout.JAVA_BYTE)).containsExactly(4, 5);
+        assertThat(store.records().pin(first.record(), RecordHandle.generation(handle)))
+                .as("the older one is pinned by its handle")
+                .isFalse();
+        assertThat(store.events().since(0, 10).events())
+                .extracting(CacheEvent::kind)
+                .containsExactly(EventKind.STORED, EventKind.REPLACED, EventKind.STORED);
+        assertThat(objects.stats().liveBytes()).isEqualTo(2);
+        assertThat(store.stats(0).records().live()).isEqualTo(1);
+        store.validate();
+    }
+
+    @Test
+    void givenAPinnedSmallObject_whenStoredAgain_thenTheReaderKeepsItsBytes() {
+        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
+        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3});
+        long handle = store.lookup().pinKey(key.hi(), key.lo());
+        PutReservation second = store.storeObject(objects, key, new byte[] {4, 5, 6});
+        assertThat(second.record()).isNotEqualTo(first.record());
+        assertThat(store.segments(first.record()).getFirst().toArray(ValueLayout.JAVA_BYTE))
+                .containsExactly(1, 2, 3);
+        store.lookup().unpin(RecordHandle.record(handle));
+        assertThat(store.stats(0).records().live()).isEqualTo(1);
+        store.validate();
+    }
+
+    @Test
+    void givenAnObjectOfAnotherSlotClassOrTiedToAnother_whenASmallOneIsStored_thenItGetsASlotOfItsOwn() {
+        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
+        BlockKey large = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        BlockKey tied = BlockKey.ofObject(objects.namespace(), new byte[] {2});
+        int older = store.reserveObject(objects, large, 70_000).record();
+        store.seal(older, 0);
+        assertThat(store.storeObject(objects, large, new byte[10]).record()).isNotEqualTo(older);
+        int behind = store.storeObject(objects, tied, new byte[10]).record();
+        assertThat(store.linkObject(tied, large)).isTrue();
+        assertThat(store.storeObject(objects, tied, new byte[10]).record()).isNotEqualTo(behind);
+        assertThat(store.stats(0).records().live()).isEqualTo(2);
+        store.validate();
     }
 
     @Test

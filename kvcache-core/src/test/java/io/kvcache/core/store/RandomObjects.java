@@ -5,10 +5,12 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.store.HostStore.ObjectSpec;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
+import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Objects;
 import java.util.Random;
@@ -60,7 +62,9 @@ final class RandomObjects {
             var _ = store.hints().demote(entry, List.of(someKey(), someKey()));
         }
         int dice = run.random.nextInt(10);
-        if (dice < 5) {
+        if (dice < 2) {
+            store(anyKey(), run.random.nextInt(1, 1 + (int) SlotClass.OBJECT_SMALL_BYTES));
+        } else if (dice < 5) {
             put(anyKey(), anySize());
         } else if (dice < 8) {
             get(anyKey());
@@ -82,6 +86,22 @@ final class RandomObjects {
                 run.model.evicted(key);
             }
             run.opened(new RandomStoreRun.Writer(answer.record(), run.model.open(key, null, SPACE, bytes)));
+        }
+    }
+
+    /// In one turn: over the older one, where that is free, or in a slot of its own.
+    private void store(BlockKey key, int bytes) {
+        StoreModel.Entry written = run.model.open(key, null, SPACE, bytes);
+        byte[] object = new byte[bytes];
+        ContentStamps.write(written.content(), List.of(MemorySegment.ofArray(object)));
+        PutReservation answer = run.counted(store.storeObject(entry, key, object));
+        if (answer.outcome() == PutOutcome.NO_ROOM) {
+            run.model.abandon(written);
+            assertThat(run.idle()).as("room for a page in an idle store").isFalse();
+        } else {
+            assertThat(answer.outcome()).isEqualTo(PutOutcome.RESERVED);
+            assertThat(run.model.seal(written)).isTrue();
+            assertThat(run.has(key)).isTrue();
         }
     }
 

@@ -7,6 +7,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
@@ -138,6 +139,13 @@ final class StoreWorker {
     }
 
     private void object(BlockKey key) {
+        if (!store.tierPort().hasDisks() && random.nextInt(4) == 0) {
+            int bytes = 1 + random.nextInt((int) SlotClass.OBJECT_SMALL_BYTES);
+            byte[] object = new byte[bytes];
+            BlockContent.of(key).withVersion(bytes).fill(0, MemorySegment.ofArray(object));
+            store.storeObject(workerContext.objects(), key, object);
+            return;
+        }
         if (random.nextBoolean()) {
             // The size is part of the content: a reader that knows it can tell one version from another.
             int bytes = 1 + random.nextInt(MAX_OBJECT_BYTES >> random.nextInt(10));

@@ -113,6 +113,10 @@ final class BlockTreeRaceTest {
     /// As a store replaces an object: the new one is findable before the old one is not.
     private void replace(int number, SplittableRandom random) {
         int older = staying[number];
+        if (random.nextBoolean()) {
+            overwrite(older, key(number));
+            return;
+        }
         int writer = random.nextInt(WRITERS);
         if (number == 0) {
             staying[0] = writers[writer];
@@ -126,6 +130,14 @@ final class BlockTreeRaceTest {
         if (number == 0) {
             writers[writer] = reserve(key(0));
         }
+    }
+
+    /// As a store gives a small object other bytes where it lies.
+    private void overwrite(int record, long key) {
+        int generation = ControlWord.generation(pool.control(record)) + 1;
+        keyOfGeneration[record][generation & (REMEMBERED - 1)] = key;
+        assertThat(pool.claimForOverwrite(record)).isTrue();
+        pool.finishOverwrite(record, 4096, 0);
     }
 
     private Callable<Long> reader(long seed) {

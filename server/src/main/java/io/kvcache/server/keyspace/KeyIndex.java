@@ -333,6 +333,11 @@ final class KeyIndex {
             return lo == digestLo && hi == digestHi;
         }
 
+        /// Returns whether it says this of its value.
+        boolean isOf(long size, long expiry, long number) {
+            return bytes == size && expiresAtMillis == expiry && writeNumber == number;
+        }
+
         /// The entry after it in its bucket; guarded by its shard of the index.
         @Nullable
         KeyEntry next() {

@@ -6,6 +6,7 @@ import io.kvcache.core.ObjectStore;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
@@ -435,6 +436,24 @@ public final class Keyspace {
     /// @param predecessor the key that readers take before this one, which is not evicted earlier; null for none
     public PendingPut put(byte[] key, long bytes, byte @Nullable [] predecessor) {
         return writes.put(ObjectKey.of(namespace, key), bytes, predecessor);
+    }
+
+    /// Begins to write a value that is at hand: all that is left is to commit it, if there is room.
+    public PendingPut put(byte[] key, byte[] value) {
+        return writes.put(ObjectKey.of(namespace, key), value);
+    }
+
+    /// Stores a value that is at hand and never expires: for a small one that takes less than [#put].
+    ///
+    /// @param key as for [#put]
+    /// @return false when there is no room
+    public boolean store(byte[] key, byte[] value) {
+        return writes.store(ObjectKey.of(namespace, key), value);
+    }
+
+    /// Returns whether [#store] suits a value of so many bytes: it is in one slot with its key.
+    public static boolean isSmall(byte[] key, long bytes) {
+        return key.length + bytes + ValueTrailer.BYTES <= SlotClass.OBJECT_SMALL_BYTES;
     }
 
     /// Forgets a key; answers whether it was here.

@@ -14,8 +14,11 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
+import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.quota.Quota;
+import java.lang.foreign.MemorySegment;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.concurrent.ConcurrentHashMap;
@@ -142,6 +145,51 @@ final class KeyspaceWrites {
         return drop(key, bytes, why);
     }
 
+    /// Stores a value that is at hand and never expires; returns false when there is no room.
+    boolean store(ObjectKey key, byte[] value) {
+        if (quotaEnforcer.quota().isLimited() || ObjectKey.isHalf(key.bytes())) {
+            return storeByPut(key, value);
+        }
+        long number = writeNumber();
+        MemorySegment object = MemorySegment.ofArray(ValueTrailer.append(value, number));
+        ReentrantLock lock = index.lockOf(key.digest());
+        lock.lock();
+        try {
+            if (!cache.storeObject(namespace, key.bytes(), object, KvCache.NO_WAIT)) {
+                counters.refused.increment();
+                return false;
+            }
+            KeyEntry known = index.find(key.digest());
+            if (known == null || !known.isOf(value.length, 0, number)) {
+                putEntry(new KeyEntry(key, value.length, 0, number));
+            }
+        } finally {
+            lock.unlock();
+        }
+        onStored(key, value.length);
+        return true;
+    }
+
+    private boolean storeByPut(ObjectKey key, byte[] value) {
+        try (PendingPut put = put(key, value)) {
+            return put.state() == PendingPut.State.WRITING
+                    && put.commit(0, TensorMetadata.NONE, PendingPut.Condition.ALWAYS);
+        }
+    }
+
+    /// Begins to write a value that is at hand.
+    PendingPut put(ObjectKey key, byte[] value) {
+        PendingPut put = put(key, value.length, null);
+        int left = put.state() == PendingPut.State.WRITING ? value.length : 0;
+        while (left > 0) {
+            ByteBuffer room = put.writableBuffer();
+            int part = Math.min(room.remaining(), left);
+            room.put(value, value.length - left, part);
+            left -= part;
+        }
+        return put;
+    }
+
     private PendingPut drop(ObjectKey key, long bytes, PendingPut.State why) {
         (why == PendingPut.State.DECLINED ? counters.declined : counters.refused).increment();
         return new PendingPut(this, key, bytes, why);
@@ -182,13 +230,17 @@ final class KeyspaceWrites {
         } finally {
             lock.unlock();
         }
-        counters.stored.increment();
-        counters.receivedBytes.add(info.bytes());
-        existsPins.onReplaced(key, cache, namespace, clock.nanos());
+        onStored(key, info.bytes());
         if (ObjectKey.isHalf(key.bytes())) {
             rejectedHalves.invalidate(key);
         }
         return true;
+    }
+
+    private void onStored(ObjectKey key, long bytes) {
+        counters.stored.increment();
+        counters.receivedBytes.add(bytes);
+        existsPins.onReplaced(key, cache, namespace, clock.nanos());
     }
 
     private boolean isMet(PendingPut.Condition condition, ObjectKey key) {

@@ -7,6 +7,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Arrays;
 
 /// Metadata stored behind a value, in the same object, so both are evicted together and survive together.
 ///
@@ -59,6 +60,15 @@ final class ValueTrailer {
                 .putInt(note.shape3())
                 .putInt((int) (number >>> Integer.SIZE))
                 .array();
+    }
+
+    /// A value that never expires and of which the client says nothing, with its trailer.
+    static byte[] append(byte[] value, long number) {
+        byte[] object = Arrays.copyOf(value, value.length + BYTES);
+        INT.set(object, value.length, MAGIC);
+        INT.set(object, value.length + NUMBER_LOW_OFFSET, (int) number);
+        INT.set(object, value.length + NUMBER_HIGH_OFFSET, (int) (number >>> Integer.SIZE));
+        return object;
     }
 
     /// When the value of an object expires, as it was written; [#NO_TRAILER] when the object has no trailer.

@@ -142,8 +142,10 @@ final class CommandTable {
         if (slotRedirector != null && slotRedirector.isOfWholeKeys()) {
             keyspace.noteWholeKey(key);
         }
-        return ValueUpload.toPut(
-                keyspace.put(key, bytes, session.sequenceTracker(keyspace).onWrite(key)));
+        byte[] predecessor = session.sequenceTracker(keyspace).onWrite(key);
+        return predecessor == null && spec.keys().step() == 1 && Keyspace.isSmall(key, bytes)
+                ? ValueUpload.small(keyspace, key, (int) bytes)
+                : ValueUpload.toPut(keyspace.put(key, bytes, predecessor));
     }
 
     /// Why nothing may be stored under a key, or null.

@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.forward.PassedValue;
+import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
@@ -10,7 +11,9 @@ import org.jspecify.annotations.Nullable;
 /// The value of a request, on its way from the socket to its slots, to a buffer, to the heap, or to nowhere.
 final class ValueUpload implements AutoCloseable {
 
-    private final @Nullable PendingPut put;
+    private @Nullable PendingPut put;
+    private final @Nullable Keyspace keyspace;
+    private final byte[] key;
     private final @Nullable PassedValue passed;
     private final @Nullable String rejection;
     private final byte[] heap;
@@ -18,7 +21,19 @@ final class ValueUpload implements AutoCloseable {
     private boolean transferred;
 
     private ValueUpload(@Nullable PendingPut put, @Nullable PassedValue passed, @Nullable String refusal, byte[] heap) {
+        this(put, passed, refusal, heap, null, RespRequest.VALUE_PLACEHOLDER);
+    }
+
+    private ValueUpload(
+            @Nullable PendingPut put,
+            @Nullable PassedValue passed,
+            @Nullable String refusal,
+            byte[] heap,
+            @Nullable Keyspace keyspace,
+            byte[] key) {
         this.put = put;
+        this.keyspace = keyspace;
+        this.key = key;
         this.passed = passed;
         this.rejection = refusal;
         this.heap = heap;
@@ -26,6 +41,12 @@ final class ValueUpload implements AutoCloseable {
 
     static ValueUpload toPut(PendingPut put) {
         return new ValueUpload(put, null, null, RespRequest.VALUE_PLACEHOLDER);
+    }
+
+    /// A small value, which waits in the heap until its command runs: storing it at once is faster than reserving
+    /// room for it first.
+    static ValueUpload small(Keyspace keyspace, byte[] key, int bytes) {
+        return new ValueUpload(null, null, null, new byte[bytes], keyspace, key);
     }
 
     /// A value that is to be passed on to another server.
@@ -113,10 +134,28 @@ final class ValueUpload implements AutoCloseable {
     ///
     /// @throws CommandException when they were refused for what they are
     PendingPut put() throws CommandException {
-        if (put == null) {
+        PendingPut begun = put;
+        if (begun == null && keyspace != null) {
+            begun = keyspace.put(key, heap);
+            put = begun;
+        }
+        if (begun == null) {
             throw new CommandException(rejection == null ? "ERR" : rejection);
         }
-        return put;
+        return begun;
+    }
+
+    /// Returns whether the value can be stored by [#store].
+    boolean isAtHand() {
+        return keyspace != null && put == null;
+    }
+
+    /// Stores a value that is at hand; returns false when there is no room.
+    boolean store() {
+        if (keyspace == null) {
+            throw new IllegalStateException("the value is not at hand");
+        }
+        return keyspace.store(key, heap);
     }
 
     /// Leaves the value to its command, which goes on with it after the request is closed, and closes it.

@@ -60,9 +60,18 @@ final class WriteCommands {
     }
 
     private void set(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
-        String refusal = request.values().getFirst().rejection();
+        ValueUpload value = request.values().getFirst();
+        String refusal = value.rejection();
         if (refusal != null) {
             reject(session, request, refusal, out);
+            return;
+        }
+        if (request.count() == 3 && value.isAtHand()) {
+            if (value.store()) {
+                out.writeOk();
+            } else {
+                reject(session, request, CommandException.OUT_OF_MEMORY, out);
+            }
             return;
         }
         PendingPut put = request.values().getFirst().put();

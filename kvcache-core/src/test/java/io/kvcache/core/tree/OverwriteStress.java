@@ -1,0 +1,85 @@
+package io.kvcache.core.tree;
+
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.lang.invoke.VarHandle;
+import org.openjdk.jcstress.annotations.Actor;
+import org.openjdk.jcstress.annotations.Expect;
+import org.openjdk.jcstress.annotations.JCStressTest;
+import org.openjdk.jcstress.annotations.Outcome;
+import org.openjdk.jcstress.annotations.State;
+import org.openjdk.jcstress.infra.results.CCC_Result;
+
+/// Readers with a pin and without one beside a writer that gives the slot of a record other bytes where it lies.
+///
+/// The key is never missed, a copy without a pin is whole or refused, and one under a pin is always whole.
+@JCStressTest
+@State
+@Outcome(id = "[HXU], [ONR], [ONR]", expect = Expect.ACCEPTABLE, desc = "Found, and copied whole or not at all.")
+@Outcome(expect = Expect.FORBIDDEN, desc = "A miss of a key that stays, or torn bytes.")
+public class OverwriteStress {
+
+    private static final long OLD = 0x01D01D01D01D01DL;
+    private static final long NEW = 0x3E33E33E33E33EL;
+    private static final int WORDS = 16;
+
+    private final StressTree tree = new StressTree();
+    private final MemorySegment slot = MemorySegment.ofArray(new long[WORDS]);
+    private final int record = tree.reserve(StressTree.KEY_KEPT);
+
+    public OverwriteStress() {
+        fill(OLD);
+        tree.pool.state(record, ControlWord.SEALED, 0);
+    }
+
+    @Actor
+    public void overwrite() {
+        if (tree.pool.claimForOverwrite(record)) {
+            fill(NEW);
+            tree.pool.finishOverwrite(record, 4096, 0);
+        }
+    }
+
+    @Actor
+    public void read(CCC_Result result) {
+        result.r1 = tree.verdict(StressTree.KEY_KEPT, record, 0); // X: under the next generation
+        result.r2 = copyWithoutPin();
+        result.r3 = copyUnderPin();
+    }
+
+    private char copyWithoutPin() {
+        long before = tree.pool.control(record);
+        if (ControlWord.state(before) != ControlWord.SEALED) {
+            return 'R';
+        }
+        char copied = copy();
+        VarHandle.loadLoadFence();
+        return ControlWord.generation(tree.pool.control(record)) == ControlWord.generation(before) ? copied : 'R';
+    }
+
+    private char copyUnderPin() {
+        int generation = ControlWord.generation(tree.pool.control(record));
+        if (!tree.pool.pin(record, generation)) {
+            return 'R';
+        }
+        char copied = copy();
+        tree.pool.unpin(record);
+        return copied;
+    }
+
+    private char copy() {
+        long[] words = slot.toArray(ValueLayout.JAVA_LONG);
+        for (long word : words) {
+            if (word != words[0]) {
+                return 'T';
+            }
+        }
+        return words[0] == OLD ? 'O' : 'N';
+    }
+
+    private void fill(long word) {
+        for (int i = 0; i < WORDS; i++) {
+            slot.setAtIndex(ValueLayout.JAVA_LONG, i, word);
+        }
+    }
+}
