@@ -28,7 +28,7 @@ final class ServerBenchCommand implements Callable<Integer> {
             names = "--part",
             paramLabel = "NAME",
             split = ",",
-            description = "Only these parts: values, responder, pipeline, tool, eviction, allocation, start.")
+            description = "Only these parts: values, responder, pipeline, newcomer, eviction, allocation, start.")
     private List<String> names = List.of();
 
     @Option(

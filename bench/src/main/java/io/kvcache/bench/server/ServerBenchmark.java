@@ -21,7 +21,7 @@ public interface ServerBenchmark {
                 new GetSetBenchmark(),
                 new BaselineGetBenchmark(),
                 new PipelineBenchmark(),
-                new RedisToolBenchmark(),
+                new NewcomerBenchmark(),
                 new EvictionPressureBenchmark(),
                 new AllocationBenchmark(),
                 new StartupBenchmark());

@@ -26,24 +26,25 @@ public record ServerLoadSpec(boolean write, int bytes, int connections) {
 
     /// Stores every key once, and nothing else.
     void fillKeys(int port) throws IOException {
-        try (ValueClient client = new ValueClient(port, bytes, true)) {
-            client.flushAll();
-            for (int key = 0; key < keyCount(); key++) {
-                client.roundTrip(key);
-            }
-        }
+        ValueClient.fill(port, bytes, keyCount());
     }
 
     /// As in `get-64k-2c`.
     String name() {
-        String size = bytes >= 1 << 20 ? (bytes >> 20) + "m" : (bytes >> 10) + "k";
-        return String.format(Locale.ROOT, "%s-%s-%dc", write ? "set" : "get", size, connections);
+        return String.format(Locale.ROOT, "%s-%s-%dc", write ? "set" : "get", size("m", "k", "b"), connections);
     }
 
     /// In words.
     String describe() {
-        String size = bytes >= 1 << 20 ? (bytes >> 20) + " MiB" : (bytes >> 10) + " KiB";
         String clients = connections == 1 ? "one connection" : connections + " connections";
-        return (write ? "SET" : "GET") + " of " + size + " over " + clients;
+        return (write ? "SET" : "GET") + " of " + size(" MiB", " KiB", " bytes") + " over " + clients;
+    }
+
+    /// The size of a value in the largest unit that it has one of.
+    private String size(String mebibytes, String kibibytes, String single) {
+        if (bytes >= 1 << 20) {
+            return (bytes >> 20) + mebibytes;
+        }
+        return bytes >= 1 << 10 ? (bytes >> 10) + kibibytes : bytes + single;
     }
 }

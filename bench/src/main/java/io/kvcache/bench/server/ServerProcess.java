@@ -7,6 +7,7 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -142,6 +143,16 @@ public final class ServerProcess implements AutoCloseable {
     /// Returns the number of its process.
     public long processId() {
         return process.handle().pid();
+    }
+
+    /// Returns the processor time that it has used, all threads together.
+    ///
+    /// @throws IOException when it has ended
+    Duration processorTime() throws IOException {
+        return process.handle()
+                .info()
+                .totalCpuDuration()
+                .orElseThrow(() -> new IOException(name + " has no processor time: it has ended"));
     }
 
     @Override

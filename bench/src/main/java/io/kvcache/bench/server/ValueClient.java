@@ -30,6 +30,19 @@ final class ValueClient implements BenchClient {
         return "key:" + "0".repeat(KEY_DIGITS - number.length()) + number;
     }
 
+    /// Deletes all keys of a server and stores the first ones, one after the other.
+    ///
+    /// @param bytes of each value
+    /// @param keys how many, from 0 on
+    static void fill(int port, int bytes, int keys) throws IOException {
+        try (ValueClient client = new ValueClient(port, bytes, true)) {
+            client.flushAll();
+            for (int key = 0; key < keys; key++) {
+                client.setValue(key, bytes);
+            }
+        }
+    }
+
     @Override
     public void roundTrip(int key) throws IOException {
         if (write) {

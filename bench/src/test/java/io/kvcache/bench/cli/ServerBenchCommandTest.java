@@ -17,7 +17,7 @@ class ServerBenchCommandTest {
 
     @ParameterizedTest
     @CsvSource({
-        "--part,nothing,'values, responder, pipeline, tool, eviction, allocation, start'",
+        "--part,nothing,'values, responder, pipeline, newcomer, eviction, allocation, start'",
         "--soak,10,as in 10m",
         "--soak,0m,as in 10m"
     })
