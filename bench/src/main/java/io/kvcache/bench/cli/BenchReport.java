@@ -25,7 +25,7 @@ record BenchReport(BenchmarkSuite suite, List<BenchResult> answers) {
 
     private static final Path RECORDS = Path.of("bench", "results");
     private static final JsonMapper JSON = JsonMapper.builder().build();
-    private static final String ROW = "%-18s %10s %-10s  %-24s %10s %7s  %-14s %s%n";
+    private static final String ROW = "%-22s %10s %-10s  %-24s %10s %7s  %-14s %s%n";
 
     /// The fields of a line of `bench --json`. Their names are what programs rely on.
     ///

@@ -37,9 +37,6 @@ final class NewcomerBenchmark implements ServerBenchmark {
             new PipelineSpec(16, 500_000, 0.7, 0.9),
             new PipelineSpec(100, 500_000, 0.6, 0.85));
 
-    /// Runs on each server before those that count, while our server still compiles.
-    private static final int WARMUP_RUNS = 2;
-
     private static final List<Integer> LARGE_SIZES = List.of(64 << 10, 256 << 10, 1 << 20, 4 << 20, 32 << 20);
     private static final List<Integer> LARGE_CONNECTIONS = List.of(1, 2, 8);
     private static final int MAX_BUDGET_BYTES = 4 << 20;
@@ -92,6 +89,7 @@ final class NewcomerBenchmark implements ServerBenchmark {
             for (ServerProcess each : List.of(serverComparison.ours(), serverComparison.theirs())) {
                 ValueClient.fill(each.port(), bytes, SMALL_KEYS);
             }
+            warmUp(bytes, serverComparison);
             for (PipelineSpec pipeline : PIPELINES) {
                 for (boolean write : List.of(true, false)) {
                     answers.add(smallResult(pipeline, write, bytes, serverComparison));
@@ -104,21 +102,28 @@ final class NewcomerBenchmark implements ServerBenchmark {
     private BenchResult smallResult(PipelineSpec pipeline, boolean write, int bytes, ServerComparison serverComparison)
             throws IOException {
         BenchmarkOptions benchmarkOptions = serverComparison.options();
-        ServerLoadSpec values = new ServerLoadSpec(write, bytes, SMALL_CONNECTIONS);
-        ToolLoad load =
-                new ToolLoad(values, SMALL_KEYS, pipeline.depth(), pipeline.requests()).within(benchmarkOptions.time());
-        for (int run = 0; run < WARMUP_RUNS; run++) {
-            tool.run(load, serverComparison.ours());
-            tool.run(load, serverComparison.theirs());
-        }
+        ToolLoad load = pipeline.load(write, bytes).within(benchmarkOptions.time());
         // The runs are short, so their medians need seven rounds where others have five.
-        int rounds = Math.max(1, benchmarkOptions.count() * 7 / 5);
-        return compare(load, rounds, serverComparison, perSecond -> perSecond / 1e3)
+        int count = Math.max(1, benchmarkOptions.count() * 7 / 5);
+        return compare(load, count, serverComparison, perSecond -> perSecond / 1e3)
                 .speed()
                 .toResult(
-                        new MetricSpec(load.name(), "How many " + load.describe() + " a second?", "thousand"),
+                        new MetricSpec(load.name(), "How many " + load.text() + " a second?", "thousand"),
                         serverComparison.theirs().name(),
                         pipeline.threshold(write));
+    }
+
+    /// Puts the loads of a size on both servers. Our server takes some seconds of them to compile what it does most.
+    private void warmUp(int bytes, ServerComparison serverComparison) throws IOException {
+        serverComparison.options().report("warming both by redis-benchmark");
+        for (PipelineSpec pipeline : PIPELINES) {
+            for (boolean write : List.of(true, false)) {
+                ToolLoad load = pipeline.load(write, bytes)
+                        .within(serverComparison.options().time().multipliedBy(2));
+                tool.run(load, serverComparison.ours());
+                tool.run(load, serverComparison.theirs());
+            }
+        }
     }
 
     private List<BenchResult> compareLarge(ServerComparison serverComparison) throws IOException, InterruptedException {
@@ -147,7 +152,7 @@ final class NewcomerBenchmark implements ServerBenchmark {
                 load, benchmarkOptions.count(), serverComparison, perSecond -> perSecond * values.bytes() / 1e9);
         BenchResult speed = rounds.speed()
                 .toResult(
-                        new MetricSpec(load.name(), "How fast is " + load.describe() + "?", "GB/s"),
+                        new MetricSpec(load.name(), "How fast is " + load.text() + "?", "GB/s"),
                         serverComparison.theirs().name(),
                         values.bytes() <= MAX_BUDGET_BYTES ? LARGE : new Threshold.NoThreshold());
         return new LargeResult(values, speed, rounds.ownSeconds(), rounds.theirSeconds());
@@ -176,12 +181,14 @@ final class NewcomerBenchmark implements ServerBenchmark {
                         PROCESSOR_MEAN));
     }
 
-    /// Runs a load on both servers in turn, each first in every second round.
+    /// Runs a load on both servers in turn, each first in every second round, once before that unmeasured.
     ///
     /// @param unit makes the samples' unit of requests a second
     private LoadRounds compare(ToolLoad load, int count, ServerComparison serverComparison, DoubleUnaryOperator unit)
             throws IOException {
-        serverComparison.options().report("redis-benchmark: " + load.describe());
+        serverComparison.options().report("redis-benchmark: " + load.text());
+        tool.run(load, serverComparison.ours());
+        tool.run(load, serverComparison.theirs());
         LoadRounds rounds = new LoadRounds(new PairedSamples(), new ArrayList<>(), new ArrayList<>());
         for (int round = 0; round < count; round++) {
             boolean oursFirst = round % 2 == 0;
@@ -211,6 +218,17 @@ final class NewcomerBenchmark implements ServerBenchmark {
     /// @param getRatio least ratio to Redis of GET
     private record PipelineSpec(int depth, int requests, double setRatio, double getRatio) {
 
+        ToolLoad load(boolean write, int bytes) {
+            ServerLoadSpec values = new ServerLoadSpec(write, bytes, SMALL_CONNECTIONS);
+            return new ToolLoad(
+                    "newcomer-" + values.operation() + "-" + values.shortSize() + "-p" + depth,
+                    values.describe() + " in pipelines of " + depth,
+                    values,
+                    SMALL_KEYS,
+                    depth,
+                    requests);
+        }
+
         Threshold threshold(boolean write) {
             return new Threshold.RatioAtLeast(write ? setRatio : getRatio);
         }
@@ -218,43 +236,37 @@ final class NewcomerBenchmark implements ServerBenchmark {
 
     /// A run of redis-benchmark.
     ///
+    /// @param name short, for a table and for records
+    /// @param text in words
     /// @param keys random ones of so many
     /// @param pipeline requests that a connection sends at once
     /// @param requests of all connections together
-    private record ToolLoad(ServerLoadSpec values, int keys, int pipeline, long requests) {
+    private record ToolLoad(String name, String text, ServerLoadSpec values, int keys, int pipeline, long requests) {
 
         /// Bytes of values that a run of large ones moves: a second or less.
         private static final int LARGE_RUN_BYTES = 1 << 30;
 
-        /// The least number of requests. For the largest values they move more than [#LARGE_RUN_BYTES].
-        private static final int MIN_REQUESTS = 32;
+        /// The least number of requests: one for each of eight connections.
+        private static final int MIN_REQUESTS = 8;
 
         static ToolLoad ofLarge(ServerLoadSpec values) {
-            return new ToolLoad(values, values.keyCount(), 1, LARGE_RUN_BYTES / values.bytes());
+            return new ToolLoad(
+                    "newcomer-" + values.name(),
+                    values.describe(),
+                    values,
+                    values.keyCount(),
+                    1,
+                    LARGE_RUN_BYTES / values.bytes());
         }
 
-        /// Returns a load for this time, where the load's own is a second's.
+        /// Returns as much of this load as fits a time, where all of it is for a second.
         ToolLoad within(Duration time) {
             long fitting = requests * time.toMillis() / 1000;
-            return new ToolLoad(values, keys, pipeline, Math.max(MIN_REQUESTS, fitting));
+            return new ToolLoad(name, text, values, keys, pipeline, Math.max(MIN_REQUESTS, fitting));
         }
 
         long bytes() {
             return requests * values.bytes();
-        }
-
-        String operation() {
-            return values.write() ? "set" : "get";
-        }
-
-        /// As in `newcomer-get-512b-50c-p16`, or `newcomer-get-64k-2c`.
-        String name() {
-            return "newcomer-" + values.name() + (keys == SMALL_KEYS ? "-p" + pipeline : "");
-        }
-
-        /// In words.
-        String describe() {
-            return values.describe() + (keys == SMALL_KEYS ? " in pipelines of " + pipeline : "");
         }
     }
 
@@ -323,9 +335,9 @@ final class NewcomerBenchmark implements ServerBenchmark {
             ProcessOutput output = ProcessRunner.run(TIMEOUT, command);
             if (!output.isFinished()) {
                 throw new IOException(program + " did not end within " + TIMEOUT.toSeconds() + " s at " + server.name()
-                        + ", " + load.describe());
+                        + ", " + load.text());
             }
-            double perSecond = requestsPerSecond(load.operation(), output.text());
+            double perSecond = requestsPerSecond(load.values().operation(), output.text());
             return new ToolRun(perSecond, server.processorTime().minus(before), load.bytes());
         }
 
@@ -335,7 +347,7 @@ final class NewcomerBenchmark implements ServerBenchmark {
                     "-p",
                     Integer.toString(port),
                     "-t",
-                    load.operation(),
+                    load.values().operation(),
                     "-d",
                     Integer.toString(load.values().bytes()),
                     "-r",

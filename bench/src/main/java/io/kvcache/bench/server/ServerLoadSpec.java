@@ -29,9 +29,19 @@ public record ServerLoadSpec(boolean write, int bytes, int connections) {
         ValueClient.fill(port, bytes, keyCount());
     }
 
+    /// `set` or `get`.
+    String operation() {
+        return write ? "set" : "get";
+    }
+
+    /// The size of a value, as in `64k`.
+    String shortSize() {
+        return size("m", "k", "b");
+    }
+
     /// As in `get-64k-2c`.
     String name() {
-        return String.format(Locale.ROOT, "%s-%s-%dc", write ? "set" : "get", size("m", "k", "b"), connections);
+        return String.format(Locale.ROOT, "%s-%s-%dc", operation(), shortSize(), connections);
     }
 
     /// In words.

@@ -47,8 +47,8 @@ class NewcomerBenchmarkTest {
                 .doesNotHaveDuplicates()
                 .hasSize(12 + 30 + 2)
                 .contains(
-                        "newcomer-set-3b-50c-p1",
-                        "newcomer-get-512b-50c-p100",
+                        "newcomer-set-3b-p1",
+                        "newcomer-get-512b-p100",
                         "newcomer-get-64k-1c",
                         "newcomer-set-4m-8c",
                         "newcomer-mean",
