@@ -18,8 +18,8 @@ import java.util.function.DoubleUnaryOperator;
 /// The speed that a newcomer sees first: Debian's redis-benchmark on this server and on redis-server in turn.
 ///
 /// - Small values: 100,000 random keys over 50 connections, in pipelines of 1, 16 and 100.
-/// - Large values: 64 KiB to 32 MiB over 1, 2 and 8 connections, and the processor time that the servers take for
-///   them. 32 MiB has no budget and is not part of the means.
+/// - Large values: 64 KiB to 32 MiB over 1, 2 and 8 connections, and the processor time that the servers take
+///   for them. 32 MiB has no budget and is not part of the means.
 ///
 /// redis-benchmark has one thread, which takes half of a machine with two cores.
 final class NewcomerBenchmark implements ServerBenchmark {
@@ -113,7 +113,7 @@ final class NewcomerBenchmark implements ServerBenchmark {
                         pipeline.threshold(write));
     }
 
-    /// Puts the loads of a size on both servers. Our server takes some seconds of them to compile what it does most.
+    /// Puts the loads of a size on both servers. Ours takes some seconds to compile what it does most.
     private void warmUp(int bytes, ServerComparison serverComparison) throws IOException {
         serverComparison.options().report("warming both by redis-benchmark");
         for (PipelineSpec pipeline : PIPELINES) {
