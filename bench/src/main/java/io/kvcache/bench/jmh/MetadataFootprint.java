@@ -5,7 +5,7 @@ import io.kvcache.core.tree.RecordLayout;
 
 /// How many bytes does the metadata of one block take, all in, in a store with a million of them?
 ///
-/// Budget: 128. `./kvcache bench core --filter bytes`
+/// Budget: 120. `./kvcache bench core --filter bytes`
 public final class MetadataFootprint {
 
     /// The bytes of the layout itself, without the index.

@@ -1,6 +1,9 @@
 package io.kvcache.bench.jmh;
 
+import io.kvcache.bench.transport.SharedMemoryComparison;
+import io.kvcache.bench.transport.TransportServerProcess;
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.KvCache;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -8,7 +11,11 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Sha256;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.client.SharedMemoryMode;
+import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.time.Duration;
 import java.util.Arrays;
@@ -55,7 +62,7 @@ public class PromptBenchmark {
     /// The reference of [#again]: the speed of memory.
     @Benchmark
     public int compare(Conversation conversation) {
-        return Arrays.mismatch(conversation.tokens, 0, KNOWN, conversation.copy, 0, KNOWN);
+        return Arrays.mismatch(conversation.tokens(), 0, KNOWN, conversation.copy, 0, KNOWN);
     }
 
     /// The reference of [#whole]: one digest over the tokens' bytes.
@@ -72,26 +79,27 @@ public class PromptBenchmark {
         }
     }
 
-    /// A conversation that a store knows, with an end that is new each time.
-    @State(Scope.Thread)
-    public static class Conversation {
+    /// The same at a server on this host, which is asked by message and whose memory holds the table's blocks.
+    @Benchmark
+    public int tableByMessage(SharedConversation conversation) {
+        try (BlockTable table = conversation.cache().acquire(again(conversation))) {
+            return table.readyBlocks();
+        }
+    }
 
-        @Param("256")
-        int blockTokens = 256;
+    private static BlockChain again(SharedConversation conversation) {
+        return conversation.cache().chain(conversation.namespace(), conversation.nextTurn());
+    }
 
-        final int[] tokens = new SplittableRandom(3).ints((long) KNOWN + NEW).toArray();
-        final int[] copy = tokens.clone();
-        final byte[] bytes = new byte[(KNOWN + NEW) * Integer.BYTES];
-        final MessageDigest sha = Sha256.newDigest();
-        final TieredKvCache cache =
-                TieredKvCache.builder().hostBytes(128L << 20).build();
+    /// A conversation that a cache knows, with an end that is new each time.
+    private static final class Turns {
 
-        @Nullable
-        private Namespace namespace;
+        private final int[] tokens =
+                new SplittableRandom(3).ints((long) KNOWN + NEW).toArray();
+        private final Namespace namespace;
 
         /// Stores all blocks but the new ones: 32 MiB, of any block size.
-        @Setup
-        public void open() {
+        Turns(KvCache cache, int blockTokens) {
             namespace = Namespace.of("bench", BlockShape.kv(1, 1, 64, blockTokens, Dtype.BF16));
             cache.register(namespace);
             BlockChain chain = cache.chain(namespace, Arrays.copyOf(tokens, KNOWN));
@@ -102,18 +110,98 @@ public class PromptBenchmark {
             }
         }
 
+        int[] next() {
+            tokens[KNOWN]++;
+            return tokens;
+        }
+    }
+
+    /// A conversation in this process.
+    @State(Scope.Thread)
+    public static class Conversation {
+
+        @Param("256")
+        int blockTokens = 256;
+
+        final TieredKvCache cache =
+                TieredKvCache.builder().hostBytes(128L << 20).build();
+        final int[] copy = new int[KNOWN + NEW];
+        final byte[] bytes = new byte[(KNOWN + NEW) * Integer.BYTES];
+        final MessageDigest sha = Sha256.newDigest();
+
+        @Nullable
+        private Turns turns;
+
+        /// Stores the blocks.
+        @Setup
+        public void open() {
+            turns = new Turns(cache, blockTokens);
+            System.arraycopy(tokens(), 0, copy, 0, copy.length);
+        }
+
         Namespace namespace() {
-            return Objects.requireNonNull(namespace);
+            return Objects.requireNonNull(turns).namespace;
+        }
+
+        int[] tokens() {
+            return Objects.requireNonNull(turns).tokens;
         }
 
         int[] nextTurn() {
-            tokens[KNOWN]++;
-            return tokens;
+            return Objects.requireNonNull(turns).next();
         }
 
         @TearDown
         public void close() {
             cache.close();
+        }
+    }
+
+    /// A conversation at a server.
+    @State(Scope.Thread)
+    public static class SharedConversation {
+
+        @Nullable
+        private Path folder;
+
+        @Nullable
+        private TransportServerProcess server;
+
+        @Nullable
+        private RemoteKvCache cache;
+
+        @Nullable
+        private Turns turns;
+
+        /// Starts the server and stores the blocks.
+        @Setup
+        public void open() throws IOException {
+            folder = SharedMemoryComparison.createFolder();
+            server = TransportServerProcess.startShared(folder);
+            cache = RemoteKvCache.builder("127.0.0.1:" + server.port())
+                    .sharedMemory(SharedMemoryMode.REQUIRED)
+                    .connect();
+            turns = new Turns(cache, 256);
+        }
+
+        RemoteKvCache cache() {
+            return Objects.requireNonNull(cache);
+        }
+
+        Namespace namespace() {
+            return Objects.requireNonNull(turns).namespace;
+        }
+
+        int[] nextTurn() {
+            return Objects.requireNonNull(turns).next();
+        }
+
+        /// Ends the server.
+        @TearDown
+        public void close() throws IOException {
+            cache().close();
+            Objects.requireNonNull(server).close();
+            SharedMemoryComparison.deleteFolder(Objects.requireNonNull(folder));
         }
     }
 }

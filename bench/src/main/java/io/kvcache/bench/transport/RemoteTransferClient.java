@@ -16,6 +16,8 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.Collections;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 
@@ -26,6 +28,8 @@ final class RemoteTransferClient implements TransferClient {
     private static final long WORKING_SET_BYTES = 512L << 20;
     private static final int BLOCK_TOKENS = 16;
     private static final int MAX_BLOCK_BYTES = 4 << 20;
+
+    private static final Map<Integer, Namespace> SPACES = new ConcurrentHashMap<>();
 
     private final RemoteKvCache cache;
     private final AtomicInteger puts;
@@ -51,8 +55,12 @@ final class RemoteTransferClient implements TransferClient {
                 .connect();
     }
 
-    /// Whose blocks are of this size.
+    /// Whose blocks are of this size: made once, as by a real caller.
     static Namespace space(int bytes) {
+        return SPACES.computeIfAbsent(bytes, RemoteTransferClient::newSpace);
+    }
+
+    private static Namespace newSpace(int bytes) {
         int layers = bytes / (64 << 10);
         return Namespace.of("bench-" + layers, BlockShape.kv(layers, 1, 1024, BLOCK_TOKENS, Dtype.BF16));
     }

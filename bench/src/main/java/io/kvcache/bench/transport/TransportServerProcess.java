@@ -49,7 +49,7 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
     /// One whose memory clients on this host may map.
     ///
     /// @param folder for its files
-    static TransportServerProcess startShared(Path folder) throws IOException {
+    public static TransportServerProcess startShared(Path folder) throws IOException {
         return start(List.of(folder.toString()));
     }
 
@@ -91,7 +91,8 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
         return new TransportServerProcess(process, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
     }
 
-    int port() {
+    /// The port of its endpoint, at loopback.
+    public int port() {
         return port;
     }
 
