@@ -11,7 +11,7 @@ import java.nio.ByteOrder;
 /// ```
 /// heads    int32 × buckets        first record of each bucket's chain, -1 when empty
 /// hot      64 bytes × records     one cache line: all that a look-up reads
-/// cold     40 bytes × records     family links and slower tiers: read under the store's lock only
+/// cold     32 bytes × records     family links and slower tiers: read under the store's lock only
 /// ```
 ///
 /// There are seven buckets for four records, see [#buckets]. The bucket of a key is the high half of the
@@ -34,13 +34,13 @@ import java.nio.ByteOrder;
 /// 60  int32  disk checksum         the same sum over the copy on disk, which may be of an earlier put
 /// ```
 ///
-/// A cold line: device offset (int64), disk place (int64, -1 when not on disk), first child, next sibling,
-/// previous sibling, children in host memory, on the device, on disk (int32 each). Sum: 64 + 40 + 7 for the
-/// buckets = 111 bytes a record, which leaves a policy 17 bytes of its own within the budget of 128.
+/// A cold line: disk place (int64, -1 when not on disk), first child, next sibling, previous sibling, children in
+/// host memory, children on disk (int32 each), and four bytes that are free; so no line lies across two of the
+/// processor's. Sum: 64 + 32 + 7 for the buckets = 103 bytes a record, which with the 17 of a policy are 120.
 public final class RecordLayout {
 
     public static final int HOT_BYTES = 64;
-    public static final int COLD_BYTES = 40;
+    public static final int COLD_BYTES = 32;
     static final int BUCKET_BYTES = Integer.BYTES;
 
     private static final int BUCKETS = 7;
@@ -62,14 +62,12 @@ public final class RecordLayout {
     static final long CHECKSUM = 56;
     static final long DISK_CHECKSUM = 60;
 
-    static final long DEVICE_OFFSET = 0;
-    static final long DISK_ADDRESS = 8;
-    static final long FIRST_CHILD = 16;
-    static final long NEXT_SIBLING = 20;
-    static final long PREVIOUS_SIBLING = 24;
-    static final long HOST_CHILDREN = 28;
-    static final long DEVICE_CHILDREN = 32;
-    static final long DISK_CHILDREN = 36;
+    static final long DISK_ADDRESS = 0;
+    static final long FIRST_CHILD = 8;
+    static final long NEXT_SIBLING = 12;
+    static final long PREVIOUS_SIBLING = 16;
+    static final long HOST_CHILDREN = 20;
+    static final long DISK_CHILDREN = 24;
 
     static final ValueLayout.OfLong INT64 = ValueLayout.JAVA_LONG.withOrder(ByteOrder.LITTLE_ENDIAN);
     static final ValueLayout.OfInt INT32 = ValueLayout.JAVA_INT.withOrder(ByteOrder.LITTLE_ENDIAN);

@@ -125,7 +125,7 @@ final class RecordPoolTest {
     @Test
     void givenTheBudget_whenARecordIsCounted_thenItKeepsIt() {
         assertThat(RecordLayout.HOT_BYTES + RecordLayout.COLD_BYTES + RecordLayout.INDEX_BYTES)
-                .isEqualTo(111);
+                .isEqualTo(103);
         assertThat(RecordLayout.hotBase(3) % RecordLayout.HOT_BYTES).isZero();
     }
 }
