@@ -143,6 +143,11 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
+    public void warmObjects(Namespace namespace, List<byte[]> keys) {
+        delegate.warmObjects(namespace, keys);
+    }
+
+    @Override
     public ObjectCatalog objects(Namespace namespace) {
         return delegate.objects(namespace);
     }

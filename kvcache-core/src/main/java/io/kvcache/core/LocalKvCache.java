@@ -4,6 +4,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
 /// A cache whose memory lies in this process: it adds what only the owner of the memory can offer.
@@ -35,6 +36,12 @@ public interface LocalKvCache extends KvCache {
     /// Pins a resident object without counting as a use. Returns null when it is not resident.
     @Nullable
     ObjectView holdObject(Namespace namespace, byte[] key);
+
+    /// Has the processor's caches read what the next look-ups of these objects need, for all of them at once: one by
+    /// one each would wait for memory by itself. Changes nothing, and counts as no use.
+    ///
+    /// @param keys a few, in the order in which this thread will ask for them; not to be changed
+    default void warmObjects(Namespace namespace, List<byte[]> keys) {}
 
     /// Returns the objects of a namespace by digest, including those whose keys are unknown.
     ObjectCatalog objects(Namespace namespace);

@@ -21,7 +21,7 @@ import org.openjdk.jcstress.Main;
 @Tag("slow")
 final class StressTest {
 
-    private static final int TESTS = 4;
+    private static final int TESTS = 5;
     private static final long TIMEOUT_SECONDS = 300;
 
     @TempDir

@@ -50,6 +50,9 @@ final class ObjectOperations {
     private final Hints hints;
     private final AccessListeners listeners;
     private volatile long lastDrain;
+    /// So that no compiler leaves out the reads of [#warm].
+    @SuppressWarnings("unused")
+    private int warmed;
 
     ObjectOperations(
             HostBlockTable.StoreContext storeContext,
@@ -120,6 +123,16 @@ final class ObjectOperations {
             }
             listeners.onPut(namespace, name, null, object.length, stored.replaces());
             return true;
+        } finally {
+            storeContext.openHandles().release(openHandle);
+        }
+    }
+
+    /// Reads what the next look-ups need.
+    void warm(Namespace namespace, List<byte[]> keys) {
+        OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
+        try {
+            warmed = lookup.warm(BlockKey.ofObjectsAhead(namespace, keys));
         } finally {
             storeContext.openHandles().release(openHandle);
         }

@@ -256,6 +256,11 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
+    public void warmObjects(Namespace namespace, List<byte[]> keys) {
+        objects.warm(namespace, keys);
+    }
+
+    @Override
     public boolean linkObject(Namespace namespace, byte[] key, byte @Nullable [] after) {
         openHandles.requireOpen();
         return objects.linkAfter(namespace, key, after);

@@ -5,6 +5,7 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 import java.nio.ByteOrder;
 import java.util.HexFormat;
+import java.util.List;
 
 /// The name of a block or an object: the first 16 bytes of its SHA-256 digest.
 ///
@@ -41,6 +42,13 @@ public record BlockKey(long hi, long lo) {
     public static BlockKey ofObject(Namespace namespace, byte[] key) {
         OBJECT_KEY_BYTES.check(key.length);
         return ObjectKeyHasher.forCurrentThread().hash(namespace, key);
+    }
+
+    /// The keys of objects that [#ofObject] will be asked for next, on this thread and in this order: it need not
+    /// compute them again then.
+    public static BlockKey[] ofObjectsAhead(Namespace namespace, List<byte[]> keys) {
+        keys.forEach(key -> OBJECT_KEY_BYTES.check(key.length));
+        return ObjectKeyHasher.forCurrentThread().hashAhead(namespace, keys);
     }
 
     static long longAt(byte[] bytes, int offset) {

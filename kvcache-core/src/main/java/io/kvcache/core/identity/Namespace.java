@@ -405,6 +405,11 @@ public final class Namespace {
         private @Nullable Namespace namespace;
         private BlockKey name = new BlockKey(0, 0);
 
+        private List<byte[]> keysAhead = List.of();
+        private BlockKey[] namesAhead = {};
+        private @Nullable Namespace namespaceAhead;
+        private int ahead;
+
         static ObjectKeyHasher forCurrentThread() {
             return OF_THREAD.get();
         }
@@ -415,18 +420,54 @@ public final class Namespace {
                 return name;
             }
             namespace = null; // until all of it is true of this key
+            setKey(key);
+            BlockKey known = nameAhead(of, key);
+            name = known == null ? digest(of) : known;
+            namespace = of;
+            return name;
+        }
+
+        private void setKey(byte[] key) {
             end = KEY_AT + key.length;
             if (end > named.length) {
                 named = Arrays.copyOf(TAG, end);
             }
-            System.arraycopy(of.rawDigest(), 0, named, TAG.length, Sha256.BYTES);
             System.arraycopy(key, 0, named, KEY_AT, key.length);
+        }
+
+        private BlockKey digest(Namespace of) {
+            System.arraycopy(of.rawDigest(), 0, named, TAG.length, Sha256.BYTES);
             sha.reset(); // should the last name have ended half way
             sha.update(named, 0, end);
             Sha256.finish(sha, digest, 0);
-            namespace = of;
-            name = BlockKey.ofDigest(digest);
-            return name;
+            return BlockKey.ofDigest(digest);
+        }
+
+        /// The names of keys that will be asked for next, in this order.
+        BlockKey[] hashAhead(Namespace of, List<byte[]> keys) {
+            namespace = null; // the last key makes way
+            BlockKey[] names = new BlockKey[keys.size()];
+            for (int i = 0; i < names.length; i++) {
+                setKey(keys.get(i));
+                names[i] = digest(of);
+            }
+            keysAhead = keys;
+            namesAhead = names;
+            namespaceAhead = of;
+            ahead = 0;
+            return names;
+        }
+
+        /// The name of a key if it was made ahead; those before it will not be asked for any more.
+        @SuppressWarnings("ReferenceEquality") // as below
+        private @Nullable BlockKey nameAhead(Namespace of, byte[] key) {
+            for (int i = ahead; namespaceAhead == of && i < namesAhead.length; i++) {
+                if (Arrays.equals(keysAhead.get(i), key)) {
+                    ahead = i + 1;
+                    return namesAhead[i];
+                }
+            }
+            return null;
         }
 
         @SuppressWarnings("ReferenceEquality") // another one of the same content only costs the digest

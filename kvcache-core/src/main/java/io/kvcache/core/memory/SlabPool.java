@@ -42,6 +42,8 @@ public final class SlabPool {
     /// No slot: the class is full and no slab can be had without evicting.
     public static final int NONE = -1;
 
+    private static final int CACHE_LINE = 64;
+
     private final MemorySegment memory;
     private final long slabBytes;
     private final @Nullable Slab[] slabs;
@@ -200,6 +202,14 @@ public final class SlabPool {
     /// Fills a slot from its start.
     public void write(int page, byte[] bytes) {
         MemorySegment.copy(bytes, 0, memory, ValueLayout.JAVA_BYTE, Pages.offset(page), bytes.length);
+    }
+
+    /// Reads the start of a slot, whatever lies there by now.
+    ///
+    /// @return what was read, which means nothing
+    public int warm(int page) {
+        long offset = Pages.offset(page);
+        return memory.get(ValueLayout.JAVA_INT, offset) + memory.get(ValueLayout.JAVA_INT, offset + CACHE_LINE);
     }
 
     /// All of it; a slot lies at the offset of its page.

@@ -327,6 +327,28 @@ public abstract class ObjectContract extends KvCacheContract {
     }
 
     @Test
+    @Tag(ESSENTIAL)
+    void givenASmallObject_whenStoredAgain_thenAnOpenViewKeepsItsBytesAndLaterReadersGetTheNewOnes() {
+        for (int round = 1; round <= 20; round++) {
+            int bytes = 10 + round % 3;
+            assertThat(cache().storeObject(OBJECTS, KEY, version(round).toHeapSegment(bytes), KvCache.NO_WAIT))
+                    .isTrue();
+            requireValue(round, bytes);
+            if (round % 2 == 0) {
+                try (ObjectView view = view(KEY)) {
+                    assertThat(cache().storeObject(OBJECTS, KEY, version(-round).toHeapSegment(bytes), KvCache.NO_WAIT))
+                            .isTrue();
+                    requireContent(view, version(round), bytes);
+                }
+                requireValue(-round, bytes);
+            }
+        }
+        subject().settle();
+        assertThat(cache().stats().records().live()).isEqualTo(1);
+        assertThat(cache().stats().removals().replaced()).isEqualTo(29);
+    }
+
+    @Test
     void givenAnObject_whenAnOverwriteIsAbandoned_thenTheOldStays() {
         putObject(KEY, version(1), 70_000);
         reserve(KEY, 10).close();

@@ -7,6 +7,9 @@ import java.nio.charset.StandardCharsets;
 import java.security.MessageDigest;
 import java.util.Arrays;
 import java.util.HexFormat;
+import java.util.List;
+import java.util.SplittableRandom;
+import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
 class BlockKeyTest {
@@ -52,6 +55,25 @@ class BlockKeyTest {
             assertThat(BlockKey.ofObject(space, key.clone())).isEqualTo(expected);
             key[length - 1]++; // its owner changes it, and asks again with the same array
             assertThat(BlockKey.ofObject(space, key)).isEqualTo(named(space, key));
+        }
+    }
+
+    @Test
+    void givenKeysNamedAhead_whenAskedForInAnyOrder_thenEachHasItsOwnName() {
+        Namespace other = Namespace.objects("objects", "other");
+        SplittableRandom random = new SplittableRandom(1);
+        for (int round = 0; round < 500; round++) {
+            List<byte[]> keys = IntStream.range(0, 8)
+                    .mapToObj(i -> new byte[] {(byte) random.nextInt(4), (byte) i})
+                    .toList();
+            BlockKey[] names = BlockKey.ofObjectsAhead(round % 5 == 0 ? other : OBJECTS, keys);
+            for (int asked = 0; asked < 12; asked++) {
+                byte[] key = asked < 8 && random.nextInt(4) > 0
+                        ? keys.get(asked).clone()
+                        : new byte[] {(byte) random.nextInt(4), (byte) random.nextInt(8)};
+                assertThat(BlockKey.ofObject(OBJECTS, key)).isEqualTo(named(OBJECTS, key));
+            }
+            assertThat(names[3]).isEqualTo(named(round % 5 == 0 ? other : OBJECTS, keys.get(3)));
         }
     }
 

@@ -47,6 +47,11 @@ public final class KeyspaceRouter {
         return ownKeyspace;
     }
 
+    /// Returns whether all keys belong to the tenant's own values.
+    public boolean isAllOwn() {
+        return ownershipRules.get() == KeyOwnershipRules.NONE;
+    }
+
     /// Returns the keyspace that a key belongs to.
     public Keyspace of(byte[] key) {
         KeyOwnershipRules now = ownershipRules.get();

@@ -10,6 +10,7 @@ import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
 import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.server.resp.Transaction.TransactionCommands;
 import io.kvcache.transport.cluster.HashSlots;
+import io.netty.buffer.ByteBuf;
 import java.nio.charset.StandardCharsets;
 import java.util.Collection;
 import java.util.List;
@@ -25,6 +26,9 @@ final class CommandTable {
 
     /// Bytes of an unknown command's arguments that the error repeats.
     private static final int MAX_QUOTED_BYTES = 128;
+
+    /// Requests of a pipeline whose look-ups are worth being prepared together.
+    private static final int MIN_LOOKAHEAD = 4;
 
     /// Longest argument of an unauthenticated client, as with Redis.
     private static final int MAX_PREAUTH_BYTES = 16 << 10;
@@ -146,6 +150,23 @@ final class CommandTable {
         return predecessor == null && spec.keys().step() == 1 && Keyspace.isSmall(key, bytes)
                 ? ValueUpload.small(keyspace, key, (int) bytes)
                 : ValueUpload.toPut(keyspace.put(key, bytes, predecessor));
+    }
+
+    /// Looks at the requests that have come in a pipeline, and has their keys looked up together.
+    ///
+    /// @param in where the first of them begins
+    /// @return of how many requests the keys were seen; 0 when that brings nothing
+    int lookAhead(ByteBuf in) {
+        KeyspaceRouter own = keyspaceRouter;
+        if (own == null || slotRedirector != null || forwarding != null) {
+            return 0;
+        }
+        List<byte[]> keys = PipelineScanner.keys(in);
+        if (keys.size() < MIN_LOOKAHEAD || !own.isAllOwn()) {
+            return 0;
+        }
+        own.ownKeyspace().expect(keys);
+        return keys.size();
     }
 
     /// Why nothing may be stored under a key, or null.

@@ -40,6 +40,14 @@ final class RespDecoder implements AutoCloseable {
         /// The first byte of a request was read.
         void onRequestStart();
 
+        /// A request begins, and others may have come behind it.
+        ///
+        /// @param in where it begins; to be looked at only
+        /// @return how many of them need not be shown again
+        default int lookAhead(ByteBuf in) {
+            return 0;
+        }
+
         /// Whether an argument is a value that goes to a slot; null when it is an argument like any other.
         ///
         /// @param soFar the arguments before it
@@ -81,6 +89,8 @@ final class RespDecoder implements AutoCloseable {
     private @Nullable ValueUpload value;
     private long valueLeft;
     private int endBytes;
+    /// Requests that begin here and were shown to the sink before.
+    private int seenAhead;
 
     /// @param requestMemory what they take of the heap, given back by [#releaseMemory]
     RespDecoder(RespLimits limits, RequestMemory requestMemory, RequestSink sink) {
@@ -107,6 +117,10 @@ final class RespDecoder implements AutoCloseable {
     }
 
     private void readStart(ByteBuf in) {
+        if (seenAhead == 0) {
+            seenAhead = sink.lookAhead(in);
+        }
+        seenAhead = Math.max(0, seenAhead - 1);
         sink.onRequestStart();
         lineLength = 0;
         collected = 0;

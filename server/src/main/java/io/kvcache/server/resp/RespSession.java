@@ -118,6 +118,11 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
     }
 
     @Override
+    public int lookAhead(ByteBuf in) {
+        return isQueueing() ? 0 : commands.lookAhead(in);
+    }
+
+    @Override
     public @Nullable ValueUpload beginValue(RespRequest soFar, int count, long bytes) {
         if (isQueueing() && commands.isValue(soFar, count)) {
             return transaction().bufferValue(bytes);

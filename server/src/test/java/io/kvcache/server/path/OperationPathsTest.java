@@ -20,7 +20,7 @@ final class OperationPathsTest {
     private static final Map<String, Limit> LIMITS = Map.of(
             "embedded put", new Limit(25, 54),
             "embedded host hit", new Limit(11, 24),
-            "RESP SET", new Limit(52, 105),
+            "RESP SET", new Limit(44, 78),
             "RESP GET", new Limit(27, 65));
 
     private record Limit(int collaborators, int all) {}
