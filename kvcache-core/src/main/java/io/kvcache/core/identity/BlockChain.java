@@ -269,6 +269,42 @@ public final class BlockChain {
         return EngineKey.low64(engineKeys[section.from + index]);
     }
 
+    /// Leading blocks that have the same keys and engine's hashes in both chains. Chains of tokens are searched, as a
+    /// key names all before it; lists of keys are compared.
+    public int commonPrefix(BlockChain other) {
+        int known = 0;
+        int end = Math.min(length, other.length);
+        if (this == other || end == 0) {
+            return end;
+        }
+        boolean searched = isOfTokens() && other.isOfTokens();
+        if (searched && isSameBlock(other, end - 1)) {
+            return end;
+        }
+        while (searched && known < end) {
+            int middle = (known + end) >>> 1;
+            if (isSameBlock(other, middle)) {
+                known = middle + 1;
+            } else {
+                end = middle;
+            }
+        }
+        while (known < end && isSameBlock(other, known)) {
+            known++;
+        }
+        return known;
+    }
+
+    private boolean isOfTokens() {
+        return engineKeys == null && section.equals(Section.WHOLE);
+    }
+
+    private boolean isSameBlock(BlockChain other, int index) {
+        return keyLo(index) == other.keyLo(index)
+                && keyHi(index) == other.keyHi(index)
+                && engineHash64(index) == other.engineHash64(index);
+    }
+
     /// Blocks, tokens and the last key.
     @Override
     public String toString() {

@@ -307,6 +307,38 @@ class BlockChainTest {
                 .isInstanceOf(IllegalStateException.class);
     }
 
+    @Test
+    void givenTwoChains_whenTheirCommonPrefixIsAsked_thenItEndsWhereTheyDiffer() {
+        Random random = seeded("common prefix");
+        int[] tokens = tokens(random, 4 * 40);
+        BlockChain chain = BlockChain.of(NAMESPACE, tokens);
+        for (int run = 0; run < 200; run++) {
+            int differing = random.nextInt(41);
+            int[] changed = Arrays.copyOf(tokens, 4 * random.nextInt(41));
+            boolean differs = 4 * differing < changed.length;
+            if (differs) {
+                changed[4 * differing]++;
+            }
+            BlockChain other = BlockChain.of(NAMESPACE, changed);
+            int common = differs ? differing : other.length();
+            BlockChain named = BlockChain.ofKeys(NAMESPACE, keys(other));
+            assertThat(chain.commonPrefix(other)).isEqualTo(common);
+            assertThat(other.commonPrefix(chain)).isEqualTo(common);
+            assertThat(named.commonPrefix(chain)).isEqualTo(common);
+            assertThat(chain.commonPrefix(chain.prefix(differing))).isEqualTo(differing);
+        }
+    }
+
+    @Test
+    void givenListsOfKeysThatDifferInTheMiddle_whenTheirCommonPrefixIsAsked_thenItEndsThere() {
+        List<BlockKey> keys =
+                IntStream.range(0, 9).mapToObj(i -> new BlockKey(i, i)).toList();
+        List<BlockKey> others = new ArrayList<>(keys);
+        others.set(3, new BlockKey(3, 4));
+        assertThat(BlockChain.ofKeys(NAMESPACE, keys).commonPrefix(BlockChain.ofKeys(NAMESPACE, others)))
+                .isEqualTo(3);
+    }
+
     private static List<BlockKey> naive(Namespace namespace, int[] tokens) {
         List<BlockKey> keys = new ArrayList<>();
         byte[] digest = namespace.digest();

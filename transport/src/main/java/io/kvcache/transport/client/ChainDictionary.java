@@ -106,21 +106,7 @@ final class ChainDictionary {
     }
 
     private static int commonPrefix(@Nullable DefinedChain defined, BlockChain chain, int namespace) {
-        if (defined == null || defined.namespace != namespace) {
-            return 0;
-        }
-        int most = Math.min(defined.chain.length(), chain.length());
-        if (defined.chain == chain) {
-            return most;
-        }
-        int index = 0;
-        while (index < most
-                && defined.chain.keyLo(index) == chain.keyLo(index)
-                && defined.chain.keyHi(index) == chain.keyHi(index)
-                && defined.chain.engineHash64(index) == chain.engineHash64(index)) {
-            index++;
-        }
-        return index;
+        return defined == null || defined.namespace != namespace ? 0 : defined.chain.commonPrefix(chain);
     }
 
     private int leastRecentlyUsed() {
