@@ -42,6 +42,9 @@ public final class RecordLookup {
     private final WriteBackQueue writeBackQueue;
     private final ReentrantLock lock;
     private final AccessBuffer uses = new AccessBuffer();
+    /// Whether a use of a block was one of each block above it last time, for the policy or for admission; written
+    /// under the lock, read by anyone.
+    private boolean countsPaths = true;
 
     RecordLookup(
             BlockTree tree,
@@ -338,7 +341,8 @@ public final class RecordLookup {
     ///
     /// @return whether the buffer is filling up: [#tryDrainUses] is due, or uses will be lost
     public boolean noteUse(long handle) {
-        return uses.offer(handle);
+        int blocks = countsPaths ? 1 + pool.depth(RecordHandle.record(handle)) : 1;
+        return uses.offer(handle, blocks);
     }
 
     /// Tells the policies of the uses noted by now, if the lock is free.
@@ -375,7 +379,10 @@ public final class RecordLookup {
         policy.touch(record);
         writeBackQueue.onUsed(record);
         recordStates.onObjectUsed(record);
-        notifyAncestors(record, policy.touchesAncestors(), writeBackQueue.countsAncestorUses());
+        boolean policies = policy.touchesAncestors();
+        boolean admission = writeBackQueue.countsAncestorUses();
+        countsPaths = policies || admission;
+        notifyAncestors(record, policies, admission);
     }
 
     /// Tells of the blocks above one that was used, each if it is wanted, or if it was brought in
@@ -399,10 +406,17 @@ public final class RecordLookup {
     ///
     /// Several small rings, one a group of threads, so that readers seldom meet. A full ring loses touches and
     /// counts them: a policy that misses some of a thousand uses a moment decides as well as before.
+    ///
+    /// Under a policy that counts the uses of a whole path, one of a long prompt is one of thousands of blocks, and
+    /// takes milliseconds under the lock. So a ring is drained when it stands for many blocks, however few its uses
+    /// are: who holds the lock next should not have to make up for all of them.
     static final class AccessBuffer {
 
         private static final int STRIPES = 8;
         private static final int RING = 256;
+
+        /// Blocks that a ring stands for when it is to be drained: one to five milliseconds of the lock.
+        private static final int MAX_BLOCKS = 16_384;
 
         /// Longs between two stripes' counters: two cache lines, so that neighbours do not share one.
         private static final int SPACING = 16;
@@ -412,13 +426,15 @@ public final class RecordLookup {
         private final AtomicLongArray cells = new AtomicLongArray(STRIPES * RING);
         private final AtomicLongArray tails = new AtomicLongArray(STRIPES * SPACING);
         private final AtomicLongArray heads = new AtomicLongArray(STRIPES * SPACING);
+        private final AtomicLongArray blocks = new AtomicLongArray(STRIPES * SPACING);
         private final LongAdder lost = new LongAdder();
 
         /// Notes a use.
         ///
         /// @param handle of the deepest record used
+        /// @param count of the blocks that it is a use of
         /// @return whether the ring is filling up, so that draining it soon is worth a try at the lock
-        boolean offer(long handle) {
+        boolean offer(long handle, int count) {
             int stripe = (int) Thread.currentThread().threadId() & (STRIPES - 1);
             long tail = tails.get(stripe * SPACING);
             long used = tail - heads.get(stripe * SPACING);
@@ -427,7 +443,12 @@ public final class RecordLookup {
                 return true;
             }
             cells.setRelease(stripe * RING + (int) (tail & (RING - 1)), handle + 1);
-            return used > RING / 2;
+            return used > RING / 2 || isHeavy(stripe, count);
+        }
+
+        /// Returns whether a ring stands for many blocks, with so many more.
+        private boolean isHeavy(int stripe, int more) {
+            return more > 1 && blocks.addAndGet(stripe * SPACING, more) >= MAX_BLOCKS;
         }
 
         /// Hands every noted use to `consumer`; under the store's lock. One that it fails at counts as handed
@@ -439,6 +460,7 @@ public final class RecordLookup {
         }
 
         private void drain(int stripe, LongConsumer consumer) {
+            blocks.set(stripe * SPACING, 0);
             long head = heads.get(stripe * SPACING);
             long tail = tails.get(stripe * SPACING);
             try {

@@ -24,9 +24,19 @@ final class AccessBufferTest {
     }
 
     @Test
+    void givenFewUsesOfLongPrompts_whenNoted_thenTheRingIsToBeDrainedBeforeItIsHalfFull() {
+        assertThat(buffer.offer(1, 8000)).isFalse();
+        assertThat(buffer.offer(2, 8000)).isFalse();
+        assertThat(buffer.offer(3, 8000)).isTrue();
+        assertThat(drained()).containsExactly(1L, 2L, 3L);
+        assertThat(buffer.offer(4, 8000)).isFalse();
+        assertThat(buffer.offer(5, 16_000)).isTrue();
+    }
+
+    @Test
     void givenUsesOfOneThread_whenDrained_thenAllInOrderAndOnce() {
         List<Long> used = LongStream.range(0, 100).boxed().toList();
-        used.forEach(buffer::offer);
+        used.forEach(each -> buffer.offer(each, 1));
         assertThat(drained()).isEqualTo(used);
         assertThat(drained()).isEmpty();
         assertThat(buffer.dropped()).isZero();
@@ -35,23 +45,23 @@ final class AccessBufferTest {
     @Test
     void givenARingThatFills_whenOffered_thenItSaysSoAndCountsWhatItLoses() {
         int quiet = 0;
-        while (!buffer.offer(quiet)) {
+        while (!buffer.offer(quiet, 1)) {
             quiet++;
         }
         assertThat(quiet).as("half of the ring").isEqualTo(129);
         for (int i = quiet + 1; i < 300; i++) {
-            assertThat(buffer.offer(i)).isTrue();
+            assertThat(buffer.offer(i, 1)).isTrue();
         }
         assertThat(buffer.dropped()).isEqualTo(300 - 256);
         assertThat(drained()).hasSize(256).startsWith(0L, 1L).endsWith(255L);
-        buffer.offer(7);
+        buffer.offer(7, 1);
         assertThat(drained()).containsExactly(7L);
     }
 
     @Test
     void givenAConsumerThatFails_whenDrainedAgain_thenTheRestComes() {
         for (long i = 0; i < 10; i++) {
-            buffer.offer(i);
+            buffer.offer(i, 1);
         }
         assertThatThrownBy(() -> buffer.drain(handle -> {
                     if (handle == 3) {
@@ -66,7 +76,7 @@ final class AccessBufferTest {
     void givenManyRounds_whenTheRingWraps_thenNothingIsLostOrSeenTwice() {
         for (long round = 0; round < 1000; round++) {
             for (long i = 0; i < 200; i++) {
-                buffer.offer(round * 200 + i);
+                buffer.offer(round * 200 + i, 1);
             }
             assertThat(drained()).hasSize(200).startsWith(round * 200).endsWith(round * 200 + 199);
         }
@@ -83,7 +93,7 @@ final class AccessBufferTest {
             for (int thread = 0; thread < threads; thread++) {
                 offering.add(pool.submit(() -> {
                     for (int i = 0; i < each; i++) {
-                        buffer.offer(1);
+                        buffer.offer(1, 1);
                     }
                 }));
             }
