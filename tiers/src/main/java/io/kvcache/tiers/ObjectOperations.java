@@ -50,9 +50,6 @@ final class ObjectOperations {
     private final Hints hints;
     private final AccessListeners listeners;
     private volatile long lastDrain;
-    /// So that no compiler leaves out the reads of [#warm].
-    @SuppressWarnings("unused")
-    private int warmed;
 
     ObjectOperations(
             HostBlockTable.StoreContext storeContext,
@@ -132,7 +129,7 @@ final class ObjectOperations {
     void warm(Namespace namespace, List<byte[]> keys) {
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            warmed = lookup.warm(BlockKey.ofObjectsAhead(namespace, keys));
+            lookup.warm(BlockKey.ofObjectsAhead(namespace, keys));
         } finally {
             storeContext.openHandles().release(openHandle);
         }

@@ -1,7 +1,5 @@
 package io.kvcache.bench.jmh;
 
-import io.kvcache.bench.transport.SharedMemoryComparison;
-import io.kvcache.bench.transport.TransportServerProcess;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.PutSummary;
@@ -13,8 +11,13 @@ import io.kvcache.core.identity.Sha256;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.SharedMemoryMode;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.endpoint.TcpEndpoint;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.MessageDigest;
 import java.time.Duration;
@@ -157,15 +160,20 @@ public class PromptBenchmark {
         }
     }
 
-    /// A conversation at a server.
+    /// A conversation at a server, which is in this process but is asked as one of another.
     @State(Scope.Thread)
     public static class SharedConversation {
+
+        private static final Path MEMORY = Path.of("/dev/shm");
 
         @Nullable
         private Path folder;
 
         @Nullable
-        private TransportServerProcess server;
+        private TieredKvCache store;
+
+        @Nullable
+        private TcpEndpoint server;
 
         @Nullable
         private RemoteKvCache cache;
@@ -176,9 +184,14 @@ public class PromptBenchmark {
         /// Starts the server and stores the blocks.
         @Setup
         public void open() throws IOException {
-            folder = SharedMemoryComparison.createFolder();
-            server = TransportServerProcess.startShared(folder);
-            cache = RemoteKvCache.builder("127.0.0.1:" + server.port())
+            folder = Files.createTempDirectory(MEMORY, "kvcache-bench-");
+            store = TieredKvCache.builder()
+                    .hostBytes(128L << 20)
+                    .shareMemory(folder)
+                    .build();
+            server = TcpEndpoint.open(
+                    store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+            cache = RemoteKvCache.builder("127.0.0.1:" + server.address().getPort())
                     .sharedMemory(SharedMemoryMode.REQUIRED)
                     .connect();
             turns = new Turns(cache, 256);
@@ -196,12 +209,13 @@ public class PromptBenchmark {
             return Objects.requireNonNull(turns).next();
         }
 
-        /// Ends the server.
+        /// Ends the server, whose memory takes its files along.
         @TearDown
         public void close() throws IOException {
             cache().close();
             Objects.requireNonNull(server).close();
-            SharedMemoryComparison.deleteFolder(Objects.requireNonNull(folder));
+            Objects.requireNonNull(store).close();
+            Files.deleteIfExists(Objects.requireNonNull(folder));
         }
     }
 }

@@ -56,7 +56,7 @@ public final class SharedMemoryComparison {
     }
 
     /// A new folder, there if it has one.
-    public static Path createFolder() throws IOException {
+    static Path createFolder() throws IOException {
         return Files.createTempDirectory(isSupported() ? MEMORY : TEMPORARY, "kvcache-bench-");
     }
 
@@ -94,7 +94,7 @@ public final class SharedMemoryComparison {
     }
 
     /// With what a server leaves there that had to be killed.
-    public static void deleteFolder(Path folder) throws IOException {
+    static void deleteFolder(Path folder) throws IOException {
         try (DirectoryStream<Path> all = Files.newDirectoryStream(folder)) {
             for (Path each : all) {
                 Files.deleteIfExists(each);

@@ -49,7 +49,7 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
     /// One whose memory clients on this host may map.
     ///
     /// @param folder for its files
-    public static TransportServerProcess startShared(Path folder) throws IOException {
+    static TransportServerProcess startShared(Path folder) throws IOException {
         return start(List.of(folder.toString()));
     }
 
@@ -91,8 +91,7 @@ public final class TransportServerProcess implements PeerProcess, AutoCloseable 
         return new TransportServerProcess(process, Integer.parseInt(ports[0]), Integer.parseInt(ports[1]));
     }
 
-    /// The port of its endpoint, at loopback.
-    public int port() {
+    int port() {
         return port;
     }
 

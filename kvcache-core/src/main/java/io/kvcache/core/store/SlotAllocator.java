@@ -298,7 +298,7 @@ final class SlotAllocator {
     }
 
     /// Returns whether an object of so many bytes, in one slot, can have the place of the one that a record has: one
-    /// of the same namespace and slot class that is not tied to another.
+    /// of the same namespace and slot class that is neither tied to another nor marked as dead.
     boolean fitsPlaceOf(int record, NamespaceEntry entry, int bytes) {
         return record != NONE
                 && recordStates.stateOf(record) == ControlWord.SEALED
@@ -306,7 +306,8 @@ final class SlotAllocator {
                 && slabs.classId(pool.hostPage(record)) == objectClass(bytes).id()
                 && slabs.next(pool.hostPage(record)) == SlabPool.NONE
                 && objectLinks.predecessor(record) == NONE
-                && objectLinks.successorCount(record) == 0;
+                && objectLinks.successorCount(record) == 0
+                && !recordStates.expired().contains(record);
     }
 
     private int insert(NewRecordFields what) {

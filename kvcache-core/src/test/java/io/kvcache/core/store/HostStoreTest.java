@@ -21,6 +21,7 @@ import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.RecordHandle;
 import java.lang.foreign.ValueLayout;
+import java.util.List;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
@@ -226,6 +227,18 @@ final class HostStoreTest {
         assertThat(store.linkObject(tied, large)).isTrue();
         assertThat(store.storeObject(objects, tied, new byte[10]).record()).isNotEqualTo(behind);
         assertThat(store.stats(0).records().live()).isEqualTo(2);
+        store.validate();
+    }
+
+    @Test
+    void givenASmallObjectThatWasHintedDead_whenStoredAgain_thenTheNewOneIsNotDead() {
+        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
+        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        int dead = store.storeObject(objects, key, new byte[10]).record();
+        assertThat(store.hints().demote(objects, List.of(key))).isEqualTo(1);
+        assertThat(store.recordStates.expired().contains(dead)).isTrue();
+        int living = store.storeObject(objects, key, new byte[10]).record();
+        assertThat(store.recordStates.expired().contains(living)).isFalse();
         store.validate();
     }
 
