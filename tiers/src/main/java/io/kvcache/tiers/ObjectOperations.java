@@ -42,6 +42,8 @@ final class ObjectOperations {
     /// Between two times that uses of objects are told to the policies for no other reason than their number.
     private static final long DRAIN_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(2);
 
+    private static final int UNLIKELY_SUM = 0x5eed_1e55;
+
     private final HostBlockTable.StoreContext storeContext;
     private final HostStore store;
     private final RecordLookup lookup;
@@ -129,7 +131,9 @@ final class ObjectOperations {
     void warm(Namespace namespace, List<byte[]> keys) {
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            lookup.warm(BlockKey.ofObjectsAhead(namespace, keys));
+            if (lookup.warm(BlockKey.ofObjectsAhead(namespace, keys)) == UNLIKELY_SUM) {
+                Thread.onSpinWait(); // so that the reads are asked for
+            }
         } finally {
             storeContext.openHandles().release(openHandle);
         }

@@ -4,7 +4,6 @@ import io.kvcache.core.memory.SlabPool.Slab;
 import io.kvcache.core.memory.SlabPool.SlabOwners;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
-import java.lang.invoke.VarHandle;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.BitSet;
@@ -44,7 +43,6 @@ public final class SlabPool {
     public static final int NONE = -1;
 
     private static final int CACHE_LINE = 64;
-    private static final VarHandle LINE = ValueLayout.JAVA_INT.varHandle().withInvokeExactBehavior();
 
     private final MemorySegment memory;
     private final long slabBytes;
@@ -207,9 +205,11 @@ public final class SlabPool {
     }
 
     /// Reads the first two cache lines of a slot, whatever lies there by now, so that the caches have them.
-    public void warm(int page) {
-        int _ = (int) LINE.getOpaque(memory, Pages.offset(page)); // opaque, so that no compiler leaves it out
-        int _ = (int) LINE.getOpaque(memory, Pages.offset(page) + CACHE_LINE);
+    ///
+    /// @return what was read, which means nothing
+    public int warm(int page) {
+        long offset = Pages.offset(page);
+        return memory.get(ValueLayout.JAVA_INT, offset) + memory.get(ValueLayout.JAVA_INT, offset + CACHE_LINE);
     }
 
     /// All of it; a slot lies at the offset of its page.

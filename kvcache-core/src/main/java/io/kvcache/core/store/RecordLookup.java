@@ -295,7 +295,9 @@ public final class RecordLookup {
 
     /// Reads what look-ups of these keys will read, so that the processor's caches have it: the reads of one key
     /// follow from each other, and those of several keys overlap. What is read may be of another moment.
-    public void warm(BlockKey[] keys) {
+    ///
+    /// @return a sum that means nothing; a compiler would leave out what nothing asks for
+    public int warm(BlockKey[] keys) {
         int[] at = new int[keys.length];
         for (int i = 0; i < at.length; i++) {
             at[i] = pool.bucketHead(keys[i].lo());
@@ -306,11 +308,11 @@ public final class RecordLookup {
             }
             at[i] = at[i] == NONE ? NONE : pool.hostPage(at[i]);
         }
+        int read = 0;
         for (int page : at) {
-            if (page != NONE) {
-                slabs.warm(page);
-            }
+            read += page == NONE ? 0 : slabs.warm(page);
         }
+        return read;
     }
 
     /// Takes a pin away; under the lock when it was the last one on a dropped record.
