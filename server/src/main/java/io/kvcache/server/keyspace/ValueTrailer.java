@@ -46,7 +46,16 @@ final class ValueTrailer {
     /// @param note what the client says of the value
     /// @param number of the write, as [SlotOwnership] counts them; 0 outside of a cluster, and in older files
     static byte[] bytes(long expiresAtMillis, TensorMetadata note, long number) {
-        return ByteBuffer.allocate(BYTES)
+        return write(new byte[BYTES], 0, expiresAtMillis, note, number);
+    }
+
+    /// A value that never expires and of which the client says nothing, with its trailer.
+    static byte[] append(byte[] value, long number) {
+        return write(Arrays.copyOf(value, value.length + BYTES), value.length, 0, TensorMetadata.NONE, number);
+    }
+
+    private static byte[] write(byte[] target, int at, long expiresAtMillis, TensorMetadata note, long number) {
+        return ByteBuffer.wrap(target, at, BYTES)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(MAGIC)
                 .putInt((int) number)
@@ -60,15 +69,6 @@ final class ValueTrailer {
                 .putInt(note.shape3())
                 .putInt((int) (number >>> Integer.SIZE))
                 .array();
-    }
-
-    /// A value that never expires and of which the client says nothing, with its trailer.
-    static byte[] append(byte[] value, long number) {
-        byte[] object = Arrays.copyOf(value, value.length + BYTES);
-        INT.set(object, value.length, MAGIC);
-        INT.set(object, value.length + NUMBER_LOW_OFFSET, (int) number);
-        INT.set(object, value.length + NUMBER_HIGH_OFFSET, (int) (number >>> Integer.SIZE));
-        return object;
     }
 
     /// When the value of an object expires, as it was written; [#NO_TRAILER] when the object has no trailer.

@@ -99,11 +99,10 @@ final class CounterCommands {
         long sum = sum(older, step);
         byte[] text = Long.toString(sum).getBytes(StandardCharsets.US_ASCII);
         Keyspace keyspace = keyspaceRouter.of(key);
-        try (PendingPut put = keyspace.put(key, text.length)) {
+        try (PendingPut put = keyspace.put(key, text)) {
             if (put.state() != PendingPut.State.WRITING) {
                 throw new CommandException(CommandException.OUT_OF_MEMORY);
             }
-            put.writableBuffer().put(text);
             KeyInfo info = older == null ? null : keyspace.info(key);
             return put.commitInPlaceOf(older, info == null ? 0 : info.expiresAtMillis()) ? sum : null;
         }

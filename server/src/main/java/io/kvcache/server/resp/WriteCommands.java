@@ -74,7 +74,7 @@ final class WriteCommands {
             }
             return;
         }
-        PendingPut put = request.values().getFirst().put();
+        PendingPut put = value.put();
         store(
                 session,
                 request,
