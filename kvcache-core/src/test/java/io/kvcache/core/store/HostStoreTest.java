@@ -28,6 +28,8 @@ import org.junit.jupiter.api.Test;
 
 final class HostStoreTest {
 
+    private static final Namespace OBJECTS = Namespace.objects("objects", "t");
+
     /// 16 tokens of 64 KiB: a block of 1 MiB, 32 to a slab.
     private static final Namespace SPACE = Namespace.of("m", BlockShape.kv(16, 8, 128, 16, Dtype.BF16));
 
@@ -57,6 +59,14 @@ final class HostStoreTest {
 
     private int match(BlockChain chain) {
         return store.lookup().match(chain, chain.length());
+    }
+
+    private NamespaceEntry objects() {
+        return store.register(OBJECTS);
+    }
+
+    private static BlockKey object(int number) {
+        return BlockKey.ofObject(OBJECTS, new byte[] {(byte) number});
     }
 
     @Test
@@ -148,8 +158,8 @@ final class HostStoreTest {
     @Test
     void givenBlocksFillTheStore_whenAnObjectComes_thenItGetsASlab() {
         fill(chain(1, 64), 0, 64);
-        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
-        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        NamespaceEntry objects = objects();
+        BlockKey key = object(1);
         PutReservation putReservation = store.reserveObject(objects, key, (1 << 20) + (64 << 10) + 1);
         assertThat(putReservation.outcome()).isEqualTo(PutOutcome.RESERVED);
         assertThat(store.segments(putReservation.record())).hasSize(3); // 1 MiB, 64 KiB and 4 KiB
@@ -168,8 +178,8 @@ final class HostStoreTest {
 
     @Test
     void givenAnObject_whenReplaced_thenEventsSayGoneBeforeStored() {
-        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
-        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        NamespaceEntry objects = objects();
+        BlockKey key = object(1);
         store.seal(store.reserveObject(objects, key, 10).record(), 0);
         store.seal(store.reserveObject(objects, key, 20).record(), 0);
         assertThat(store.events().since(0, 10).events())
@@ -179,8 +189,8 @@ final class HostStoreTest {
 
     @Test
     void givenASmallObject_whenStoredAgain_thenItsRecordAndSlotStayAndItsEventsSayReplaced() {
-        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
-        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        NamespaceEntry objects = objects();
+        BlockKey key = object(1);
         PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3});
         int page = store.records().hostPage(first.record());
         long handle = store.lookup().find(key.hi(), key.lo());
@@ -202,8 +212,8 @@ final class HostStoreTest {
 
     @Test
     void givenAPinnedSmallObject_whenStoredAgain_thenTheReaderKeepsItsBytes() {
-        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
-        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        NamespaceEntry objects = objects();
+        BlockKey key = object(1);
         PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3});
         long handle = store.lookup().pinKey(key.hi(), key.lo());
         PutReservation second = store.storeObject(objects, key, new byte[] {4, 5, 6});
@@ -217,9 +227,9 @@ final class HostStoreTest {
 
     @Test
     void givenAnObjectOfAnotherSlotClassOrTiedToAnother_whenASmallOneIsStored_thenItGetsASlotOfItsOwn() {
-        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
-        BlockKey large = BlockKey.ofObject(objects.namespace(), new byte[] {1});
-        BlockKey tied = BlockKey.ofObject(objects.namespace(), new byte[] {2});
+        NamespaceEntry objects = objects();
+        BlockKey large = object(1);
+        BlockKey tied = object(2);
         int older = store.reserveObject(objects, large, 70_000).record();
         store.seal(older, 0);
         assertThat(store.storeObject(objects, large, new byte[10]).record()).isNotEqualTo(older);
@@ -232,8 +242,8 @@ final class HostStoreTest {
 
     @Test
     void givenASmallObjectThatWasHintedDead_whenStoredAgain_thenTheNewOneIsNotDead() {
-        NamespaceEntry objects = store.register(Namespace.objects("objects", "t"));
-        BlockKey key = BlockKey.ofObject(objects.namespace(), new byte[] {1});
+        NamespaceEntry objects = objects();
+        BlockKey key = object(1);
         int dead = store.storeObject(objects, key, new byte[10]).record();
         assertThat(store.hints().demote(objects, List.of(key))).isEqualTo(1);
         assertThat(store.recordStates.expired().contains(dead)).isTrue();

@@ -1,7 +1,5 @@
 package io.kvcache.core.tree;
 
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import org.openjdk.jcstress.annotations.Actor;
 import org.openjdk.jcstress.annotations.Expect;
@@ -18,16 +16,11 @@ import org.openjdk.jcstress.infra.results.CC_Result;
 @Outcome(expect = Expect.FORBIDDEN, desc = "Believed a copy of something else.")
 public class CopyStress {
 
-    private static final long OLD = 0x01D01D01D01D01DL;
-    private static final long NEW = 0x3E33E33E33E33EL;
-    private static final int WORDS = 16;
-
     private final StressTree tree = new StressTree();
-    private final MemorySegment slot = MemorySegment.ofArray(new long[WORDS]);
+    private final StressSlot slot = new StressSlot();
     private final int record = tree.reserve(StressTree.KEY_REMOVED);
 
     public CopyStress() {
-        fill(OLD);
         tree.pool.state(record, ControlWord.SEALED, 0);
     }
 
@@ -35,7 +28,7 @@ public class CopyStress {
     public void reuse() {
         tree.drop(record);
         int taken = tree.reserve(StressTree.KEY_ADDED);
-        fill(NEW);
+        slot.fill(StressSlot.NEW);
         tree.pool.state(taken, ControlWord.SEALED, 0);
     }
 
@@ -50,22 +43,8 @@ public class CopyStress {
         if (ControlWord.generation(before) != 0 || ControlWord.state(before) != ControlWord.SEALED) {
             return 'R';
         }
-        long[] copied = slot.toArray(ValueLayout.JAVA_LONG);
+        char copied = slot.copy();
         VarHandle.loadLoadFence();
-        if (ControlWord.generation(tree.pool.control(record)) != 0) {
-            return 'R';
-        }
-        for (long word : copied) {
-            if (word != OLD) {
-                return 'X';
-            }
-        }
-        return 'O';
-    }
-
-    private void fill(long word) {
-        for (int i = 0; i < WORDS; i++) {
-            slot.setAtIndex(ValueLayout.JAVA_LONG, i, word);
-        }
+        return ControlWord.generation(tree.pool.control(record)) == 0 ? copied : 'R';
     }
 }

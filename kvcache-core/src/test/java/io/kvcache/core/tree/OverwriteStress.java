@@ -1,7 +1,5 @@
 package io.kvcache.core.tree;
 
-import java.lang.foreign.MemorySegment;
-import java.lang.foreign.ValueLayout;
 import java.lang.invoke.VarHandle;
 import org.openjdk.jcstress.annotations.Actor;
 import org.openjdk.jcstress.annotations.Expect;
@@ -19,23 +17,18 @@ import org.openjdk.jcstress.infra.results.CCC_Result;
 @Outcome(expect = Expect.FORBIDDEN, desc = "A miss of a key that stays, or torn bytes.")
 public class OverwriteStress {
 
-    private static final long OLD = 0x01D01D01D01D01DL;
-    private static final long NEW = 0x3E33E33E33E33EL;
-    private static final int WORDS = 16;
-
     private final StressTree tree = new StressTree();
-    private final MemorySegment slot = MemorySegment.ofArray(new long[WORDS]);
+    private final StressSlot slot = new StressSlot();
     private final int record = tree.reserve(StressTree.KEY_KEPT);
 
     public OverwriteStress() {
-        fill(OLD);
         tree.pool.state(record, ControlWord.SEALED, 0);
     }
 
     @Actor
     public void overwrite() {
         if (tree.pool.claimForOverwrite(record)) {
-            fill(NEW);
+            slot.fill(StressSlot.NEW);
             tree.pool.finishOverwrite(record, 4096, 0);
         }
     }
@@ -52,7 +45,7 @@ public class OverwriteStress {
         if (ControlWord.state(before) != ControlWord.SEALED) {
             return 'R';
         }
-        char copied = copy();
+        char copied = slot.copy();
         VarHandle.loadLoadFence();
         return ControlWord.generation(tree.pool.control(record)) == ControlWord.generation(before) ? copied : 'R';
     }
@@ -62,24 +55,8 @@ public class OverwriteStress {
         if (!tree.pool.pin(record, generation)) {
             return 'R';
         }
-        char copied = copy();
+        char copied = slot.copy();
         tree.pool.unpin(record);
         return copied;
-    }
-
-    private char copy() {
-        long[] words = slot.toArray(ValueLayout.JAVA_LONG);
-        for (long word : words) {
-            if (word != words[0]) {
-                return 'T';
-            }
-        }
-        return words[0] == OLD ? 'O' : 'N';
-    }
-
-    private void fill(long word) {
-        for (int i = 0; i < WORDS; i++) {
-            slot.setAtIndex(ValueLayout.JAVA_LONG, i, word);
-        }
     }
 }
