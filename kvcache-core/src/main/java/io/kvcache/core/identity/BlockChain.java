@@ -272,16 +272,17 @@ public final class BlockChain {
     /// Leading blocks that have the same keys and engine's hashes in both chains. Chains of tokens are searched, as a
     /// key names all before it; lists of keys are compared.
     public int commonPrefix(BlockChain other) {
+        int most = Math.min(length, other.length);
+        if (this == other) {
+            return most;
+        }
+        return isOfTokens() && other.isOfTokens() ? searchPrefix(other, most) : comparePrefix(other, most);
+    }
+
+    private int searchPrefix(BlockChain other, int most) {
         int known = 0;
-        int end = Math.min(length, other.length);
-        if (this == other || end == 0) {
-            return end;
-        }
-        boolean searched = isOfTokens() && other.isOfTokens();
-        if (searched && isSameBlock(other, end - 1)) {
-            return end;
-        }
-        while (searched && known < end) {
+        int end = most;
+        while (known < end) {
             int middle = (known + end) >>> 1;
             if (isSameBlock(other, middle)) {
                 known = middle + 1;
@@ -289,10 +290,15 @@ public final class BlockChain {
                 end = middle;
             }
         }
-        while (known < end && isSameBlock(other, known)) {
-            known++;
-        }
         return known;
+    }
+
+    private int comparePrefix(BlockChain other, int most) {
+        int index = 0;
+        while (index < most && isSameBlock(other, index)) {
+            index++;
+        }
+        return index;
     }
 
     private boolean isOfTokens() {
