@@ -18,6 +18,7 @@ import io.kvcache.core.store.HostStore.PutReservation;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.RecordLookup;
 import io.kvcache.core.tree.RecordHandle;
+import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
 import io.kvcache.tiers.TieredKvCache.AccessListeners;
 import java.lang.foreign.Arena;
@@ -249,7 +250,7 @@ final class ObjectOperations {
         return handle;
     }
 
-    /// An object is used. The policies hear of it soon; of more than some ten thousand uses a second a thread, a part
+    /// An object is used. The policies hear of it soon; of more than some hundred thousand a second a thread, a part
     /// is lost, as the order would take a fourth of the time of small reads.
     private void noteUse(long handle) {
         if (!lookup.noteUse(handle)) {
@@ -420,7 +421,7 @@ final class ObjectOperations {
         public SealOutcome seal() {
             slotWriter.requireOpen();
             if (deferChecksum) {
-                return slotWriter.seal(StoredObject.NO_CHECKSUM);
+                return slotWriter.seal(RecordPool.NO_CHECKSUM);
             }
             sum(stored.bytes() - checksummedBytes);
             return slotWriter.seal();
@@ -532,10 +533,6 @@ final class ObjectOperations {
     /// @param valueBytes size of the value
     record StoredObject(RecordLookup lookup, int record, long valueBytes) {
 
-        /// Stands for a checksum that was not computed yet. Some bytes do have this sum: they are summed whenever
-        /// asked.
-        static final int NO_CHECKSUM = 0;
-
         /// Shows where a range of value and key lies.
         void visit(long offset, long bytes, SegmentVisitor each) {
             lookup.visit(record, offset, bytes, each);
@@ -557,7 +554,7 @@ final class ObjectOperations {
         /// same.
         int checksum() {
             int known = lookup.records().checksum(record);
-            if (known != NO_CHECKSUM) {
+            if (known != RecordPool.NO_CHECKSUM) {
                 return known;
             }
             ChunkedCrc crc = new ChunkedCrc();

@@ -395,7 +395,7 @@ public final class HostStore implements AutoCloseable {
                     slotAllocator.reserveObject(entry, new ObjectSpec(key, null, object.length), false));
             if (room.outcome() == PutOutcome.RESERVED) {
                 slabs.write(pool.hostPage(room.record()), object);
-                pool.checksum(room.record(), RecordStates.NO_CHECKSUM);
+                pool.checksum(room.record(), RecordPool.NO_CHECKSUM);
                 recordStates.seal(room.record(), tree.findDuplicate(room.record()));
             }
             return room;

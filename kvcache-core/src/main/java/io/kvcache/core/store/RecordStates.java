@@ -37,9 +37,6 @@ import java.util.List;
 /// **Threads.** Owned by the store's lock.
 final class RecordStates {
 
-    /// Stands for a checksum that was not computed.
-    static final int NO_CHECKSUM = 0;
-
     private final RecordPool pool;
     private final BlockTree tree;
     private final SlabPool slabs;
@@ -158,7 +155,7 @@ final class RecordStates {
         storeEvents.onRemoved(record, EventKind.REPLACED, TierKind.HOST);
         storeEvents.onForgotten(record);
         slabs.write(pool.hostPage(record), object);
-        pool.finishOverwrite(record, object.length, NO_CHECKSUM);
+        pool.finishOverwrite(record, object.length, RecordPool.NO_CHECKSUM);
         storeEvents.onKnown(record);
         storeEvents.onStored(record, TierKind.HOST);
         return true;

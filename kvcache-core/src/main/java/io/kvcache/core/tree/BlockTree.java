@@ -25,9 +25,8 @@ import java.util.function.IntPredicate;
 /// A key that is replaced is findable throughout, but a walk may pass by both: its new record enters in
 /// front of where the walk began, or is passed before it is sealed, and then the old one is gone. So a
 /// reader that found nothing looks once more at the first record and at those of its key that were not
-/// sealed, of which an object has one a writer; if any has changed, or is being overwritten, it starts over. After
-/// [#MAX_RESTARTS]
-/// attempts it answers [RecordHandle#UNSURE] and asks under the lock.
+/// sealed, of which an object has one a writer; if any has changed, or is being overwritten, it starts over.
+/// After [#MAX_RESTARTS] attempts it answers [RecordHandle#UNSURE] and asks under the lock.
 ///
 /// **Why this holds on ARM as on x86.** A writer fills a record, its link included, while it is FREE, and
 /// publishes it by a release store of the control word and then of the bucket's head; a reader's acquire

@@ -19,8 +19,11 @@ import java.lang.invoke.VarHandle;
 /// before and after.
 public final class RecordPool implements RecordView {
 
-    /// 128 GiB of records; the store's memory for blocks runs out long before.
+    /// A hundred GiB of records; the store's memory for blocks runs out long before.
     public static final int MAX_RECORDS = 1 << 30;
+
+    /// Stands for a checksum that was not computed yet. Some bytes do have this sum: they are summed whenever asked.
+    public static final int NO_CHECKSUM = 0;
 
     private final MemorySegment memory;
     private final int capacity;
