@@ -16,6 +16,7 @@ import io.kvcache.core.tree.RecordLayout;
 import io.kvcache.tiers.TieredKvCache.StoreShutdown;
 import io.kvcache.tiers.memory.MappedMemorySource;
 import io.kvcache.tiers.memory.MemoryOptions;
+import io.kvcache.tiers.memory.MemoryReservationException;
 import io.kvcache.tiers.memory.PagePrefaulter;
 import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
 import io.kvcache.tiers.memory.SharedMemorySource;
@@ -277,7 +278,7 @@ public final class TieredKvCacheBuilder {
     /// Reserves the memory and opens the store, and the disks if there are any. The contents of a disk are known
     /// soon after that, while the store serves.
     ///
-    /// @throws io.kvcache.tiers.memory.MemoryReservationException when the memory cannot be had; the message says
+    /// @throws MemoryReservationException when the memory cannot be had; the message says
     ///     what to do
     /// @throws IllegalStateException when native access is denied, likewise
     /// @throws io.kvcache.tiers.directory.DiskDirectoryException when a directory cannot be used for a disk
@@ -350,8 +351,7 @@ public final class TieredKvCacheBuilder {
         static HostMemorySource inBackground(HostMemorySource source) {
             return (purpose, bytes) -> {
                 HostMemory memory = source.reserve(purpose, bytes);
-                return new PrefaultedMemory(
-                        memory, BackgroundPrefaulter.start(new PagePrefaulter(memory.segment()), purpose));
+                return new PrefaultedMemory(memory, BackgroundPrefaulter.start(new PagePrefaulter(memory), purpose));
             };
         }
 
@@ -359,8 +359,13 @@ public final class TieredKvCacheBuilder {
         static HostMemorySource atStart(HostMemorySource source) {
             return (purpose, bytes) -> {
                 HostMemory memory = source.reserve(purpose, bytes);
-                PagePrefaulter toucher = new PagePrefaulter(memory.segment());
+                PagePrefaulter toucher = new PagePrefaulter(memory);
                 while (toucher.prefaultNext(STEP_BYTES) > 0) {}
+                if (toucher.progress() < 1) {
+                    memory.close();
+                    throw new MemoryReservationException("Space for '" + purpose
+                            + "' ran out while it was touched, as the warning before this says");
+                }
                 return memory;
             };
         }
@@ -368,6 +373,11 @@ public final class TieredKvCacheBuilder {
         @Override
         public MemorySegment segment() {
             return memory.segment();
+        }
+
+        @Override
+        public boolean awaitSpace(long bytes) {
+            return memory.awaitSpace(bytes);
         }
 
         @Override

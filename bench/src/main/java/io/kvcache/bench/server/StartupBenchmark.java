@@ -35,7 +35,7 @@ final class StartupBenchmark implements ServerBenchmark {
         }
         MetricSpec metricSpec =
                 new MetricSpec("start-get", "How long from the start to the first GET, with " + size + "?", "s");
-        return List.of(seconds.toResult(metricSpec, "-", new Threshold.AtMost(2)));
+        return List.of(seconds.toResult(metricSpec, "-", new Threshold.AtMost(1)));
     }
 
     private static double firstGet(long hostBytes) throws IOException, InterruptedException {

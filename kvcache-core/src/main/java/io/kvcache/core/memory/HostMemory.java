@@ -15,6 +15,14 @@ public interface HostMemory extends AutoCloseable {
     /// The whole span, bounded.
     MemorySegment segment();
 
+    /// Waits until the first bytes of the span may be written, where the operating system still gives space.
+    ///
+    /// @param bytes up to all of the segment's
+    /// @return whether they may; false for good when there was not enough space
+    default boolean awaitSpace(long bytes) {
+        return true;
+    }
+
     /// Returns a description of the memory for a log line: `anonymous, huge pages advised`, `memfd 12`, `file
     /// /dev/shm/…`.
     String describe();

@@ -9,6 +9,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.function.IntPredicate;
+import java.util.function.LongPredicate;
 import org.jspecify.annotations.Nullable;
 
 /// Host memory cut into slabs of one size, each assigned to one slot class.
@@ -45,6 +46,7 @@ public final class SlabPool {
     private static final int CACHE_LINE = 64;
 
     private final MemorySegment memory;
+    private final LongPredicate awaitSpace;
     private final long slabBytes;
     private final @Nullable Slab[] slabs;
     private final int[] runHead;
@@ -52,23 +54,30 @@ public final class SlabPool {
     private final List<SlotClassSlabs> classSlabs = new ArrayList<>();
     private final FreeSlabs free;
 
-    public SlabPool(MemorySegment memory) {
-        this(memory, slabBytes(memory.byteSize()));
+    /// Slabs that there is space for: all, unless the operating system turned out to have less.
+    private int usableSlabs;
+
+    public SlabPool(HostMemory memory) {
+        this(memory.segment(), slabBytes(memory.segment().byteSize()), memory::awaitSpace);
     }
 
     /// A pool with slabs of any size, a power of two.
-    SlabPool(MemorySegment memory, long slabBytes) {
+    ///
+    /// @param awaitSpace as [HostMemory#awaitSpace]
+    SlabPool(MemorySegment memory, long slabBytes, LongPredicate awaitSpace) {
         long bytes = memory.byteSize();
         if (bytes < MIN_BYTES || bytes > Pages.MAX_BYTES) {
             throw new IllegalArgumentException(
                     "host memory is " + bytes + " bytes; a store takes from " + MIN_BYTES + " to " + Pages.MAX_BYTES);
         }
         this.memory = memory;
+        this.awaitSpace = awaitSpace;
         this.slabBytes = slabBytes;
         int count = (int) (bytes / slabBytes);
         slabs = new Slab[count];
         runHead = new int[count];
         free = new FreeSlabs(count);
+        usableSlabs = count;
     }
 
     /// Bytes of each slab in so much host memory: the largest power of two of which it has 16, and 32 MiB at most.
@@ -256,7 +265,7 @@ public final class SlabPool {
     }
 
     public long capacityBytes() {
-        return slabs.length * slabBytes;
+        return usableSlabs * slabBytes;
     }
 
     /// Bytes of each slab.
@@ -265,7 +274,7 @@ public final class SlabPool {
     }
 
     public int slabs() {
-        return slabs.length;
+        return usableSlabs;
     }
 
     /// Slabs of no class, or empty in one.
@@ -290,7 +299,7 @@ public final class SlabPool {
     public int cheapestRun(int length, EvictionCost price) {
         long best = Long.MAX_VALUE;
         int bestStart = -1;
-        for (int start = 0; start + length <= slabs.length; start++) {
+        for (int start = 0; start + length <= usableSlabs; start++) {
             long sum = 0;
             for (int i = start; i < start + length && sum >= 0; i++) {
                 Slab slab = slabs[i] == null ? null : slabs[runHead[i]];
@@ -316,7 +325,7 @@ public final class SlabPool {
         if (index < 0 && freeEmptySlabs() > 0) {
             index = free.allocateRun(length);
         }
-        if (index < 0) {
+        if (index < 0 || !hasSpace(index, length)) {
             return null;
         }
         Slab slab = new Slab(index, index * slabBytes, slotClass);
@@ -326,6 +335,17 @@ public final class SlabPool {
         }
         classSlabs.get(slotClass.id()).add(slab);
         return slab;
+    }
+
+    /// Whether slabs that were free may be written. Where they may not, the pool ends before them: none behind them
+    /// is in use, as there is no space there either.
+    private boolean hasSpace(int index, int length) {
+        boolean space = awaitSpace.test((index + length) * slabBytes);
+        if (!space) {
+            usableSlabs = index;
+            free.limit(index);
+        }
+        return space;
     }
 
     private int freeEmptySlabs() {
@@ -376,8 +396,8 @@ public final class SlabPool {
                 assigned += Math.max(1, slab.slotClass.slabsPerSlot());
             }
         }
-        if (assigned + free.count() != slabs.length) {
-            throw new AssertionError(assigned + " slabs assigned, " + free.count() + " free, of " + slabs.length);
+        if (assigned + free.count() != usableSlabs) {
+            throw new AssertionError(assigned + " slabs assigned, " + free.count() + " free, of " + usableSlabs);
         }
     }
 
@@ -547,6 +567,11 @@ public final class SlabPool {
 
         void release(int index) {
             bits.set(index);
+        }
+
+        /// Leaves only the first `count` slabs.
+        void limit(int count) {
+            bits.clear(count, bits.length());
         }
 
         int count() {

@@ -91,7 +91,7 @@ public final class HostStore implements AutoCloseable {
         pool = new RecordPool(recordMemory.segment(), config.records());
         tree = new BlockTree(pool);
         slots = slotMemory.segment();
-        slabs = new SlabPool(slots);
+        slabs = new SlabPool(slotMemory);
         objectLinks = new ObjectLinks(pool);
         policies = new SlotClassPolicies(config.policy(), objectLinks, slabs);
         namespaceRegistry = new NamespaceRegistry(slabs, policies);

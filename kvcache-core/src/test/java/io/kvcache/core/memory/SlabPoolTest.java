@@ -31,7 +31,7 @@ final class SlabPoolTest {
     private final SlabPool pool = pool(arena, 4);
 
     private static SlabPool pool(Arena arena, int slabs) {
-        return new SlabPool(arena.allocate(slabs * SLAB_BYTES, Pages.BYTES), SLAB_BYTES);
+        return new SlabPool(arena.allocate(slabs * SLAB_BYTES, Pages.BYTES), SLAB_BYTES, _ -> true);
     }
 
     @AfterEach
@@ -66,7 +66,7 @@ final class SlabPoolTest {
     void givenMemoryBelowTheLeast_whenOpened_thenRefused() {
         MemorySegment small = arena.allocate(4096);
         assertThatIllegalArgumentException()
-                .isThrownBy(() -> new SlabPool(small))
+                .isThrownBy(() -> new SlabPool(small, 2 * MIB, _ -> true))
                 .withMessageContaining("4096")
                 .withMessageContaining("" + SlabPool.MIN_BYTES);
     }
@@ -95,10 +95,29 @@ final class SlabPoolTest {
         assertThat(SlabPool.slabBytes(usedMib * MIB)).isEqualTo(slabMib * MIB);
     }
 
+    @Test
+    void givenSpaceForTwoSlabs_whenAThirdIsWanted_thenThePoolEndsThere() {
+        SlabPool small =
+                new SlabPool(arena.allocate(4 * SLAB_BYTES, Pages.BYTES), SLAB_BYTES, bytes -> bytes <= 2 * SLAB_BYTES);
+        SlotClass whole = small.classOf(SLAB_BYTES);
+        assertThat(small.acquire(whole, 1)).isNotEqualTo(NONE);
+        assertThat(small.acquire(whole, 2)).isNotEqualTo(NONE);
+        assertThat(small.capacityBytes()).isEqualTo(4 * SLAB_BYTES);
+        assertThat(small.acquire(whole, 3)).isEqualTo(NONE);
+        small.validate();
+        assertThat(small.capacityBytes()).isEqualTo(2 * SLAB_BYTES);
+        assertThat(small.freeSlabs()).isZero();
+        assertThat(small.cheapestRun(1, owners -> owners.live() == 0 ? 0 : 5)).isZero();
+        assertThat(small.cheapestRun(3, _ -> 5)).isEqualTo(-1);
+        small.release(0);
+        assertThat(small.acquire(whole, 4)).isZero();
+        small.validate();
+    }
+
     @ParameterizedTest
     @ValueSource(longs = {4096, 300 << 10, MIB, MIB + 1, 2 * MIB, 5 * MIB, 40 * MIB})
     void givenSmallMemory_whenFilledWithOneSize_thenItHasAsManySlotsAsPromised(long slotBytes) {
-        SlabPool small = new SlabPool(arena.allocate(48 * MIB, Pages.BYTES));
+        SlabPool small = new SlabPool(arena.allocate(48 * MIB, Pages.BYTES), SlabPool.slabBytes(48 * MIB), _ -> true);
         SlotClass slots = small.classOf(slotBytes);
         long taken = 0;
         while (small.acquire(slots, 1) != NONE) {

@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.memory.ArenaMemory;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.DiskLru;
 import io.kvcache.core.policy.FlatRecords;
@@ -45,7 +46,8 @@ final class DiskUsageTest {
 
     private DiskUsage account() {
         RecordPool pool = new RecordPool(Arena.ofAuto().allocate(RecordLayout.spanBytes(RECORDS), 64), RECORDS);
-        MemoryShares shares = new MemoryShares(pool, new SlabPool(Arena.ofAuto().allocate(SlabPool.MIN_BYTES, PAGE)));
+        MemoryShares shares =
+                new MemoryShares(pool, new SlabPool(ArenaMemory.source().reserve("slots", SlabPool.MIN_BYTES)));
         shares.setWeight(GREEN, 1);
         shares.setWeight(BLUE, 1);
         return new DiskUsage(shares, order(), this::order, 100 * PAGE, true);

@@ -5,7 +5,7 @@ public final class MemoryReservationException extends IllegalStateException {
 
     private static final long serialVersionUID = 1;
 
-    MemoryReservationException(String message) {
+    public MemoryReservationException(String message) {
         super(message);
     }
 }

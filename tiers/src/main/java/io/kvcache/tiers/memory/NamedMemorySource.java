@@ -64,7 +64,7 @@ public final class NamedMemorySource implements HostMemorySource {
         try {
             SharedMemoryFile file = createLocked(wanted);
             try {
-                files.reserveSpace(wanted, file);
+                files.reserveSpace(wanted, file, wanted.bytes());
             } catch (IOException | RuntimeException failure) {
                 file.release().run();
                 throw failure;

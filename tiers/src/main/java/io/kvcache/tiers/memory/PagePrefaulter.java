@@ -2,11 +2,15 @@ package io.kvcache.tiers.memory;
 
 import static java.lang.foreign.ValueLayout.JAVA_LONG;
 
+import io.kvcache.core.memory.HostMemory;
 import io.kvcache.tiers.os.Libc;
 import io.kvcache.tiers.os.Libc.LibcFunction;
 import java.lang.foreign.MemorySegment;
 import java.lang.invoke.VarHandle;
 import java.time.Duration;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
+import java.util.function.LongPredicate;
 
 /// Has the kernel back a span of memory with pages, a bounded step at a time.
 ///
@@ -43,16 +47,19 @@ public final class PagePrefaulter {
     private static final VarHandle LONG = JAVA_LONG.varHandle();
 
     private final MemorySegment segment;
+    private final LongPredicate awaitSpace;
     private final Libc libc;
     private volatile long touchedBytes;
 
-    /// @param segment starts at a page boundary, as the segments of [io.kvcache.core.memory.HostMemory] do
-    public PagePrefaulter(MemorySegment segment) {
-        this(segment, Libc.system());
+    public PagePrefaulter(HostMemory memory) {
+        this(memory.segment(), memory::awaitSpace, Libc.system());
     }
 
-    PagePrefaulter(MemorySegment segment, Libc libc) {
+    /// @param segment starts at a page boundary
+    /// @param awaitSpace as [HostMemory#awaitSpace]
+    PagePrefaulter(MemorySegment segment, LongPredicate awaitSpace, Libc libc) {
         this.segment = segment;
+        this.awaitSpace = awaitSpace;
         this.libc = libc;
     }
 
@@ -64,14 +71,15 @@ public final class PagePrefaulter {
 
     /// Touches the next bytes: `maxBytes` rounded down to a multiple of 64 KiB, and at least that.
     ///
-    /// @return how many bytes were touched, 0 when all are
+    /// @return how many bytes were touched, 0 when all are or there is space for no more
     public long prefaultNext(long maxBytes) {
         long from = touchedBytes;
         long bytes = Math.max(STEP_UNIT_BYTES, maxBytes - maxBytes % STEP_UNIT_BYTES);
         MemorySegment span = segment.asSlice(from, Math.min(bytes, segment.byteSize() - from));
-        if (span.byteSize() > 0) {
-            touch(span);
+        if (span.byteSize() == 0 || !awaitSpace.test(from + span.byteSize())) {
+            return 0;
         }
+        touch(span);
         touchedBytes = from + span.byteSize();
         return span.byteSize();
     }
@@ -100,12 +108,16 @@ public final class PagePrefaulter {
     /// **Ownership.** The caller that starts it closes it, before the memory.
     public static final class BackgroundPrefaulter implements AutoCloseable {
 
-        /// Closing waits for one step: 5 ms on a quiet machine, 110 ms where the host pages (14 s a GiB).
-        private static final long STEP_BYTES = 8 << 20;
+        /// A huge page. Whatever changes the address space of the process waits for a step, such as a thread's start:
+        /// 1 ms on a quiet machine, 28 ms where the host pages (14 s a GiB).
+        private static final long STEP_BYTES = 2 << 20;
+
+        /// Who has a store built starts threads and loads classes next, and would wait at each of them.
+        private static final long DELAY_MILLIS = 1_000;
 
         private final PagePrefaulter toucher;
         private final Thread thread;
-        private volatile boolean closing;
+        private final CountDownLatch closing = new CountDownLatch(1);
 
         private BackgroundPrefaulter(PagePrefaulter toucher, String purpose) {
             this.toucher = toucher;
@@ -115,7 +127,7 @@ public final class PagePrefaulter {
                     .unstarted(this::run);
         }
 
-        /// Starts touching.
+        /// Starts touching, in a second.
         ///
         /// @param purpose one word for the name of the thread
         public static BackgroundPrefaulter start(PagePrefaulter toucher, String purpose) {
@@ -139,7 +151,7 @@ public final class PagePrefaulter {
         /// Stops after the step at hand and waits for that. May be called again.
         @Override
         public void close() {
-            closing = true;
+            closing.countDown();
             boolean interrupted = false;
             while (thread.isAlive()) {
                 try {
@@ -155,9 +167,18 @@ public final class PagePrefaulter {
 
         private void run() {
             toucher.lowerPriority();
-            boolean more = true;
-            while (more && !closing) {
-                more = toucher.prefaultNext(STEP_BYTES) > 0;
+            boolean going = !isClosing(DELAY_MILLIS);
+            while (going) {
+                going = toucher.prefaultNext(STEP_BYTES) > 0 && !isClosing(0);
+            }
+        }
+
+        /// Waits so long for its end, and returns whether that has come.
+        private boolean isClosing(long millis) {
+            try {
+                return closing.await(millis, TimeUnit.MILLISECONDS);
+            } catch (InterruptedException asked) {
+                return true;
             }
         }
     }

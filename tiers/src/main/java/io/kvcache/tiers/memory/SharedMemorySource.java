@@ -6,6 +6,7 @@ import io.kvcache.core.memory.Pages;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingArea;
 import io.kvcache.core.tree.IndexHeader;
+import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
@@ -19,8 +20,9 @@ import org.jspecify.annotations.Nullable;
 /// read, so a process that can read the memory can look up, and there is nothing to keep in step, nothing to write
 /// twice, and no moment at which the two differ.
 ///
-/// **Files**: 0600, in a folder of mode 0700 that one store has at a time, by a lock. Their space is
-/// reserved at once: too little is refused with both sizes. A store that is killed leaves them behind; the
+/// **Files**: 0600, in a folder of mode 0700 that one store has at a time, by a lock. Too little space is refused
+/// with both sizes; it is taken at once, but for that of many values, see [SpaceReservation]. A store that is killed
+/// leaves them behind; the
 /// next one in the folder removes them. They are never shortened, so a mapping of them can be read for as
 /// long as it is there.
 ///
@@ -67,21 +69,29 @@ public final class SharedMemorySource implements HostMemorySource {
     @Override
     public synchronized HostMemory reserve(String purpose, long bytes) {
         if (purpose.equals(SLOTS)) {
-            slots = mapRegion(new MappingRequest(purpose, bytes), 0);
+            MappingRequest wanted = new MappingRequest(purpose, bytes);
+            slots = mapRegion(wanted, 0, SpaceReservation.atOnce(wanted));
             return slots;
         }
         if (purpose.equals(RECORDS)) {
-            records = mapRegion(new MappingRequest(purpose, bytes + IndexHeader.BYTES), IndexHeader.BYTES);
+            MappingRequest wanted = new MappingRequest(purpose, bytes + IndexHeader.BYTES);
+            records = mapRegion(wanted, IndexHeader.BYTES, wanted.bytes());
             return records;
         }
         return plain.reserve(purpose, bytes);
     }
 
-    private SharedRegion mapRegion(MappingRequest wanted, long head) {
+    /// @param atOnce bytes that are given space before they are mapped, the others afterwards
+    private SharedRegion mapRegion(MappingRequest wanted, long head, long atOnce) {
         lockFolder(wanted);
         open++;
         try {
-            return new SharedRegion(plain.mapFile(wanted, files.create(wanted)), head);
+            SharedMemoryFile file = files.create(wanted, atOnce);
+            MappedMemory mapping = plain.mapFile(wanted, file);
+            SpaceReservation rest = atOnce < wanted.bytes()
+                    ? SpaceReservation.start(wanted, reserved -> files.reserveStep(wanted, file, reserved))
+                    : null;
+            return new SharedRegion(mapping, head, rest);
         } catch (RuntimeException refused) {
             onRegionClosed();
             throw refused;
@@ -152,10 +162,12 @@ public final class SharedMemorySource implements HostMemorySource {
 
         private final MappedMemory mapping;
         private final long headerBytes;
+        private final @Nullable SpaceReservation space;
 
-        SharedRegion(MappedMemory whole, long headBytes) {
+        SharedRegion(MappedMemory whole, long headBytes, @Nullable SpaceReservation space) {
             this.mapping = whole;
             this.headerBytes = headBytes;
+            this.space = space;
         }
 
         MemorySegment header() {
@@ -172,6 +184,11 @@ public final class SharedMemorySource implements HostMemorySource {
         }
 
         @Override
+        public boolean awaitSpace(long bytes) {
+            return space == null || space.awaitSpace(headerBytes + bytes);
+        }
+
+        @Override
         public String describe() {
             return mapping.describe();
         }
@@ -179,6 +196,9 @@ public final class SharedMemorySource implements HostMemorySource {
         @Override
         public void close() {
             markClosed();
+            if (space != null) {
+                space.close();
+            }
             try {
                 mapping.close();
             } finally {

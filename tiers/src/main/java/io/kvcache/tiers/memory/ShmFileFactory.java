@@ -32,6 +32,13 @@ record ShmFileFactory(Libc libc, Path directory) {
     private static final int MAX_NAMES = 1024;
 
     SharedMemoryFile create(MappingRequest wanted) {
+        return create(wanted, wanted.bytes());
+    }
+
+    /// Creates a file that has its size, and space for its first bytes only.
+    ///
+    /// @param spaceBytes up to the size
+    SharedMemoryFile create(MappingRequest wanted, long spaceBytes) {
         if (!libc.supports(LibcFunction.FALLOCATE)) {
             throw wanted.callFailed("fallocate", -Errno.ENOSYS.number());
         }
@@ -40,7 +47,8 @@ record ShmFileFactory(Libc libc, Path directory) {
             requireSpace(wanted, 0);
             SharedMemoryFile file = open(wanted);
             try {
-                reserveSpace(wanted, file);
+                setSize(wanted, file);
+                reserveSpace(wanted, file, spaceBytes);
             } catch (IOException | RuntimeException failure) {
                 file.release().run();
                 throw failure;
@@ -92,8 +100,28 @@ record ShmFileFactory(Libc libc, Path directory) {
         path.toFile().delete();
     }
 
-    void reserveSpace(MappingRequest wanted, SharedMemoryFile file) throws IOException {
-        FallocateResult space = FallocateResult.reserve(libc, file.descriptor(), 0, wanted.bytes());
+    private void setSize(MappingRequest wanted, SharedMemoryFile file) {
+        long sized = libc.call(LibcFunction.FTRUNCATE, file.descriptor(), wanted.bytes());
+        if (sized < 0) {
+            throw wanted.callFailed("giving " + file.path() + " its size", sized);
+        }
+    }
+
+    void reserveSpace(MappingRequest wanted, SharedMemoryFile file, long bytes) throws IOException {
+        require(wanted, FallocateResult.reserve(libc, file.descriptor(), 0, bytes));
+    }
+
+    /// Reserves a step more of a file.
+    ///
+    /// @param reserved bytes at its start that are
+    /// @return how many are now
+    long reserveStep(MappingRequest wanted, SharedMemoryFile file, long reserved) throws IOException {
+        FallocateResult step = FallocateResult.reserveStep(libc, file.descriptor(), 0, reserved, wanted.bytes());
+        require(wanted, step);
+        return step.reservedBytes();
+    }
+
+    private void require(MappingRequest wanted, FallocateResult space) throws IOException {
         if (Errno.ENOSPC.isResult(space.result())) {
             requireSpace(wanted, space.reservedBytes());
         }

@@ -210,18 +210,28 @@ public final class Libc {
         ///
         /// @param mode of fallocate: 0, or FALLOC_FL_KEEP_SIZE (1)
         public static FallocateResult reserve(Libc libc, int descriptor, int mode, long bytes) {
-            int interruptions = 0;
             long reserved = 0;
             while (reserved < bytes) {
-                long step = Math.min(STEP_BYTES, bytes - reserved);
-                long result = libc.call(LibcFunction.FALLOCATE, descriptor, mode, reserved, step);
-                if (result == 0) {
-                    reserved += step;
-                } else if (!Errno.EINTR.isResult(result) || ++interruptions > MAX_INTERRUPTIONS) {
-                    return new FallocateResult(reserved, result);
+                FallocateResult step = reserveStep(libc, descriptor, mode, reserved, bytes);
+                if (step.result < 0) {
+                    return step;
                 }
+                reserved = step.reservedBytes;
             }
             return new FallocateResult(reserved, 0);
+        }
+
+        /// Reserves the next step of the first `bytes` of a file of which the first `reserved` are.
+        ///
+        /// @param mode of fallocate, as [#reserve]'s
+        public static FallocateResult reserveStep(Libc libc, int descriptor, int mode, long reserved, long bytes) {
+            long step = Math.min(STEP_BYTES, bytes - reserved);
+            long result;
+            int interruptions = 0;
+            do {
+                result = libc.call(LibcFunction.FALLOCATE, descriptor, mode, reserved, step);
+            } while (Errno.EINTR.isResult(result) && ++interruptions <= MAX_INTERRUPTIONS);
+            return result == 0 ? new FallocateResult(reserved + step, 0) : new FallocateResult(reserved, result);
         }
     }
 }

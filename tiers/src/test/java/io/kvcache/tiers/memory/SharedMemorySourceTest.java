@@ -1,5 +1,6 @@
 package io.kvcache.tiers.memory;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 import static org.assertj.core.api.Assertions.assertThatIllegalStateException;
@@ -80,6 +81,24 @@ final class SharedMemorySourceTest {
                     .withMessageContaining("state of a shared index is 0; allowed: 1");
         }
         assertThat(parent).as("it was made, and is gone").isEmptyDirectory();
+    }
+
+    @Test
+    void givenManyValues_whenTheirSpaceIsAwaited_thenAllOfItIsTaken() throws IOException {
+        long bytes = SpaceReservation.AT_ONCE_BYTES + (100 << 20);
+        try (HostMemory slots = source().reserve("slots", bytes)) {
+            assertThat(slots.segment().byteSize()).isEqualTo(bytes);
+            assertThat(slots.awaitSpace(bytes)).isTrue();
+            String name = "slots-" + ProcessHandle.current().pid() + "-0";
+            Process stat = new ProcessBuilder(
+                            "stat",
+                            "-c",
+                            "%b",
+                            parent.resolve("store").resolve(name).toString())
+                    .start();
+            long blocks = Long.parseLong(new String(stat.getInputStream().readAllBytes(), UTF_8).strip());
+            assertThat(blocks * 512).isGreaterThanOrEqualTo(bytes);
+        }
     }
 
     @Test
