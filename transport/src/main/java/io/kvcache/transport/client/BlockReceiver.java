@@ -192,24 +192,38 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         if (count > 0) {
             body.skip(Integer.BYTES);
         }
-        for (int i = 0; i < count && !broken; i++) {
-            if (store == null) {
-                locations.add(new SlotLocation(body.i64("offset"), body.i32("checksum")));
-                body.skip(Integer.BYTES);
-            } else {
-                addMapped(store, into, body.i64("handle"));
-            }
+        if (store != null) {
+            addMapped(store, into, body, count);
+            return;
+        }
+        for (int i = 0; i < count; i++) {
+            locations.add(new SlotLocation(body.i64("offset"), body.i32("checksum")));
+            body.skip(Integer.BYTES);
         }
     }
 
-    private void addMapped(SharedStore from, RemoteBlockTable into, long handle) {
-        RemoteBlockTable.MappedBlock block = RemoteBlockTable.MappedBlock.of(from, handle, into.blockBytes());
-        broken = block == null;
-        if (block != null) {
-            into.addBlock(next, block);
-            client.counters().mapped.increment();
-            next++;
+    /// Adds the blocks of a reply until one is not where its handle says.
+    private void addMapped(SharedStore from, RemoteBlockTable into, BodyReader body, int count)
+            throws ProtocolException {
+        if (count == 0) {
+            return;
         }
+        if (!from.retain()) {
+            broken = true;
+            return;
+        }
+        List<RemoteBlockTable.MappedBlock> blocks = new ArrayList<>(count);
+        for (int i = 0; i < count && !broken; i++) {
+            long handle = body.i64("handle");
+            int page = from.page(handle, into.blockBytes());
+            broken = page < 0;
+            if (!broken) {
+                blocks.add(new RemoteBlockTable.MappedBlock(from, handle, page, into.blockBytes()));
+            }
+        }
+        into.addMapped(next, from, blocks);
+        client.counters().mapped.add(blocks.size());
+        next += blocks.size();
     }
 
     @Override

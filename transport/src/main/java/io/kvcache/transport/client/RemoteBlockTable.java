@@ -27,6 +27,9 @@ final class RemoteBlockTable implements BlockTable {
     private final LeasedRange range;
     private final SegmentLifetime scope;
     private final List<Block> receivedBlocks = new ArrayList<>();
+
+    /// One entry for each run of mapped blocks, whose memory stays mapped until it is released.
+    private final List<SharedStore> mappings = new ArrayList<>();
     private final ReadyWaiters waiters = new ReadyWaiters();
     private int serverReady;
     private int end;
@@ -82,11 +85,27 @@ final class RemoteBlockTable implements BlockTable {
     /// @param index block of the chain; any but the next is not wanted
     void addBlock(int index, Block block) {
         synchronized (this) {
-            if (closed || index != range.first + receivedBlocks.size()) {
+            if (closed || index != readyUntil()) {
                 block.free();
                 return;
             }
             receivedBlocks.add(block);
+        }
+        wake();
+    }
+
+    /// Adds adjacent blocks in the server's memory.
+    ///
+    /// @param index of the first, as in [#addBlock]
+    /// @param store retained once for all of them; released by the table
+    void addMapped(int index, SharedStore store, List<MappedBlock> blocks) {
+        synchronized (this) {
+            if (closed || index != readyUntil()) {
+                store.release();
+                return;
+            }
+            mappings.add(store);
+            receivedBlocks.addAll(blocks);
         }
         wake();
     }
@@ -270,6 +289,7 @@ final class RemoteBlockTable implements BlockTable {
             try {
                 scope.close();
                 receivedBlocks.forEach(Block::free);
+                mappings.forEach(SharedStore::release);
             } catch (IllegalStateException busy) {
                 inUse = busy;
             }
@@ -304,20 +324,14 @@ final class RemoteBlockTable implements BlockTable {
     }
 
     /// A block in the server's memory, which is mapped read-only. The server keeps it there while the lease lasts.
-    record MappedBlock(SharedStore store, long handle, MemorySegment segment) implements Block {
+    ///
+    /// @param store that the table keeps mapped
+    /// @param page where it lies
+    record MappedBlock(SharedStore store, long handle, int page, long bytes) implements Block {
 
-        /// Returns the block of a handle in a lease; null if the record is invalid, or the memory is not mapped
-        /// any more.
-        static @Nullable MappedBlock of(SharedStore store, long handle, long bytes) {
-            if (!store.retain()) {
-                return null;
-            }
-            MemorySegment slot = store.view(handle, bytes);
-            if (slot == null) {
-                store.release();
-                return null;
-            }
-            return new MappedBlock(store, handle, slot);
+        @Override
+        public MemorySegment segment() {
+            return store.slot(page, bytes);
         }
 
         @Override
@@ -330,9 +344,8 @@ final class RemoteBlockTable implements BlockTable {
             return store.isCurrent(handle);
         }
 
+        /// Does nothing: the run of blocks that it is of keeps the memory.
         @Override
-        public void free() {
-            store.release();
-        }
+        public void free() {}
     }
 }

@@ -189,13 +189,18 @@ public final class SharedStore {
         return whole;
     }
 
-    /// A block that the server keeps where it is for us.
+    /// Where a block lies that the server keeps for us.
     ///
     /// @param handle that the server has told
-    /// @return its slot, read-only, or null when the record does not hold it, or holds another size
-    public @Nullable MemorySegment view(long handle, long bytes) {
+    /// @return for [#slot], or -1 when the record does not hold it, or holds another size
+    public int page(long handle, long bytes) {
         int page = index.page(handle, bytes);
-        return inSlots(page, bytes) ? slots.asSlice(Pages.offset(page), bytes) : null;
+        return inSlots(page, bytes) ? page : -1;
+    }
+
+    /// The bytes at a page that [#page] answered, read-only.
+    public MemorySegment slot(int page, long bytes) {
+        return slots.asSlice(Pages.offset(page), bytes);
     }
 
     private boolean inSlots(int page, long bytes) {

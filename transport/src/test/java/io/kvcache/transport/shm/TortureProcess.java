@@ -161,8 +161,8 @@ final class TortureProcess implements AutoCloseable {
 
     /// Whether a slot shows what belongs into it, while others may write to it.
     private static boolean matches(SharedStore store, BlockContent content, long handle) {
-        MemorySegment view = store.view(handle, BLOCK_BYTES);
-        return view == null || content.mismatch(view) < 0;
+        int page = store.page(handle, BLOCK_BYTES);
+        return page < 0 || content.mismatch(store.slot(page, BLOCK_BYTES)) < 0;
     }
 
     @SuppressWarnings("SystemOut") // that is how a child speaks
