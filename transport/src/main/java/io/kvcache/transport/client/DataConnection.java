@@ -156,6 +156,7 @@ final class DataConnection implements FrameHandler {
         callTimeouts.begin(connection, timeoutNanos);
         try {
             boolean open = connection.send(ReleaseQueue.prepend(frame, back));
+            connection.spinUntilReadable();
             while (open && !with.isComplete() && refusal == null) {
                 open = connection.pump();
             }

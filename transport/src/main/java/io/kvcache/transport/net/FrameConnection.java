@@ -11,6 +11,10 @@ public interface FrameConnection extends FrameSink {
     /// @return false when the connection is closed
     boolean pump();
 
+    /// Waits a moment for bytes without sleeping, where that may be worth it: before [#pump] by a thread that has asked
+    /// something which is soon answered.
+    default void spinUntilReadable() {}
+
     /// Returns whether the connection is usable, as far as is known.
     boolean isOpen();
 

@@ -54,6 +54,7 @@ public final class TcpConnection implements FrameConnection {
     private int gathered;
     private final ConnectionState state = new ConnectionState();
     private final String place;
+    private final @Nullable ReplySpin spin;
 
     /// A connection whose bytes are what they are.
     ///
@@ -75,6 +76,7 @@ public final class TcpConnection implements FrameConnection {
         in = tls == null ? socket : tls;
         out = tls == null ? socket : tls;
         place = place(socket);
+        spin = tls == null ? ReplySpin.of(socket) : null;
         this.handler = handler.apply(this);
         reader = FrameReader.open(this.handler, BUFFER_BYTES);
     }
@@ -139,6 +141,13 @@ public final class TcpConnection implements FrameConnection {
         state.notifyClosed(handler);
         closeSocket();
         return false;
+    }
+
+    @Override
+    public void spinUntilReadable() {
+        if (spin != null) {
+            spin.awaitBytes();
+        }
     }
 
     private void refuse(String why) {
