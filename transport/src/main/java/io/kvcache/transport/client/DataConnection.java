@@ -189,6 +189,7 @@ final class DataConnection implements FrameHandler {
             while (open && (more || lastReplied < number)) {
                 callTimeouts.begin(connection, timeoutNanos);
                 if (!more || number - lastReplied == ahead) {
+                    connection.spinUntilReadable();
                     open = connection.pump();
                     continue;
                 }
