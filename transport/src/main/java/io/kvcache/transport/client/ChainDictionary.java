@@ -125,20 +125,29 @@ final class ChainDictionary {
 
     private static List<OutboundFrame> definitionFrames(
             int slot, int source, int namespace, BlockChain chain, int kept) {
+        int defined = chain.length() - kept;
+        if (defined > 0 && defined <= MAX_KEYS_PER_FRAME) {
+            return List.of(definitionFrame(slot, source, namespace, chain, kept, chain.length()));
+        }
         List<OutboundFrame> frames = new ArrayList<>();
         int from = kept;
         while (from < chain.length()) {
             int to = Math.min(chain.length(), from + MAX_KEYS_PER_FRAME);
-            BodyWriter body = new BodyWriter(16 + (to - from) * BlockChain.KEY_AND_HASH_BYTES);
-            body.u8(slot).u8(frames.isEmpty() ? source : slot).u16(0);
-            body.i32(namespace).i32(from).i32(to - from);
-            for (int index = from; index < to; index++) {
-                body.bigEndian(chain.keyHi(index)).bigEndian(chain.keyLo(index));
-                body.bigEndian(chain.engineHash64(index));
-            }
-            frames.add(body.request(MessageType.CHAIN, 0, 0));
+            frames.add(definitionFrame(slot, frames.isEmpty() ? source : slot, namespace, chain, from, to));
             from = to;
         }
         return frames;
+    }
+
+    private static OutboundFrame definitionFrame(
+            int slot, int source, int namespace, BlockChain chain, int from, int to) {
+        BodyWriter body = new BodyWriter(16 + (to - from) * BlockChain.KEY_AND_HASH_BYTES);
+        body.u8(slot).u8(source).u16(0);
+        body.i32(namespace).i32(from).i32(to - from);
+        for (int index = from; index < to; index++) {
+            body.bigEndian(chain.keyHi(index)).bigEndian(chain.keyLo(index));
+            body.bigEndian(chain.engineHash64(index));
+        }
+        return body.request(MessageType.CHAIN, 0, 0);
     }
 }

@@ -24,8 +24,11 @@ final class ReleaseQueue {
 
     /// Removes and returns some leases, which the caller sends or [queues again][#requeue].
     List<Long> drain() {
-        List<Long> taken = new ArrayList<>();
         Long lease = pending.poll();
+        if (lease == null) {
+            return List.of();
+        }
+        List<Long> taken = new ArrayList<>();
         while (lease != null) {
             taken.add(lease);
             lease = taken.size() < MAX_BATCH ? pending.poll() : null;

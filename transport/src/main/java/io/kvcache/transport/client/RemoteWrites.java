@@ -225,7 +225,7 @@ final class RemoteWrites {
                 () -> new ChainDictionary.ChainReference(0, List.of());
         private ChainDictionary.@Nullable ChainReference reference;
         private @Nullable StagingClient staging;
-        private final Deque<InFlightPut> inFlight = new ArrayDeque<>();
+        private final Deque<InFlightPut> inFlight;
         private @Nullable SendBuffer sending;
         private int sentCount;
         private int storedCount;
@@ -242,6 +242,7 @@ final class RemoteWrites {
             this.chain = chain;
             this.from = from;
             this.blocks = blocks;
+            inFlight = new ArrayDeque<>(Math.min(blocks.size(), MAX_IN_FLIGHT));
             blockBytes = chain.namespace().parts().getFirst().bytes();
         }
 

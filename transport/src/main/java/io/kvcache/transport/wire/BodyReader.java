@@ -13,9 +13,9 @@ public final class BodyReader {
 
     private final ByteBuffer body;
 
-    /// @param body from its position to its limit
+    /// @param body from its position to its limit; it is the reader's from now on
     public BodyReader(ByteBuffer body) {
-        this.body = body.slice().order(ByteOrder.LITTLE_ENDIAN);
+        this.body = body.order(ByteOrder.LITTLE_ENDIAN);
     }
 
     public int u8(String field) throws ProtocolException {

@@ -14,8 +14,14 @@ public record OutboundFrame(ByteBuffer head, Payload payload) {
     /// This frame with one without payload before it, to be sent as one.
     public OutboundFrame precededBy(OutboundFrame first) {
         ByteBuffer both = ByteBuffer.allocate(first.head.remaining() + head.remaining());
-        both.put(first.head.duplicate()).put(head.duplicate());
+        copy(first.head, both);
+        copy(head, both);
         return new OutboundFrame(both.flip(), payload);
+    }
+
+    private static void copy(ByteBuffer head, ByteBuffer to) {
+        int end = to.position() + head.remaining();
+        to.put(to.position(), head, head.position(), head.remaining()).position(end);
     }
 
     /// The frames that carry the blocks of one answer, or its object: one head, that says something else each time.
