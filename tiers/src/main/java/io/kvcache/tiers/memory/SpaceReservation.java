@@ -101,6 +101,8 @@ final class SpaceReservation implements AutoCloseable {
     @FunctionalInterface
     interface ReservationStep {
 
+        /// Reserves the bytes that follow.
+        ///
         /// @param reserved bytes at the start of the file that are
         /// @return how many are now
         long reserveMore(long reserved) throws IOException;
