@@ -22,9 +22,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Files**: 0600, in a folder of mode 0700 that one store has at a time, by a lock. Too little space is refused
 /// with both sizes; it is taken at once, but for that of many values, see [SpaceReservation]. A store that is killed
-/// leaves them behind; the
-/// next one in the folder removes them. They are never shortened, so a mapping of them can be read for as
-/// long as it is there.
+/// leaves them behind; the next one in the folder removes them. They are never shortened, so a mapping of them can be
+/// read for as long as it is there.
 ///
 /// **Ownership.** The folder is claimed by the first reservation, and given up when the last one is closed.
 ///

@@ -212,18 +212,21 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             broken = true;
             return;
         }
-        List<RemoteBlockTable.MappedBlock> blocks = new ArrayList<>(count);
-        for (int i = 0; i < count && !broken; i++) {
-            long handle = body.i64("handle");
-            int page = from.page(handle, into.blockBytes());
-            broken = page < 0;
-            if (!broken) {
-                blocks.add(new RemoteBlockTable.MappedBlock(from, handle, page, into.blockBytes()));
+        List<RemoteBlockTable.MappedBlock> blocks = new ArrayList<>();
+        try {
+            for (int i = 0; i < count && !broken; i++) {
+                long handle = body.i64("handle");
+                int page = from.page(handle, into.blockBytes());
+                broken = page < 0;
+                if (!broken) {
+                    blocks.add(new RemoteBlockTable.MappedBlock(from, handle, page, into.blockBytes()));
+                }
             }
+        } finally { // also of a reply that is shorter than it says: the table releases the store
+            into.addMapped(next, from, blocks);
+            client.counters().mapped.add(blocks.size());
+            next += blocks.size();
         }
-        into.addMapped(next, from, blocks);
-        client.counters().mapped.add(blocks.size());
-        next += blocks.size();
     }
 
     @Override
