@@ -20,10 +20,13 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.shm.ShmDirectory;
+import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
@@ -32,6 +35,7 @@ import java.util.concurrent.CompletionException;
 import java.util.logging.Level;
 import java.util.logging.Logger;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -107,10 +111,24 @@ final class ClientFuzzTest {
             assertThat(verified).as("blocks and objects").isPositive();
             assertThat(failed).as("calls that fail").isPositive();
             TestBlocks.await("all is back", () -> store.stats().openTables() == 0);
+            assertThat(clientMappings(folder))
+                    .as("files that clients still map")
+                    .isEmpty();
             assertThat(endpoint.stats().leases().open()).isZero();
             assertThat(endpoint.stats().reservations().open()).isZero();
             assertThat(endpoint.stats().connections()).isZero();
             store.validate();
+        }
+    }
+
+    /// The lines of this process's mappings that are of a store's files and may only be read.
+    private static List<String> clientMappings(ShmDirectory folder) {
+        try (Stream<String> mappings = Files.lines(Path.of("/proc/self/maps"))) {
+            return mappings.filter(line -> line.contains(" r--s ")
+                            && line.contains(folder.path().toString()))
+                    .toList();
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
         }
     }
 
