@@ -152,6 +152,11 @@ public final class PagePrefaulter {
         @Override
         public void close() {
             closing.countDown();
+            awaitEnd(thread);
+        }
+
+        /// Waits for the end of a thread, and interrupts the calling one afterwards if that was asked meanwhile.
+        static void awaitEnd(Thread thread) {
             boolean interrupted = false;
             while (thread.isAlive()) {
                 try {

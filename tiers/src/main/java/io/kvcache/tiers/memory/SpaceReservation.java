@@ -1,5 +1,6 @@
 package io.kvcache.tiers.memory;
 
+import io.kvcache.tiers.memory.PagePrefaulter.BackgroundPrefaulter;
 import io.kvcache.tiers.os.ByteSizeFormat;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -112,16 +113,6 @@ final class SpaceReservation implements AutoCloseable {
     @Override
     public void close() {
         end();
-        boolean interrupted = false;
-        while (thread.isAlive()) {
-            try {
-                thread.join();
-            } catch (InterruptedException asked) {
-                interrupted = true;
-            }
-        }
-        if (interrupted) {
-            Thread.currentThread().interrupt();
-        }
+        BackgroundPrefaulter.awaitEnd(thread);
     }
 }
