@@ -14,7 +14,7 @@ import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.DisabledIf;
 
-@DisabledIf("hasOneProcessor")
+@DisabledIf(value = "hasOneProcessor", disabledReason = "with one processor nothing spins")
 final class ReplySpinTest {
 
     private SocketChannel client;
