@@ -71,26 +71,28 @@ final class SpaceReservation implements AutoCloseable {
     private void run() {
         long reserved = atOnce(wanted);
         try {
-            while (reserved < wanted.bytes() && isGoingOn(reserved)) {
+            while (reserved < wanted.bytes() && !hasEnded()) {
                 reserved = step.reserveMore(reserved);
+                advanceTo(reserved);
             }
         } catch (IOException | RuntimeException refused) {
             LOG.log(
                     Level.WARNING,
-                    "The store has {0} instead: {1}",
+                    "The store goes on with {0} for values: {1}",
                     ByteSizeFormat.format(reserved),
                     refused.getMessage());
         } finally {
-            isGoingOn(reserved);
             end();
         }
     }
 
-    /// Tells those that wait how far it is, and returns whether to go on.
-    private synchronized boolean isGoingOn(long reserved) {
+    private synchronized void advanceTo(long reserved) {
         reservedBytes = reserved;
         notifyAll();
-        return !ended;
+    }
+
+    private synchronized boolean hasEnded() {
+        return ended;
     }
 
     private synchronized void end() {

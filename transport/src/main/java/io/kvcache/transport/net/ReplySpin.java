@@ -10,8 +10,9 @@ import org.jspecify.annotations.Nullable;
 /// Asks a socket for bytes over and over for some microseconds, before its thread sleeps until they come.
 ///
 /// A server on this host answers many a request sooner than a processor that went to sleep for it wakes up. Only one
-/// thread of a process spins at a time, and none after a wait that was in vain, for as many calls as that has happened
-/// in a row: where answers take longer, and where the server needs the processor, spinning only costs.
+/// thread of a process spins at a time, and a connection on which that was in vain leaves it for some calls, twice as
+/// many
+/// each time: where answers take longer, and where the server needs the processor, spinning only costs.
 ///
 /// **Threads.** The one that has the connection.
 final class ReplySpin {
