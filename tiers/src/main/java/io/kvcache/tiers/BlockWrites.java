@@ -118,18 +118,34 @@ final class BlockWrites {
                     blocks.size() + " blocks from " + from + "; the chain has " + chain.length());
         }
         long start = roomWaiter.nanos();
-        return BulkPut.put(blocks, i -> put(chain, from + i, 0, roomWaiter.remainingNanos(start, timeoutNanos)));
+        return new BulkPut(blocks, i -> put(chain, from + i, 0, roomWaiter.remainingNanos(start, timeoutNanos))).put();
     }
 
-    /// Blocks that are stored by copying them, one after another.
-    private static final class BulkPut {
+    /// A run of blocks that is stored by copying them, one after another.
+    ///
+    /// Between two blocks of a run, another put may evict the one that was stored last, and the next has no parent
+    /// then. The run begins again from its front, once: it finds what is left and stores the rest again.
+    ///
+    /// Not safe for several threads.
+    static final class BulkPut {
 
-        private BulkPut() {}
+        private final List<MemorySegment> blocks;
+        private final IntFunction<BlockWriter> writers;
+        private boolean parentEvicted;
+
+        /// @param writers by the block's number in the run
+        BulkPut(List<MemorySegment> blocks, IntFunction<BlockWriter> writers) {
+            this.blocks = blocks;
+            this.writers = writers;
+        }
 
         /// Stops at the first that is refused.
-        ///
-        /// @param writers by the block's number in the run
-        static PutSummary put(List<MemorySegment> blocks, IntFunction<BlockWriter> writers) {
+        PutSummary put() {
+            PutSummary summary = putFromFront();
+            return parentEvicted ? putFromFront() : summary;
+        }
+
+        private PutSummary putFromFront() {
             int stored = 0;
             int present = 0;
             PutOutcome last = PutOutcome.PRESENT;
@@ -145,6 +161,7 @@ final class BlockWrites {
                     } else if (last.allowsNextBlock()) {
                         present++;
                     } else {
+                        parentEvicted = i > 0 && last == PutOutcome.NO_PARENT;
                         return new PutSummary(stored, present, last);
                     }
                 }

@@ -12,11 +12,14 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
+import io.kvcache.tiers.BlockWrites.BulkPut;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.ArrayDeque;
 import java.util.Collections;
 import java.util.Deque;
+import java.util.List;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
 
@@ -76,6 +79,33 @@ final class TieredPutAllTest {
                     .isEqualTo(new PutSummary(1, 0, PutOutcome.NO_ROOM));
             assertThat(clock.now).isEqualTo(TIMEOUT);
             clock.tables.forEach(BlockTable::close);
+        }
+    }
+
+    @Test
+    void givenTheLastBlockGoesBeforeTheNextComes_whenPutAll_thenBegunAgainOnce() {
+        BlockChain chain = chain(1, 3);
+        List<MemorySegment> blocks = Collections.nCopies(3, MemorySegment.ofArray(new byte[1 << 20]));
+        for (int losses = 1; losses <= 2; losses++) {
+            try (TieredKvCache cache = TieredKvCache.builder()
+                    .hostBytes(32 << 20)
+                    .prefaultInBackground(false)
+                    .build()) {
+                cache.register(SPACE);
+                AtomicInteger left = new AtomicInteger(losses);
+                PutSummary put = new BulkPut(blocks, i -> {
+                            if (i == 2 && left.getAndDecrement() > 0) {
+                                cache.drop(chain, 1);
+                            }
+                            return cache.put(chain, i, 0, KvCache.NO_WAIT);
+                        })
+                        .put();
+                assertThat(put)
+                        .isEqualTo(
+                                losses == 1
+                                        ? new PutSummary(2, 1, PutOutcome.RESERVED)
+                                        : new PutSummary(1, 1, PutOutcome.NO_PARENT));
+            }
         }
     }
 }

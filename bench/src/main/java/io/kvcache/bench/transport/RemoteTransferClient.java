@@ -140,13 +140,11 @@ final class RemoteTransferClient implements TransferClient {
         }
     }
 
-    /// Stores a run of blocks. In a full store another put may evict the last of them before the next one comes, which
-    /// then has no parent: some six in 700,000 blocks, whose runs count as whole.
     private boolean store(int bytes, int blocks) {
         MemorySegment block = source.get().asSlice(0, bytes);
-        PutSummary put = cache.putAll(
-                chain(bytes, newChain(bytes), blocks), 0, Collections.nCopies(blocks, block), KvCache.NO_WAIT);
-        return put.stored() == blocks || (put.stored() > 0 && put.last() == PutOutcome.NO_PARENT);
+        BlockChain chain = chain(bytes, newChain(bytes), blocks);
+        PutSummary put = cache.putAll(chain, 0, Collections.nCopies(blocks, block), KvCache.NO_WAIT);
+        return put.accepted() == blocks;
     }
 
     private int newChain(int bytes) {

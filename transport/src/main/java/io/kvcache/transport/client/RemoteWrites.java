@@ -41,6 +41,7 @@ final class RemoteWrites {
         int stored = 0;
         int present = 0;
         PutOutcome last = PutOutcome.PRESENT;
+        boolean begunAgain = false;
         while (stored + present < blocks.size()) {
             int at = stored + present;
             long begun = System.nanoTime();
@@ -50,6 +51,12 @@ final class RemoteWrites {
             last = run.acceptedCount() > 0 ? run.lastOutcome() : last;
             PutOutcome refusal = run.rejection();
             long left = Math.max(0, timeoutNanos - (System.nanoTime() - start));
+            if (run.isParentEvicted() && !begunAgain) {
+                begunAgain = true;
+                stored = 0;
+                present = 0;
+                continue;
+            }
             if (refusal != null && (refusal != PutOutcome.NO_ROOM || left == 0)) {
                 return new PutSummary(stored, present, refusal);
             }
@@ -234,6 +241,7 @@ final class RemoteWrites {
         private @Nullable PutOutcome rejection;
         private boolean paused;
         private boolean sizeMismatch;
+        private boolean parentEvicted;
         private @Nullable RpcException failure;
 
         /// @param from block of the chain that the first one is
@@ -397,6 +405,7 @@ final class RemoteWrites {
                 paused |= putReply.outcome == PutOutcome.PRESENT;
             } else {
                 rejection = putReply.outcome;
+                parentEvicted = rejection == PutOutcome.NO_PARENT && acceptedCount() > 0;
             }
         }
 
@@ -412,6 +421,11 @@ final class RemoteWrites {
             if (sizeMismatch) {
                 Preconditions.checkSource(blocks.get(sentCount).byteSize(), blockBytes, "a block of this namespace");
             }
+        }
+
+        /// Returns whether another put evicted the last block that was accepted before the next one came.
+        boolean isParentEvicted() {
+            return parentEvicted;
         }
 
         int storedCount() {

@@ -26,8 +26,10 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.AbstractList;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -187,6 +189,38 @@ final class RemoteWritesTest {
                     .isEqualTo(new PutSummary(0, 0, PutOutcome.NO_PARENT));
             assertThat(cache.putAll(chain, 0, blocks, KvCache.NO_WAIT).stored()).isEqualTo(BLOCKS);
             assertThat(endpoint.stats().connections()).isEqualTo(2);
+        }
+    }
+
+    /// The blocks of a run, whose end goes from the store once, before block 20 is sent.
+    private List<MemorySegment> blocksThatGoOnce() {
+        List<MemorySegment> blocks = blocks(false);
+        AtomicBoolean gone = new AtomicBoolean();
+        return new AbstractList<>() {
+            @Override
+            public MemorySegment get(int index) {
+                if (index == 20 && gone.compareAndSet(false, true)) {
+                    while (store.match(chain).hostBlocks() < 20) {
+                        Thread.onSpinWait();
+                    }
+                    store.drop(chain, 10);
+                }
+                return blocks.get(index);
+            }
+
+            @Override
+            public int size() {
+                return blocks.size();
+            }
+        };
+    }
+
+    @Test
+    void givenTheLastBlockGoesBeforeTheNextComes_whenARunIsStored_thenBegunAgain() {
+        try (RemoteKvCache cache = connect()) {
+            assertThat(cache.putAll(chain, 0, blocksThatGoOnce(), KvCache.NO_WAIT))
+                    .isEqualTo(new PutSummary(BLOCKS - 10, 10, PutOutcome.RESERVED));
+            assertThat(TestBlocks.verified(store, chain)).isEqualTo(BLOCKS);
         }
     }
 
