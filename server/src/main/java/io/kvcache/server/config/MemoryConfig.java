@@ -55,7 +55,7 @@ public record MemoryConfig(
             if (memory.hostBytes > most) {
                 throw new IllegalArgumentException("memory.host_bytes is " + ByteSizeFormat.format(memory.hostBytes)
                         + "; it takes up to " + ByteSizeFormat.format(Math.max(0, most)) + ", which is "
-                        + MAX_MACHINE_PERCENT + " % of the memory there is"
+                        + MAX_MACHINE_PERCENT + " % of the memory there is, with the heap, network buffers and records"
                         + (domainBytes == 0
                                 ? ""
                                 : " without the " + ByteSizeFormat.format(domainBytes) + " of the domains"));

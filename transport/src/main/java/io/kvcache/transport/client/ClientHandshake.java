@@ -122,7 +122,8 @@ final class ClientHandshake implements FrameHandler {
             throw refusal;
         }
         if (!open) {
-            throw RpcException.noReply("the connection broke while it was opened");
+            throw RpcException.noReply(
+                    "the connection broke while it was opened; it must be a port of transport.listen, 7420 by default");
         }
     }
 
