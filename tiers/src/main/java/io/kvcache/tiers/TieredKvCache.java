@@ -23,6 +23,7 @@ import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PrefetchStats;
+import io.kvcache.core.store.PrefixScan;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
@@ -40,6 +41,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
 /// A store embedded in this JVM, on host memory and, if asked, disks.
@@ -315,6 +317,18 @@ public final class TieredKvCache implements LocalKvCache {
         return new HostObjectCatalog(store, store.require(namespace), hints);
     }
 
+    /// A level of the tree of shared prefixes: the runs of blocks that chains begin with, or those that
+    /// follow one. Looks at every record of the store, some thousands a turn of its lock, and takes four
+    /// bytes for each meanwhile.
+    ///
+    /// @param namespaces by number, in the order of registration, whose blocks are shown
+    /// @param under first block of the run whose branches are shown; null for those that chains begin with
+    /// @param limit nodes that are listed at most
+    public PrefixScan.PrefixLevel prefixes(IntPredicate namespaces, @Nullable BlockKey under, int limit) {
+        openHandles.requireOpen();
+        return store.prefixes(namespaces, under, limit);
+    }
+
     /// The blocks of a namespace, one by one.
     public BlockCatalog blocks(Namespace namespace) {
         openHandles.requireOpen();
@@ -353,6 +367,12 @@ public final class TieredKvCache implements LocalKvCache {
     public LruFallback.Report lruFallbackReport() {
         openHandles.requireOpen();
         return store.fallbackReport();
+    }
+
+    /// The eviction policy's clock, for [PrefixScan.PrefixNode#lastUse]: it advances with uses, not with time.
+    public long policyClock() {
+        openHandles.requireOpen();
+        return store.policyClock();
     }
 
     /// Tokens of the prompts that [#chain] was given: those whose hashes it knew, and those that it hashed.

@@ -137,6 +137,17 @@ public interface EvictionPolicy {
     /// holds none. Lets the store compare slot classes; a policy without recency answers its insertion order.
     long victimLastUse();
 
+    /// Returns about how often a resident record was used, or -1 for a policy that does not count uses.
+    default int uses(int record) {
+        return -1;
+    }
+
+    /// Returns the policy's clock reading of when a resident record was last used, or -1 for a policy without
+    /// recency. A policy that does not touch ancestors may have noted the use at a record below.
+    default long lastUse(int record) {
+        return -1;
+    }
+
     /// Bytes that this instance keeps beside the arrays it shares with the others.
     default long heapBytes() {
         return 0;

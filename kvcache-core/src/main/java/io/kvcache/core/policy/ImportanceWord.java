@@ -101,6 +101,11 @@ final class ImportanceWord {
         return uses < MAX_USES && (stamp * HASH_MULTIPLIER) >>> (Long.SIZE - bits) == 0 ? uses + 1 : uses;
     }
 
+    /// Uses after which a record is at a step, on average.
+    static int expectedUses(int step) {
+        return step <= EXACT_USES ? step : EXACT_USES + (1 << (step - EXACT_USES + 1)) - 2;
+    }
+
     /// One more use, after which the standing is ordinary.
     ///
     /// @param last whether the request ends at this block, as far as is known

@@ -75,6 +75,11 @@ public final class LeafLru implements EvictionPolicy {
     }
 
     @Override
+    public long lastUse(int record) {
+        return queue.score(record);
+    }
+
+    @Override
     public int size() {
         return queue.size();
     }

@@ -35,6 +35,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
 /// One tree of records over one span of host memory: the whole of a store's metadata.
@@ -73,6 +74,7 @@ public final class HostStore implements AutoCloseable {
     private final RecordLookup lookup;
     private final TierPort tierPort;
     private final NamespaceScan namespaceScan;
+    private final PrefixScan prefixScan;
     private final HintApplier hintApplier;
     private final ReentrantLock lock;
 
@@ -109,6 +111,7 @@ public final class HostStore implements AutoCloseable {
                 tree, slabs, policies, namespaceRegistry, disks, writeBackQueue, recordStates, slotAllocator, lock);
         namespaceScan = new NamespaceScan(
                 tree, namespaceRegistry, disks, writeBackQueue.tombstones(), recordStates, lookup, lock);
+        prefixScan = new PrefixScan(tree, recordStates, lookup, policies.state(), lock);
         hintApplier = new HintApplier(
                 tree,
                 slabs,
@@ -227,6 +230,16 @@ public final class HostStore implements AutoCloseable {
         lock.lock();
         try {
             return policies.fallbackReport();
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// The policies' clock: the reading that the latest use got.
+    public long policyClock() {
+        lock.lock();
+        try {
+            return policies.state().now();
         } finally {
             lock.unlock();
         }
@@ -543,6 +556,15 @@ public final class HostStore implements AutoCloseable {
     /// The blocks of a namespace that are here or on disk; a bounded number of records a turn of the lock.
     public List<StoredBlock> blocks(NamespaceEntry entry) {
         return namespaceScan.blocks(entry);
+    }
+
+    /// A level of the tree of shared prefixes; a bounded number of records a turn of the lock.
+    ///
+    /// @param namespaces by number, whose blocks are shown
+    /// @param under first block of the run whose branches are shown; null for those that chains begin with
+    /// @param limit nodes that are listed at most
+    public PrefixScan.PrefixLevel prefixes(IntPredicate namespaces, @Nullable BlockKey under, int limit) {
+        return prefixScan.scan(namespaces, under, limit);
     }
 
     /// What callers know of the future, and what is brought from disk before it is asked for.
