@@ -16,6 +16,7 @@ import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
+import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
@@ -160,6 +161,11 @@ final class TenantKeyspaces {
             throw new IllegalArgumentException("there is no tenant " + tenant);
         }
         return keyspace;
+    }
+
+    /// Has misses of all tenants told of from now on; before the keyspaces are used.
+    void recordMissesTo(MissLog log) {
+        keyspaces.values().forEach(keyspace -> keyspace.recordMissesTo(log));
     }
 
     void tick() {

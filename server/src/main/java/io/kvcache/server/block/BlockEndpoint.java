@@ -12,6 +12,7 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.miss.MissLog.BlockLookup;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpHeaderNames;
@@ -223,18 +224,22 @@ public final class BlockEndpoint implements HttpEndpoint {
                 out.sendPinned(PinnedBytes.of(block, () -> recordSent(table, block.byteSize())), range, withBody);
             } else {
                 table.close();
-                tenantCounters.recordThrottled();
+                tenantCounters.recordThrottled(lookup(key.toBlockKey(namespace)));
                 out.sendProblem(ProblemDetails.sendLimitReached(outgoing));
             }
+        }
+
+        private BlockLookup lookup(BlockKey wanted) {
+            return new BlockLookup(namespace, wanted, 1, 0);
         }
 
         /// A block that the store knows and that could not be had was not brought from disk in time.
         private ProblemDetails missProblem(BlockKey wanted) {
             if (diskTimeout.isPositive() && cache.blocks(namespace).contains(wanted)) {
-                tenantCounters.recordTimeout();
+                tenantCounters.recordTimeout(lookup(wanted));
                 return ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE);
             }
-            tenantCounters.recordMiss(wanted);
+            tenantCounters.recordMiss(lookup(wanted));
             return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such block");
         }
 

@@ -44,7 +44,7 @@ public final class BlockQuotaTrackers {
         this.namespaceById = names;
         events = cache.events().withoutObjectPuts();
         next = events.nextSequence();
-        reads = new BlockReadStats(quotas.keySet());
+        reads = new BlockReadStats(quotas.keySet(), System::nanoTime);
         quotas.forEach((tenant, quota) -> {
             if (quota.isLimited()) {
                 trackers.put(tenant, new BlockQuotaTracker(quota));

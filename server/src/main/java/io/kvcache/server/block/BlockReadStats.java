@@ -2,23 +2,29 @@ package io.kvcache.server.block;
 
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.miss.MissLog;
+import io.kvcache.server.miss.MissLog.BlockLookup;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.function.LongSupplier;
+import org.jspecify.annotations.Nullable;
 
 /// Outcomes of reads of single blocks, by tenant, with the causes of misses.
 ///
 /// **Threads.** Any.
 public final class BlockReadStats {
 
-    private final MissCauses missCauses = new MissCauses();
+    private final MissCauses missCauses;
+    private volatile @Nullable MissLog missLog;
     private final ConcurrentMap<String, TenantCounters> tenants = new ConcurrentHashMap<>();
 
     /// @param tenants there are
-    BlockReadStats(Set<String> tenants) {
+    BlockReadStats(Set<String> tenants, LongSupplier nanos) {
+        missCauses = new MissCauses(nanos);
         tenants.forEach(this::forTenant);
     }
 
@@ -47,21 +53,34 @@ public final class BlockReadStats {
             hits.increment();
         }
 
-        void recordThrottled() {
+        void recordThrottled(BlockLookup lookup) {
             busy.increment();
+            log(lookup, MissLog.Reason.BUSY);
         }
 
-        void recordTimeout() {
+        void recordTimeout(BlockLookup lookup) {
             late.increment();
+            log(lookup, MissLog.Reason.LATE);
         }
 
         /// A block is not here.
-        void recordMiss(BlockKey key) {
-            switch (missCauses.causeOf(key)) {
+        void recordMiss(BlockLookup lookup) {
+            switch (missCauses.causeOf(lookup.key())) {
                 case NEVER_SEEN -> absent.increment();
                 case EVICTED, EXPIRED -> evicted.increment();
                 case QUOTA -> quota.increment();
                 case DELETED -> deleted.increment();
+            }
+            MissLog told = missLog;
+            if (told != null) {
+                told.recordBlocks(lookup);
+            }
+        }
+
+        private void log(BlockLookup lookup, MissLog.Reason reason) {
+            MissLog told = missLog;
+            if (told != null) {
+                told.recordBlocks(lookup, reason);
             }
         }
 
@@ -69,6 +88,16 @@ public final class BlockReadStats {
             return new Stats(
                     hits.sum(), absent.sum(), evicted.sum(), quota.sum(), deleted.sum(), busy.sum(), late.sum());
         }
+    }
+
+    /// Has misses told of from now on.
+    public void recordMissesTo(MissLog log) {
+        missLog = log;
+    }
+
+    /// Why blocks have left.
+    public MissCauses missCauses() {
+        return missCauses;
     }
 
     TenantCounters forTenant(String tenant) {

@@ -3,6 +3,7 @@ package io.kvcache.server.block;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Match;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.block.BlockEndpoint.HexKey;
@@ -13,6 +14,7 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.http.JsonBodyHandler;
 import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.miss.MissLog.BlockLookup;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.tiers.BlockCatalog;
 import io.kvcache.tiers.TieredKvCache;
@@ -226,7 +228,7 @@ final class ChainEndpoint implements HttpEndpoint {
         long bytes = blocks * blockBytes;
         if (!leaving.tryAcquire(bytes)) {
             table.close();
-            counters.recordThrottled();
+            counters.recordThrottled(missAt(chain, blocks));
             out.sendProblem(ProblemDetails.sendLimitReached(leaving));
             return;
         }
@@ -253,6 +255,11 @@ final class ChainEndpoint implements HttpEndpoint {
                 headers -> headers.remove(HttpHeaderNames.ACCEPT_RANGES).set(BLOCKS_HEADER, blocks));
     }
 
+    private static BlockLookup missAt(BlockChain chain, int found) {
+        BlockKey key = chain.key(Math.min(found, chain.length() - 1));
+        return new BlockLookup(chain.namespace(), key, chain.length(), found);
+    }
+
     /// Counts each block once, and as a miss the one that ended the prefix.
     private void recordReads(BlockChain chain, int blocks, BlockReadStats.TenantCounters counters) {
         BlockQuotaTracker stock = stocks.forTenant(chain.namespace().tenant());
@@ -266,9 +273,9 @@ final class ChainEndpoint implements HttpEndpoint {
             return;
         }
         if (diskTimeout.isPositive() && catalog(chain).countLeading(chain, blocks + 1) > blocks) {
-            counters.recordTimeout();
+            counters.recordTimeout(missAt(chain, blocks));
         } else {
-            counters.recordMiss(chain.key(blocks));
+            counters.recordMiss(missAt(chain, blocks));
         }
     }
 }

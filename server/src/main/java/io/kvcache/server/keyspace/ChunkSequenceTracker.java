@@ -106,7 +106,7 @@ public final class ChunkSequenceTracker {
         if (recomputeAdvisor == null || recomputeAdvisor.shouldLoad(goesOn, onDiskBytes(key))) {
             return true;
         }
-        keyspace.countRecomputed();
+        keyspace.countRecomputed(key);
         return false;
     }
 
@@ -140,6 +140,9 @@ public final class ChunkSequenceTracker {
                 chunkPrefetcher.recordSuccessor(chunk.digest(), lastDigest());
             }
             chunkPrefetcher.onRead(chunk);
+        }
+        if (present) {
+            keyspace.countChunkRead();
         }
         advance(chunk, Operation.READ, present);
     }

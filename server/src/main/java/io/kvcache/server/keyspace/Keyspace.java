@@ -14,6 +14,7 @@ import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import java.time.Duration;
@@ -88,6 +89,11 @@ public final class Keyspace {
         chunkPrefetcher = options.prefetch() ? new ChunkPrefetcher(key -> cache.prefetchObject(namespace, key)) : null;
     }
 
+    /// Has misses told of from now on; before the keyspace is used.
+    public void recordMissesTo(MissLog log) {
+        writes.recordMissesTo(log);
+    }
+
     /// Returns whether there can be such a key at all; where not, it simply is not here.
     public static boolean isValidKey(byte[] key) {
         return key.length >= 1 && key.length <= MAX_KEY_BYTES;
@@ -152,8 +158,9 @@ public final class Keyspace {
     }
 
     /// A client was told that a value is not here, as computing it takes less time than reading it: a miss.
-    void countRecomputed() {
+    void countRecomputed(byte[] key) {
         counters.cheaperComputed.increment();
+        writes.logMiss(ObjectKey.of(namespace, key), MissLog.Reason.COMPUTED_SOONER);
     }
 
     /// Brings a value into host memory and holds it.
@@ -191,6 +198,7 @@ public final class Keyspace {
     private ReadResult onFetched(ObjectKey key, @Nullable ObjectView view) {
         if (view == null && isOnDisk(key.bytes())) {
             counters.late.increment();
+            writes.logMiss(key, MissLog.Reason.LATE);
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.TIMED_OUT;
         }
@@ -208,7 +216,7 @@ public final class Keyspace {
     private ReadResult onOpened(ObjectKey key, @Nullable ObjectView view) {
         PinnedValue value = view == null ? null : PinnedValue.of(view);
         if (value == null) {
-            counters.recordMiss(missCause(key));
+            writes.recordMiss(key, missCause(key));
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.MISS;
         }
@@ -219,6 +227,7 @@ public final class Keyspace {
         if (!value.startSending(outgoing)) {
             value.close();
             counters.busy.increment();
+            writes.logMiss(key, MissLog.Reason.BUSY);
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.THROTTLED;
         }
@@ -282,7 +291,7 @@ public final class Keyspace {
             here = announceExists(half) || !isStored(half.bytes());
         }
         if (!here) { // One that cannot be kept counts as evicted too: there is too little memory for it.
-            counters.recordMiss(missCause(asked));
+            writes.recordMiss(asked, missCause(asked));
         }
         return here;
     }
@@ -301,7 +310,7 @@ public final class Keyspace {
         }
         boolean here = isStored(key.bytes());
         if (!here) {
-            counters.recordMiss(missCause(key));
+            writes.recordMiss(key, missCause(key));
         }
         return here;
     }
@@ -325,6 +334,16 @@ public final class Keyspace {
     /// @return whether it may be told, as by [#exists]
     public boolean announceExists(byte[] key) {
         return announceExists(ObjectKey.of(namespace, key));
+    }
+
+    /// A chunk of a sequence was read.
+    void countChunkRead() {
+        counters.chunksRead.increment();
+    }
+
+    /// LMCache's chunks that reads found, each half of one counted with the other.
+    public long chunksRead() {
+        return counters.chunksRead.sum();
     }
 
     /// Returns whether a key always has the same value, as it names its content.

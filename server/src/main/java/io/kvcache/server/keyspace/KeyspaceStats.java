@@ -97,6 +97,7 @@ public record KeyspaceStats(
 
         final LongAdder hits = new LongAdder();
         final LongAdder fromDisk = new LongAdder();
+        final LongAdder chunksRead = new LongAdder();
         final LongAdder absent = new LongAdder();
         final LongAdder missedEvicted = new LongAdder();
         final LongAdder missedQuota = new LongAdder();

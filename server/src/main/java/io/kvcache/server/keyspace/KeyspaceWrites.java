@@ -16,6 +16,7 @@ import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.quota.Quota;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
@@ -50,7 +51,8 @@ final class KeyspaceWrites {
     private final Clock clock;
     private final InstantSource wallClock;
     private final ExistsPins existsPins;
-    private final MissCauses missCauses = new MissCauses();
+    private final MissCauses missCauses;
+    private @Nullable MissLog missLog;
     private final KeyspaceCounters counters = new KeyspaceCounters();
     private final KeyIndex index = new KeyIndex(counters.expiringKeys);
     private final QuotaEnforcer quotaEnforcer;
@@ -72,6 +74,7 @@ final class KeyspaceWrites {
         this.namespace = namespace;
         this.clock = clock;
         this.wallClock = wallClock;
+        missCauses = new MissCauses(clock::nanos);
         slotOwnership = options.slotOwnership();
         existsPins = new ExistsPins(options.existsPin().toNanos(), options.maxPinnedBytes(), counters);
         cache.register(namespace);
@@ -96,6 +99,25 @@ final class KeyspaceWrites {
 
     ExistsPins existsPins() {
         return existsPins;
+    }
+
+    /// Has misses told of from now on; before the keyspace is used.
+    void recordMissesTo(MissLog log) {
+        missLog = log;
+    }
+
+    /// A look-up found nothing, as the key has left or was never here.
+    void recordMiss(ObjectKey key, MissCauses.Cause cause) {
+        counters.recordMiss(cause);
+        logMiss(key, MissLog.Reason.of(cause));
+    }
+
+    /// A look-up found nothing, and that is counted.
+    void logMiss(ObjectKey key, MissLog.Reason reason) {
+        MissLog log = missLog;
+        if (log != null) {
+            log.recordValue(namespace, key.bytes(), reason, missCauses.departureOf(key.digest()));
+        }
     }
 
     MissCauses missCauses() {
@@ -362,7 +384,7 @@ final class KeyspaceWrites {
     /// another server may have a later value. It is dropped then, and the reason is counted.
     boolean isStale(ObjectKey key) {
         if (isFenced(key)) {
-            counters.recordMiss(MissCauses.Cause.EVICTED);
+            recordMiss(key, MissCauses.Cause.EVICTED);
             return true;
         }
         KeyEntry entry = index.find(key.digest());
@@ -372,12 +394,13 @@ final class KeyspaceWrites {
         ObjectKey other = key.otherHalf(namespace);
         long now = wallClock.millis();
         if (entry.isExpired(now)) {
-            counters.expired.increment();
             expire(entry, now);
+            recordMiss(key, MissCauses.Cause.EXPIRED);
             return true;
         }
         if (other != null && entry.isPaired() && !isStored(other)) {
             counters.otherHalfMissing.increment();
+            logMiss(key, MissLog.Reason.OTHER_HALF);
             removeUnlessWriting(entry, MissCauses.Cause.EVICTED, _ -> true);
             return true;
         }
@@ -391,11 +414,11 @@ final class KeyspaceWrites {
         if (index.find(key.digest()) != null || value.expiresAtMillis() > now) {
             return false;
         }
-        counters.expired.increment();
         KeyEntry entry = backfill(key, value);
         if (entry != null) {
             expire(entry, now);
         }
+        recordMiss(key, MissCauses.Cause.EXPIRED);
         return true;
     }
 

@@ -1,12 +1,18 @@
 package io.kvcache.server.miss;
 
 import io.kvcache.core.identity.BlockKey;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.function.LongSupplier;
 
-/// Why the keys that left last did, so that a miss can say more than that there is nothing.
+/// Why and when the keys that left last did, so that a miss can say more than that there is nothing.
 ///
-/// A table that is written over: of two keys with one place the later one stays. What is not in it counts as never
-/// seen, so the share of such misses is at most too high.
+/// A table that is written over: of two keys with one place the later one stays. What is not in it counts
+/// as never seen, so the share of such misses is at most too high. A word is
+///
+/// ```
+/// key (40 bits) | second (21) | cause (3)
+/// ```
 ///
 /// **Threads.** Any.
 public final class MissCauses {
@@ -24,6 +30,8 @@ public final class MissCauses {
         /// A client deleted it.
         DELETED(4);
 
+        private static final Cause[] ALL = values();
+
         private final long code;
 
         Cause(long code) {
@@ -31,33 +39,62 @@ public final class MissCauses {
         }
 
         private static Cause of(long code) {
-            for (Cause each : values()) {
-                if (each.code == code) {
-                    return each;
-                }
-            }
-            return NEVER_SEEN;
+            return code < ALL.length ? ALL[(int) code] : NEVER_SEEN;
         }
+    }
+
+    /// A key's departure.
+    ///
+    /// @param secondsAgo at most 24 days; 0 when it was never seen
+    public record Departure(Cause cause, long secondsAgo) {
+
+        private static final Departure NONE = new Departure(Cause.NEVER_SEEN, 0);
     }
 
     /// The slots take half a MiB.
     private static final int SLOTS = 1 << 16;
 
-    /// The bits of a word that hold the cause; the others are the key's.
-    private static final long CAUSE_BITS = 7;
+    private static final int CAUSE_BITS = 3;
+    private static final long CAUSE_MASK = (1 << CAUSE_BITS) - 1;
+    private static final long SECOND_MASK = (1 << 21) - 1;
+    private static final long KEY_MASK = -1L << 24;
 
+    private final LongSupplier nanos;
+    private final long startNanos;
     private final AtomicLongArray slots = new AtomicLongArray(SLOTS);
+
+    /// @param nanos a clock
+    public MissCauses(LongSupplier nanos) {
+        this.nanos = nanos;
+        startNanos = nanos.getAsLong();
+    }
 
     /// Notes why a key has left the store.
     public void record(BlockKey key, Cause cause) {
-        slots.setOpaque(slotOf(key), (key.lo() & ~CAUSE_BITS) | cause.code);
+        slots.setOpaque(slotOf(key), (key.lo() & KEY_MASK) | (second() & SECOND_MASK) << CAUSE_BITS | cause.code);
     }
 
     /// Returns the cause for a key that the store has just reported missing.
     public Cause causeOf(BlockKey key) {
         long word = slots.getOpaque(slotOf(key));
-        boolean known = (word & ~CAUSE_BITS) == (key.lo() & ~CAUSE_BITS);
-        return known ? Cause.of(word & CAUSE_BITS) : Cause.NEVER_SEEN;
+        return isOf(word, key) ? Cause.of(word & CAUSE_MASK) : Cause.NEVER_SEEN;
+    }
+
+    /// Returns the departure of a key that the store has just reported missing.
+    public Departure departureOf(BlockKey key) {
+        long word = slots.getOpaque(slotOf(key));
+        Cause cause = Cause.of(word & CAUSE_MASK);
+        return isOf(word, key) && cause != Cause.NEVER_SEEN
+                ? new Departure(cause, (second() - (word >>> CAUSE_BITS)) & SECOND_MASK)
+                : Departure.NONE;
+    }
+
+    private static boolean isOf(long word, BlockKey key) {
+        return ((word ^ key.lo()) & KEY_MASK) == 0;
+    }
+
+    private long second() {
+        return TimeUnit.NANOSECONDS.toSeconds(nanos.getAsLong() - startNanos);
     }
 
     private static int slotOf(BlockKey key) {

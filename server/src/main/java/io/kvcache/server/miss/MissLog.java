@@ -1,0 +1,287 @@
+package io.kvcache.server.miss;
+
+import io.kvcache.core.AccessListener;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.miss.MissCauses.Cause;
+import io.kvcache.server.miss.MissCauses.Departure;
+import java.nio.charset.StandardCharsets;
+import java.time.InstantSource;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.EnumMap;
+import java.util.Iterator;
+import java.util.List;
+import java.util.Locale;
+import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentMap;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.atomic.LongAdder;
+import java.util.function.BiPredicate;
+import java.util.function.Predicate;
+import org.jspecify.annotations.Nullable;
+
+/// The last look-ups that found less than they asked for, each with the reason, and how many of each reason
+/// there were for blocks. Keyspaces count those of values.
+///
+/// Details of [#KEPT] are kept, and of no more than [#MAX_IN_A_TICK] between two ticks: counting costs some
+/// nanoseconds a miss, details some hundred.
+///
+/// **Threads.** Any; [#tick] one at a time.
+public final class MissLog implements AccessListener {
+
+    /// Misses whose details are kept.
+    public static final int KEPT = 512;
+
+    private static final int MAX_IN_A_TICK = 32;
+    private static final int MAX_KEY_BYTES = 256;
+    private static final int MAX_SWITCHES = 64;
+
+    private final InstantSource wall;
+    private final MissCauses blockCauses;
+    private final BiPredicate<Namespace, BlockKey> stored;
+    private final ConcurrentMap<String, Map<Reason, LongAdder>> blockMisses = new ConcurrentHashMap<>();
+    private final LongAdder notKept = new LongAdder();
+    private final AtomicInteger room = new AtomicInteger(MAX_IN_A_TICK);
+    private final Deque<Miss> recent = new ArrayDeque<>();
+    private final Deque<OrderSwitch> switches = new ArrayDeque<>();
+
+    /// Why a look-up found nothing, or less.
+    public enum Reason {
+        /// It was never stored, as far as is known.
+        NEVER_SEEN,
+        /// The store evicted it.
+        EVICTED,
+        /// Its tenant's quota was full.
+        QUOTA,
+        /// Its TTL expired.
+        EXPIRED,
+        /// A client deleted it.
+        DELETED,
+        /// As much was being sent as may be.
+        BUSY,
+        /// It is on a disk, and did not come in time.
+        LATE,
+        /// It is on a disk, and computing it takes less time than reading it.
+        COMPUTED_SOONER,
+        /// The other half of the value was gone.
+        OTHER_HALF;
+
+        /// The reason of a key that has left.
+        public static Reason of(Cause cause) {
+            return switch (cause) {
+                case NEVER_SEEN -> NEVER_SEEN;
+                case EVICTED -> EVICTED;
+                case QUOTA -> QUOTA;
+                case EXPIRED -> EXPIRED;
+                case DELETED -> DELETED;
+            };
+        }
+
+        /// Returns its name in JSON, `never_seen`.
+        public String label() {
+            return name().toLowerCase(Locale.ROOT);
+        }
+    }
+
+    /// A look-up of blocks that ended early.
+    ///
+    /// @param key of the first block that was missing
+    /// @param requested blocks
+    /// @param found of these, the leading ones
+    public record BlockLookup(Namespace namespace, BlockKey key, int requested, int found) {}
+
+    /// A look-up that found less than it asked for.
+    ///
+    /// @param blocks whether it was about blocks, and not about a value
+    /// @param namespace model of the blocks, or name of the collection
+    /// @param key of the value, or of the first missing block in hexadecimal
+    /// @param leftSecondsAgo how long before the look-up it left; -1 when it is not known to have left
+    /// @param orderedBy what evictions were ordered by when it left; null when it was not evicted
+    public record Miss(
+            long atMillis,
+            String tenant,
+            boolean blocks,
+            String namespace,
+            String key,
+            int requested,
+            int found,
+            Reason reason,
+            long leftSecondsAgo,
+            @Nullable String orderedBy) {}
+
+    private record OrderSwitch(long atMillis, String orderedBy) {}
+
+    /// @param blockCauses why blocks have left
+    /// @param stored whether a block is in the store, in any tier
+    public MissLog(InstantSource wall, MissCauses blockCauses, BiPredicate<Namespace, BlockKey> stored) {
+        this.wall = wall;
+        this.blockCauses = blockCauses;
+        this.stored = stored;
+    }
+
+    /// Lets details of further misses in.
+    ///
+    /// @param orderedBy what evictions are ordered by now, `importance` or `lru`
+    public void tick(String orderedBy) {
+        room.set(MAX_IN_A_TICK);
+        OrderSwitch last = switches.peekLast();
+        if (last == null || !last.orderedBy.equals(orderedBy)) {
+            synchronized (switches) {
+                switches.addLast(new OrderSwitch(wall.millis(), orderedBy));
+                if (switches.size() > MAX_SWITCHES) {
+                    switches.removeFirst();
+                }
+            }
+        }
+    }
+
+    private @Nullable String orderAt(long millis) {
+        synchronized (switches) {
+            String order = switches.isEmpty() ? null : switches.getFirst().orderedBy;
+            for (OrderSwitch each : switches) {
+                order = each.atMillis <= millis ? each.orderedBy : order;
+            }
+            return order;
+        }
+    }
+
+    @Override
+    public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
+        int requested = chain.length() - from;
+        if (found < requested) {
+            BlockKey key = new BlockKey(chain.keyHi(from + found), chain.keyLo(from + found));
+            recordBlocks(new BlockLookup(chain.namespace(), key, requested, found));
+        }
+    }
+
+    @Override
+    public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
+        // Keyspaces and the front ends for single blocks record their own misses, with what they know of them.
+    }
+
+    @Override
+    public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
+        // Not a look-up.
+    }
+
+    /// A look-up of blocks ended at one that is not in host memory.
+    public void recordBlocks(BlockLookup lookup) {
+        Departure departure = blockCauses.departureOf(lookup.key);
+        boolean onDisk = departure.cause() == Cause.EVICTED && stored.test(lookup.namespace, lookup.key);
+        recordBlocks(lookup, onDisk ? Reason.LATE : Reason.of(departure.cause()), departure);
+    }
+
+    /// A look-up of blocks ended for a reason that has nothing to do with what left the store.
+    public void recordBlocks(BlockLookup lookup, Reason reason) {
+        recordBlocks(lookup, reason, new Departure(Cause.NEVER_SEEN, 0));
+    }
+
+    private void recordBlocks(BlockLookup lookup, Reason reason, Departure departure) {
+        String tenant = lookup.namespace.tenant();
+        Objects.requireNonNull(counters(tenant).get(reason)).increment();
+        if (!hasRoom()) {
+            return;
+        }
+        add(
+                lookup.namespace,
+                true,
+                String.format(Locale.ROOT, "%016x%016x", lookup.key.hi(), lookup.key.lo()),
+                lookup.requested,
+                lookup.found,
+                reason,
+                departure);
+    }
+
+    /// A look-up of a value found none.
+    ///
+    /// @param departure when and why it left, as far as is known
+    public void recordValue(Namespace namespace, byte[] key, Reason reason, Departure departure) {
+        if (hasRoom()) {
+            String text = new String(key, 0, Math.min(key.length, MAX_KEY_BYTES), StandardCharsets.UTF_8);
+            add(namespace, false, key.length > MAX_KEY_BYTES ? text + "…" : text, 1, 0, reason, departure);
+        }
+    }
+
+    private boolean hasRoom() {
+        boolean is = room.get() > 0 && room.getAndDecrement() > 0;
+        if (!is) {
+            notKept.increment();
+        }
+        return is;
+    }
+
+    private void add(
+            Namespace namespace,
+            boolean blocks,
+            String key,
+            int requested,
+            int found,
+            Reason reason,
+            Departure departure) {
+        long now = wall.millis();
+        boolean left = departure.cause() != Cause.NEVER_SEEN;
+        Miss miss = new Miss(
+                now,
+                namespace.tenant(),
+                blocks,
+                namespace.model(),
+                key,
+                requested,
+                found,
+                reason,
+                left ? departure.secondsAgo() : -1,
+                departure.cause() == Cause.EVICTED ? orderAt(now - departure.secondsAgo() * 1000) : null);
+        synchronized (recent) {
+            if (recent.size() == KEPT) {
+                recent.removeFirst();
+                notKept.increment();
+            }
+            recent.addLast(miss);
+        }
+    }
+
+    private Map<Reason, LongAdder> counters(String tenant) {
+        Map<Reason, LongAdder> known = blockMisses.get(tenant);
+        return known == null ? blockMisses.computeIfAbsent(tenant, _ -> newCounters()) : known;
+    }
+
+    private static Map<Reason, LongAdder> newCounters() {
+        Map<Reason, LongAdder> counters = new EnumMap<>(Reason.class); // never changed, so that any thread may read it
+        for (Reason reason : Reason.values()) {
+            counters.put(reason, new LongAdder());
+        }
+        return counters;
+    }
+
+    /// Returns the last misses that satisfy a predicate, newest first.
+    public List<Miss> recent(Predicate<Miss> wanted, int limit) {
+        List<Miss> found = new ArrayList<>();
+        synchronized (recent) {
+            Iterator<Miss> newest = recent.descendingIterator();
+            while (newest.hasNext() && found.size() < limit) {
+                Miss miss = newest.next();
+                if (wanted.test(miss)) {
+                    found.add(miss);
+                }
+            }
+        }
+        return found;
+    }
+
+    /// Misses whose details are not kept.
+    public long notKeptCount() {
+        return notKept.sum();
+    }
+
+    /// Returns how many look-ups of a tenant's blocks ended early, by reason.
+    public Map<Reason, Long> blockMisses(String tenant) {
+        Map<Reason, Long> counts = new EnumMap<>(Reason.class);
+        blockMisses.getOrDefault(tenant, newCounters()).forEach((reason, counter) -> counts.put(reason, counter.sum()));
+        return counts;
+    }
+}

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.miss;
+
+import org.jspecify.annotations.NullMarked;
