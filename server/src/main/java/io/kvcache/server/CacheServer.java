@@ -2,6 +2,8 @@ package io.kvcache.server;
 
 import io.kvcache.core.DeviceSupport.EngineListener;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.MaintenanceScheduler.FileReloader;
 import io.kvcache.server.OperatorWarnings.ProblemDigest;
@@ -19,12 +21,19 @@ import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.cluster.ClusterPreflight;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.MemoryBudget;
+import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.ServerConfig.LeaseConfig;
+import io.kvcache.server.config.SettingInForce;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
 import io.kvcache.server.config.TransportConfig;
+import io.kvcache.server.console.ConsoleEndpoint.ConsoleParts;
+import io.kvcache.server.console.ConsoleSources;
+import io.kvcache.server.console.LiveFeed;
+import io.kvcache.server.console.LoadHistory;
 import io.kvcache.server.event.EventEndpoint;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.NamespaceIdResolver;
@@ -36,6 +45,7 @@ import io.kvcache.server.lease.LeaseEndpoint;
 import io.kvcache.server.lease.Leases;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
+import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
@@ -88,6 +98,9 @@ public final class CacheServer implements AutoCloseable {
 
     private static final long PRE_DRAIN_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
 
+    /// How a policy that learns orders evictions while LRU finds more.
+    private static final String LRU = PolicyKind.LRU.commandName();
+
     private static final long DRAIN_STEP_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
 
     private final Clock clock;
@@ -114,6 +127,12 @@ public final class CacheServer implements AutoCloseable {
     private boolean recovering = true;
 
     private final long startedNanos;
+    private final MissLog misses;
+
+    /// Name of the eviction policy.
+    private final String policy;
+
+    private volatile List<SettingInForce> settings = List.of();
 
     /// Whether values can survive a restart.
     private final boolean durable;
@@ -135,15 +154,23 @@ public final class CacheServer implements AutoCloseable {
         LeaseConfig lease = config.lease();
         leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         RequestLatencies latencies = new RequestLatencies();
+        SlowRequestLog slowRequestLog = new SlowRequestLog(config.log().slow(), clock);
         connectionRegistry = new ConnectionRegistry(
-                connectionLimits(config),
-                clock,
-                latencies,
-                new SlowRequestLog(config.log().slow(), clock),
-                tenantKeyspaces::throttledReads);
+                connectionLimits(config), clock, latencies, slowRequestLog, tenantKeyspaces::throttledReads);
         passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
         NamespaceIdResolver names = new NamespaceIdResolver(cache);
         blocks = new BlockQuotaTrackers(cache, tenantKeyspaces.quotas(), names::resolve);
+        misses = new MissLog(
+                InstantSource.system(),
+                blocks.readStats().missCauses(),
+                (namespace, key) -> cache.blocks(namespace).contains(key));
+        cache.addAccessListener(misses);
+        blocks.readStats().recordMissesTo(misses);
+        tenantKeyspaces.recordMissesTo(misses);
+        policy = config.memory().policy().commandName();
+        ConsoleSources consoleSources = consoleSources(config, latencies, slowRequestLog);
+        LoadHistory history = new LoadHistory(consoleSources);
+        LiveFeed live = new LiveFeed(consoleSources);
         SnapshotLimiter snapshotLimiter = new SnapshotLimiter(
                 cache.events(), () -> cache.stats().records().live());
         EventFeed events = new EventFeed(
@@ -168,7 +195,11 @@ public final class CacheServer implements AutoCloseable {
                         uses,
                         additionalMeters(config)),
                 clock,
-                httpEndpoints(config, events, networkResources.namespaceQuotas()),
+                httpEndpoints(
+                        config,
+                        events,
+                        networkResources.namespaceQuotas(),
+                        new ConsoleParts(consoleSources, history, live, () -> settings)),
                 config,
                 slotOwnership == null || cluster == null
                         ? null
@@ -218,6 +249,9 @@ public final class CacheServer implements AutoCloseable {
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, this::tick);
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, leases::tick);
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, uses::tick);
+        history.tick();
+        maintenanceScheduler.scheduleRepeating(TimeUnit.SECONDS.toMillis(LoadHistory.SERVER_SECONDS), history::tick);
+        maintenanceScheduler.scheduleRepeating(LiveFeed.INTERVAL_MILLIS, live::tick);
         maintenanceScheduler.scheduleRepeating(FILE_CHECK_MILLIS, connectionRegistry::tick);
         problemDigest = new OperatorWarnings(cache, tenantKeyspaces, connectionRegistry, passwordAuthenticator, blocks)
                 .problemDigest();
@@ -335,7 +369,29 @@ public final class CacheServer implements AutoCloseable {
         return more;
     }
 
-    private HttpEndpoints httpEndpoints(ServerConfig config, EventFeed events, NamespaceQuotas numbers) {
+    private ConsoleSources consoleSources(
+            ServerConfig config, RequestLatencies latencies, SlowRequestLog slowRequestLog) {
+        RecomputeConfig recompute = config.disks().recompute();
+        PrefillCost cost = recompute.cost();
+        return new ConsoleSources(
+                cache,
+                tenantKeyspaces.keyspaces(),
+                connectionRegistry,
+                latencies,
+                slowRequestLog,
+                misses,
+                uses::missRatioCurve,
+                clock,
+                InstantSource.system(),
+                recompute.chunkTokens(),
+                cost == null ? null : 1 / cost.secondsPerToken(),
+                policy,
+                ProtocolFactory.version(),
+                cluster != null);
+    }
+
+    private HttpEndpoints httpEndpoints(
+            ServerConfig config, EventFeed events, NamespaceQuotas numbers, ConsoleParts console) {
         TenantMemoryShares shares = new TenantMemoryShares(cache, config);
         TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(
                 cache,
@@ -358,7 +414,9 @@ public final class CacheServer implements AutoCloseable {
         ClusterMember member = cluster;
         return new HttpEndpoints(
                 everybodys,
-                List.of(new EventEndpoint(events), new DiskEndpoint(cache), new ClusterEndpoint(member)),
+                List.of(new DiskEndpoint(cache), new ClusterEndpoint(member)),
+                List.of(new EventEndpoint(events)),
+                console,
                 () -> member == null ? "" : member.notServingReason());
     }
 
@@ -382,9 +440,18 @@ public final class CacheServer implements AutoCloseable {
         return wrong;
     }
 
-    /// Returns what may keep a server with these settings from meeting the others of its cluster.
-    public static List<String> findClusterWarnings(ServerConfig config) {
-        return ClusterPreflight.findWarnings(config);
+    /// Returns what is allowed in these settings and may not be meant: what may keep the server from
+    /// meeting the others of its cluster, and pages that no client sees.
+    public static List<String> findWarnings(ServerConfig config) {
+        List<String> warnings = new ArrayList<>(ClusterPreflight.findWarnings(config));
+        boolean administrators = config.access().tenants().stream().anyMatch(TenantConfig::admin);
+        config.access().listeners().stream()
+                .filter(listen -> listen.auth().auth() && listen.protocols().contains(ListenProtocol.PAGES))
+                .filter(_ -> !administrators)
+                .forEach(listen -> warnings.add(listen.path()
+                        + ".protocols has pages and its clients authenticate, but no tenant has admin: true, so metrics"
+                        + " and the other pages that tell of all tenants are refused there"));
+        return warnings;
     }
 
     /// Returns the problems of the directories that these settings name, for disks and shared memory. Changes
@@ -441,6 +508,7 @@ public final class CacheServer implements AutoCloseable {
         }
         tenantKeyspaces.tick();
         blocks.tick();
+        misses.tick(cache.lruFallbackReport().followsLru() ? LRU : policy);
     }
 
     private @Nullable Supplier<SslContext> tlsContext(@Nullable TlsConfig config) throws IOException {
@@ -463,6 +531,11 @@ public final class CacheServer implements AutoCloseable {
                 .toList();
         maintenanceScheduler.scheduleRepeating(
                 FILE_CHECK_MILLIS, new FileReloader("password files", files, passwordAuthenticator::reload));
+    }
+
+    /// Has the console show the settings in force.
+    public void showSettings(List<SettingInForce> inForce) {
+        settings = List.copyOf(inForce);
     }
 
     /// Returns the address of the first listener.

@@ -10,6 +10,9 @@ import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.console.ConsoleEndpoint;
+import io.kvcache.server.console.ConsoleFiles;
+import io.kvcache.server.console.Viewer;
 import io.kvcache.server.forward.Dialect;
 import io.kvcache.server.forward.InProcessCommands;
 import io.kvcache.server.forward.InProcessCommands.Front;
@@ -21,6 +24,7 @@ import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
@@ -60,6 +64,7 @@ import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
+import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
 /// Makes the protocols of each listener, and the pages with health, metrics and statistics.
@@ -239,12 +244,12 @@ final class ProtocolFactory {
             Map<String, KeyspaceRouter> served = objects ? tenantKeyspaces.routers() : Map.of();
             List<HttpEndpoint> beside = new ArrayList<>();
             beside.addAll(objects ? httpEndpoints.tenantEndpoints() : List.of());
-            beside.addAll(pages ? operatorEndpoints(listen) : List.of(new OperatorEndpointsNotice(listen)));
+            beside.addAll(pages ? pagesEndpoints(listen) : List.of(new OperatorEndpointsNotice(listen)));
             HttpProtocol http = new HttpProtocol(new HttpConfig(
                     listenerAuth,
                     served,
                     tenantKeyspaces.ownershipRules(),
-                    textEndpoints(pages),
+                    healthEndpoints(),
                     beside,
                     Set.copyOf(listen.auth().hosts()),
                     forwarder()));
@@ -254,13 +259,32 @@ final class ProtocolFactory {
         return spoken;
     }
 
-    private List<HttpEndpoint> operatorEndpoints(ListenerConfig listen) {
-        List<HttpEndpoint> all = httpEndpoints.operatorEndpoints();
-        return listen.auth().auth() || listen.socketAddress().getAddress().isLoopbackAddress()
-                ? all
-                : all.stream()
+    /// Endpoints of a listener with `pages`. Those that tell of all tenants are for administrators where
+    /// clients authenticate; where they do not, all see them, and other machines change nothing.
+    private List<HttpEndpoint> pagesEndpoints(ListenerConfig listen) {
+        boolean authenticated = listen.auth().auth();
+        boolean loopback = listen.socketAddress().getAddress().isLoopbackAddress();
+        Viewer.Rules rules = new Viewer.Rules(
+                !authenticated && loopback && listen.auth().tenant() == null,
+                tenants.stream()
+                        .filter(TenantConfig::admin)
+                        .map(TenantConfig::name)
+                        .collect(Collectors.toSet()),
+                !authenticated && !loopback);
+        List<HttpEndpoint> all = new ArrayList<>();
+        List<HttpEndpoint> operators = new ArrayList<>(httpEndpoints.operatorEndpoints());
+        operators.add(operatorPages());
+        for (HttpEndpoint each : operators) {
+            all.add(authenticated ? new AdministratorEndpoint(each, rules) : each);
+        }
+        all.addAll(httpEndpoints.viewerEndpoints());
+        all.add(new ConsoleEndpoint(httpEndpoints.console(), rules));
+        all.add(new ConsoleFiles());
+        return rules.readOnly()
+                ? all.stream()
                         .<HttpEndpoint>map(each -> new ReadOnlyEndpoint(each, listen))
-                        .toList();
+                        .toList()
+                : all;
     }
 
     private LmProtocol lmProtocol(ListenProtocol layout, String tenant) {
@@ -303,63 +327,66 @@ final class ProtocolFactory {
         return contexts;
     }
 
-    /// @param all with those that tell of all tenants
-    private Map<String, TextEndpoint> textEndpoints(boolean all) {
+    private Map<String, TextEndpoint> healthEndpoints() {
         Map<String, TextEndpoint> pages = new HashMap<>();
         pages.put("/health/live", new TextEndpoint(TEXT, true, () -> true, () -> "live\n"));
         ReadinessCheck readinessCheck = new ReadinessCheck(cache, connectionRegistry, httpEndpoints.notServing());
         pages.put("/health/ready", new TextEndpoint(TEXT, true, readinessCheck::isReady, readinessCheck));
-        if (all) {
-            List<MeterBinder> binders = new ArrayList<>(List.of(
-                    new KvCacheMetrics(cache, "server"),
-                    new DiskMetrics(cache, "server"),
-                    new DiskLatencyMetrics(cache, "server"),
-                    new PolicyMetrics(cache, "server"),
-                    new HintMetrics(cache, "server"),
-                    new ProcessMetrics(version()),
-                    new ServerMetrics(
-                            tenantKeyspaces.keyspaces(),
-                            connectionRegistry,
-                            Map.of(
-                                    "resp",
-                                            requestCounters(
-                                                    respProtocols,
-                                                    RespProtocol::commandCount,
-                                                    RespProtocol::errorCount,
-                                                    RespProtocol::droppedAfterOkCount),
-                                    "lm",
-                                            requestCounters(
-                                                    lmProtocols,
-                                                    LmProtocol::requestCount,
-                                                    LmProtocol::protocolErrorCount,
-                                                    LmProtocol::droppedSilentlyCount),
-                                    "http",
-                                            requestCounters(
-                                                    httpProtocols,
-                                                    HttpProtocol::requestCount,
-                                                    HttpProtocol::problemCount,
-                                                    _ -> 0)),
-                            metricSources.passwordAuthenticator),
-                    ServerMetrics.ofBlocks(metricSources.blocks),
-                    new LruHitRatioMetrics(metricSources.uses::missRatioCurve),
-                    ServerMetrics.ofTrace(metricSources.uses::traceStats),
-                    metricSources.latencies));
-            if (metricSources.transport.get() != null) {
-                binders.add(ServerMetrics.ofEndpoint(() -> Objects.requireNonNull(metricSources.transport.get())));
-            }
-            binders.addAll(metricSources.additional);
-            RequestForwarder forwarder = forwarder();
-            if (forwarder != null) {
-                binders.add(ServerMetrics.ofForwarding(forwarder::forwardedCount, forwarder::unansweredCount));
-            }
-            PrometheusExporter metrics = new PrometheusExporter(binders);
-            pages.put("/metrics", TextEndpoint.of(PrometheusExporter.CONTENT_TYPE, metrics));
-            pages.put(
-                    "/v1/stats",
-                    TextEndpoint.of(
-                            "application/json", new StatsEndpoint(cache, tenantKeyspaces, metricSources, version())));
-        }
         return pages;
+    }
+
+    /// The pages that tell of all tenants.
+    private TextPages operatorPages() {
+        Map<String, TextEndpoint> pages = new HashMap<>();
+        List<MeterBinder> binders = new ArrayList<>(List.of(
+                new KvCacheMetrics(cache, "server"),
+                new DiskMetrics(cache, "server"),
+                new DiskLatencyMetrics(cache, "server"),
+                new PolicyMetrics(cache, "server"),
+                new HintMetrics(cache, "server"),
+                new ProcessMetrics(version()),
+                new ServerMetrics(
+                        tenantKeyspaces.keyspaces(),
+                        connectionRegistry,
+                        Map.of(
+                                "resp",
+                                        requestCounters(
+                                                respProtocols,
+                                                RespProtocol::commandCount,
+                                                RespProtocol::errorCount,
+                                                RespProtocol::droppedAfterOkCount),
+                                "lm",
+                                        requestCounters(
+                                                lmProtocols,
+                                                LmProtocol::requestCount,
+                                                LmProtocol::protocolErrorCount,
+                                                LmProtocol::droppedSilentlyCount),
+                                "http",
+                                        requestCounters(
+                                                httpProtocols,
+                                                HttpProtocol::requestCount,
+                                                HttpProtocol::problemCount,
+                                                _ -> 0)),
+                        metricSources.passwordAuthenticator),
+                ServerMetrics.ofBlocks(metricSources.blocks),
+                new LruHitRatioMetrics(metricSources.uses::missRatioCurve),
+                ServerMetrics.ofTrace(metricSources.uses::traceStats),
+                metricSources.latencies));
+        if (metricSources.transport.get() != null) {
+            binders.add(ServerMetrics.ofEndpoint(() -> Objects.requireNonNull(metricSources.transport.get())));
+        }
+        binders.addAll(metricSources.additional);
+        RequestForwarder forwarder = forwarder();
+        if (forwarder != null) {
+            binders.add(ServerMetrics.ofForwarding(forwarder::forwardedCount, forwarder::unansweredCount));
+        }
+        PrometheusExporter metrics = new PrometheusExporter(binders);
+        pages.put("/metrics", TextEndpoint.of(PrometheusExporter.CONTENT_TYPE, metrics));
+        pages.put(
+                "/v1/stats",
+                TextEndpoint.of(
+                        "application/json", new StatsEndpoint(cache, tenantKeyspaces, metricSources, version())));
+        return new TextPages(pages);
     }
 
     private static <P> ServerMetrics.RequestCounters requestCounters(
@@ -379,8 +406,21 @@ final class ProtocolFactory {
     /// Answers requests for operators' pages at a listener without `pages`, and names the setting that serves them.
     private record OperatorEndpointsNotice(ListenerConfig listen) implements HttpEndpoint {
 
-        private static final List<String> OPERATOR_PATHS =
-                List.of("/metrics", "/v1/stats", "/v1/events", "/v1/disks", "/v1/cluster");
+        private static final List<String> OPERATOR_PATHS = List.of(
+                "/metrics",
+                "/v1/stats",
+                "/v1/events",
+                "/v1/disks",
+                "/v1/cluster",
+                "/console",
+                "/v1/console",
+                "/v1/history",
+                "/v1/live",
+                "/v1/misses",
+                "/v1/prefixes",
+                "/v1/requests",
+                "/v1/whatif",
+                "/v1/settings");
 
         @Override
         public List<String> paths() {
@@ -399,6 +439,45 @@ final class ProtocolFactory {
                                             + listen.path() + ".protocols, or use a listener that has pages")
                             .toHandler()
                     : null;
+        }
+    }
+
+    /// Pages of text by path.
+    private record TextPages(Map<String, TextEndpoint> pages) implements HttpEndpoint {
+
+        @Override
+        public List<String> paths() {
+            return List.copyOf(pages.keySet());
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            TextEndpoint page = pages.get(path);
+            if (page == null) {
+                return null;
+            }
+            boolean get = request.method().equals(HttpMethod.GET);
+            return get || request.method().equals(HttpMethod.HEAD)
+                    ? (HttpRequestHandler.BodylessHandler) out -> out.sendPage(page, get)
+                    : HttpResponder.methodNotAllowed(request, "GET, HEAD");
+        }
+    }
+
+    /// Shows an operator's pages to administrators alone.
+    private record AdministratorEndpoint(HttpEndpoint endpoint, Viewer.Rules rules) implements HttpEndpoint {
+
+        @Override
+        public List<String> paths() {
+            return endpoint.paths();
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            HttpRequestHandler found = endpoint.handlerFor(request, path, tenant);
+            return found == null || rules.viewer(tenant).administrator()
+                    ? found
+                    : ConsoleEndpoint.administratorsOnly(
+                            path + " tells of all tenants, and tenant " + tenant + " is no administrator");
         }
     }
 
@@ -481,8 +560,14 @@ final class ProtocolFactory {
     /// The HTTP endpoints beside objects and pages.
     ///
     /// @param tenantEndpoints of each tenant its own
-    /// @param operatorEndpoints only where pages that tell of all tenants are shown too
+    /// @param operatorEndpoints that tell of all tenants, where `pages` are
+    /// @param viewerEndpoints of each tenant its own, where `pages` are
+    /// @param console what the console shows
     /// @param notServing why the server does not serve in the cluster that it belongs to; empty when it does
     record HttpEndpoints(
-            List<HttpEndpoint> tenantEndpoints, List<HttpEndpoint> operatorEndpoints, Supplier<String> notServing) {}
+            List<HttpEndpoint> tenantEndpoints,
+            List<HttpEndpoint> operatorEndpoints,
+            List<HttpEndpoint> viewerEndpoints,
+            ConsoleEndpoint.ConsoleParts console,
+            Supplier<String> notServing) {}
 }

@@ -97,7 +97,7 @@ final class ConfigCommand implements Runnable {
                             .map(settings::withOrigin)
                             .forEach(missing -> spec.commandLine().getErr().println("warning: " + missing));
                 }
-                CacheServer.findClusterWarnings(config).stream()
+                CacheServer.findWarnings(config).stream()
                         .map(settings::withOrigin)
                         .forEach(warning -> spec.commandLine().getErr().println("warning: " + warning));
                 ConfigSummary.lines(config).forEach(spec.commandLine().getOut()::println);

@@ -105,6 +105,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         } catch (IllegalStateException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
+        server.showSettings(settings.inForce());
         stopOnSignal(server, config);
         ServerConfig usual = asRead.withAutoResolved(port -> true);
         if (!config.equals(usual)) {

@@ -5,6 +5,7 @@ import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.SettingInForce;
 import java.io.IOException;
 import java.nio.charset.CharacterCodingException;
 import java.nio.file.Files;
@@ -110,6 +111,11 @@ final class ServeOptions implements OptionsElsewhere {
         ConfigReader.Source source =
                 file == null ? ConfigReader.Source.NONE : new ConfigReader.Source(file.toString(), text(file));
         return reader.read(source, options);
+    }
+
+    /// What the last [#read] found for each setting, and where.
+    List<SettingInForce> inForce() {
+        return reader.settingsInForce();
     }
 
     /// A problem with the place before it where its setting was set, if that is known.

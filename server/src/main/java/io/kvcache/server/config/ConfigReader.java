@@ -74,6 +74,11 @@ public final class ConfigReader {
         return last == null ? problem : last.withOrigin(problem);
     }
 
+    /// Returns what the last [#read] found for each setting, and where. Secrets are left out.
+    public List<SettingInForce> settingsInForce() {
+        return last == null ? List.of() : last.inForce();
+    }
+
     /// The settings that were asked for by the last [#read], whether it found mistakes or not.
     List<Settings.Definition> definitions() {
         return last == null ? List.of() : last.definitions();

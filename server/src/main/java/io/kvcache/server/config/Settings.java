@@ -30,6 +30,9 @@ final class Settings {
 
     private static final Pattern MEMBER = Pattern.compile("(\\w+)\\.(\\d{1,4})(\\..*)?");
 
+    /// Settings that hold secrets themselves, and not the name of a file with them.
+    private static final Pattern SECRET = Pattern.compile("tenants\\.\\d+\\.(password_hash|salts(\\.\\d+)?)");
+
     private static final Pattern NUMBER = Pattern.compile("\\d+");
 
     /// An example of each list of the configuration, for messages.
@@ -65,6 +68,27 @@ final class Settings {
     /// All settings that components asked for, in that order.
     List<Definition> definitions() {
         return List.copyOf(definitions.values());
+    }
+
+    /// What counts for each setting that components asked for, in that order; lists that were given, member
+    /// by member.
+    List<SettingInForce> inForce() {
+        List<SettingInForce> all = new ArrayList<>();
+        definitions.forEach((path, definition) -> {
+            SettingValue value = given.get(path);
+            boolean listed = value == null && isAnySet(path);
+            if (!listed) {
+                all.add(
+                        value == null
+                                ? new SettingInForce(path, SettingsReference.defaultText(definition), "default")
+                                : new SettingInForce(path, isSecret(path) ? "(hidden)" : value.text(), value.origin()));
+            }
+        });
+        return all;
+    }
+
+    private static boolean isSecret(String path) {
+        return SECRET.matcher(path).matches();
     }
 
     private void define(String path, @Nullable Object defaultValue, Function<String, ?> parse) {

@@ -64,7 +64,7 @@ public final class SettingsReference {
         }
         List<Row> rows = new ArrayList<>();
         all.forEach((name, each) ->
-                rows.add(new Row(name, takes(each), defaultText(each), Objects.requireNonNull(meanings.get(name)))));
+                rows.add(new Row(name, takes(each), quotedDefault(each), Objects.requireNonNull(meanings.get(name)))));
         return rows;
     }
 
@@ -120,9 +120,14 @@ public final class SettingsReference {
         }
     }
 
-    private static String defaultText(Settings.Definition setting) {
-        String text = text(setting.defaultValue(), takes(setting).equals("size"));
+    private static String quotedDefault(Settings.Definition setting) {
+        String text = defaultText(setting);
         return text.isEmpty() ? "none" : "`" + text + "`";
+    }
+
+    /// What counts when a setting is not set; empty for none.
+    static String defaultText(Settings.Definition setting) {
+        return text(setting.defaultValue(), takes(setting).equals("size"));
     }
 
     private static String text(@Nullable Object value, boolean bytes) {

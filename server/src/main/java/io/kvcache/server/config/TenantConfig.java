@@ -22,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// @param secretFile a file with secrets for the endpoint of other JVMs, one a line, each of which is good; or null
 /// @param keyOwnership how keys name it
 /// @param values whether a key may get another value, which matters in a cluster
+/// @param admin whether its clients see the pages that tell of all tenants, where they authenticate
 public record TenantConfig(
         String path,
         String name,
@@ -32,7 +33,8 @@ public record TenantConfig(
         int weight,
         @Nullable String secretFile,
         KeyOwnershipConfig keyOwnership,
-        ValueKind values) {
+        ValueKind values,
+        boolean admin) {
 
     /// The tenant of clients that do not authenticate.
     public static final String DEFAULT = "default";
@@ -77,7 +79,7 @@ public record TenantConfig(
         CONTENT
     }
 
-    /// A tenant whose keys may get other values.
+    /// A tenant whose keys may get other values, and that is no administrator.
     public TenantConfig(
             String path,
             String name,
@@ -98,7 +100,8 @@ public record TenantConfig(
                 weight,
                 secretFile,
                 keyOwnership,
-                ValueKind.MUTABLE);
+                ValueKind.MUTABLE,
+                false);
     }
 
     /// A tenant that no key names.
@@ -179,7 +182,8 @@ public record TenantConfig(
                                 from.list(path + ".prefixes", List.of(), Function.identity()),
                                 from.list(path + ".salts", List.of(), String::strip),
                                 from.textOrNull(path + ".salt_file")),
-                        from.constant(path + ".values", ValueKind.MUTABLE)));
+                        from.constant(path + ".values", ValueKind.MUTABLE),
+                        from.flag(path + ".admin", false)));
     }
 
     /// How keys say that they are a tenant's, where clients come in as the tenant `default`.

@@ -22,13 +22,15 @@ final class CrossSiteGuard {
     }
 
     /// Returns the problem with a request, or null.
+    ///
+    /// @param linkAllowed whether a page of another site may have a link to what is asked for
     @Nullable
-    String findProblem(HttpHeaders headers) {
+    String findProblem(HttpHeaders headers, boolean linkAllowed) {
         if (headers.getAll(HttpHeaderNames.HOST).size() > 1) {
             return "there are several Hosts";
         }
         String site = headers.get("sec-fetch-site", "none");
-        if (!site.equals("none") && !site.equals("same-origin")) {
+        if (!linkAllowed && !site.equals("none") && !site.equals("same-origin")) {
             return "the request comes from a page of another site";
         }
         String host = headers.get(HttpHeaderNames.HOST, "");

@@ -9,6 +9,7 @@ import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
+import io.netty.buffer.Unpooled;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.handler.codec.http.DefaultFullHttpResponse;
 import io.netty.handler.codec.http.DefaultHttpResponse;
@@ -61,7 +62,19 @@ public final class HttpResponder {
         sendText(status, HttpHeaderValues.APPLICATION_JSON.toString(), Json.text(value), true, _ -> {});
     }
 
-    void sendPage(TextEndpoint textEndpoint, boolean withBody) {
+    /// Answers by bytes, or for HEAD by their headers alone.
+    public void sendBytes(HttpResponseStatus status, byte[] body, boolean withBody, Consumer<HttpHeaders> headers) {
+        FullHttpResponse reply = new DefaultFullHttpResponse(
+                HttpVersion.HTTP_1_1, status, withBody ? Unpooled.wrappedBuffer(body) : Unpooled.EMPTY_BUFFER);
+        headers.accept(reply.headers());
+        if (status.code() != HttpResponseStatus.NOT_MODIFIED.code()) {
+            reply.headers().set(HttpHeaderNames.CONTENT_LENGTH, body.length);
+        }
+        finish(reply);
+    }
+
+    /// Answers by a text page, or for HEAD by its headers alone.
+    public void sendPage(TextEndpoint textEndpoint, boolean withBody) {
         HttpResponseStatus status =
                 textEndpoint.healthy().get() ? HttpResponseStatus.OK : HttpResponseStatus.SERVICE_UNAVAILABLE;
         sendText(status, textEndpoint.contentType(), textEndpoint.body().get(), withBody, _ -> {});

@@ -51,12 +51,22 @@ final class HttpRouter {
         if (request.decoderResult().isFailure()) {
             return malformedRequest(request.decoderResult().cause());
         }
-        String foreign = crossSiteGuard.findProblem(request.headers());
+        String foreign = crossSiteGuard.findProblem(request.headers(), isConsolePage(request));
         if (foreign != null) {
             return problemHandler(HttpResponseStatus.FORBIDDEN, foreign);
         }
         TextEndpoint textEndpoint = site.textEndpoints().get(pathOf(request));
         return textEndpoint != null && textEndpoint.isPublic() ? textEndpoint(request, pathOf(request)) : null;
+    }
+
+    /// Returns whether a browser opens a page of the console, as by a link on a page of another site. It
+    /// shows nothing of the server by itself, and what it asks for then comes from the same site.
+    private static boolean isConsolePage(HttpRequest request) {
+        String path = pathOf(request);
+        return request.method().equals(HttpMethod.GET)
+                && (path.equals("/") || path.equals("/console") || path.equals("/console/"))
+                && request.headers().get("sec-fetch-mode", "").equals("navigate")
+                && request.headers().get("sec-fetch-dest", "").equals("document");
     }
 
     private static HttpRequestHandler malformedRequest(Throwable cause) {
@@ -225,8 +235,24 @@ final class HttpRouter {
     static final class HttpRequestLabel {
 
         private static final Set<String> METHODS = Set.of("GET", "HEAD", "PUT", "POST", "DELETE");
-        private static final Set<String> RESOURCES =
-                Set.of("objects", "blocks", "namespaces", "events", "stats", "disks", "kv", "leases", "cluster");
+        private static final Set<String> RESOURCES = Set.of(
+                "objects",
+                "blocks",
+                "namespaces",
+                "events",
+                "stats",
+                "disks",
+                "kv",
+                "leases",
+                "cluster",
+                "console",
+                "history",
+                "live",
+                "misses",
+                "prefixes",
+                "requests",
+                "whatif",
+                "settings");
         private static final String ROOT = "/v1/";
         private static final String MATCH = "/v1/blocks/match";
         private static final String OTHER = "other";
@@ -240,7 +266,9 @@ final class HttpRouter {
                 return OTHER;
             }
             if (!uri.startsWith(ROOT)) {
-                return uri.startsWith("/health/") || uri.startsWith("/metrics") ? "get_page" : OTHER;
+                return uri.startsWith("/health/") || uri.startsWith("/metrics") || uri.startsWith("/console")
+                        ? "get_page"
+                        : OTHER;
             }
             String thing = uri.startsWith(MATCH) ? "match" : resourceOf(uri);
             return RESOURCES.contains(thing) || thing.equals("match")

@@ -118,8 +118,10 @@ final class HttpSession implements ProtocolSession {
         if (ended) {
             return;
         }
-        if (authResult.tenant() != null) {
+        String tenant = authResult.tenant();
+        if (tenant != null) {
             connection.markAuthenticated();
+            connection.tenant(tenant);
         }
         beginRequest(begun, httpRouter.route(begun, authResult));
     }

@@ -19,6 +19,7 @@ public final class LmProtocol implements Protocol {
     private final KeyspaceRouter keyspaceRouter;
     private final @Nullable LmVersion fixedVersion;
     private final @Nullable LmForwarding forwarding;
+    private final String tenant;
     private final LmStats stats = new LmStats();
 
     /// @param keyspaceRouter the values that requests are for
@@ -38,6 +39,7 @@ public final class LmProtocol implements Protocol {
             String tenant) {
         this.keyspaceRouter = keyspaceRouter;
         this.fixedVersion = pinned;
+        this.tenant = tenant;
         forwarding = forwarder == null ? null : new LmForwarding(forwarder, tenant);
     }
 
@@ -60,6 +62,7 @@ public final class LmProtocol implements Protocol {
 
     @Override
     public void install(ChannelPipeline pipeline, Connection connection) {
+        connection.tenant(tenant);
         pipeline.addLast(new SessionHandler(
                 connection,
                 (context, handler) ->

@@ -78,6 +78,23 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
         return all;
     }
 
+    /// Counts of requests of all kinds by how long they took, for [#quantileMicros].
+    public long[] mergedCounts() {
+        long[] merged = new LatencyHistogram().counts();
+        forEach((_, _, histogram) -> {
+            long[] counts = histogram.counts();
+            Arrays.setAll(merged, i -> merged[i] + counts[i]);
+        });
+        return merged;
+    }
+
+    /// Returns the microseconds that a share of requests does not exceed.
+    ///
+    /// @param counts as [#mergedCounts] answers them, or the difference of two such answers
+    public static long quantileMicros(long[] counts, double share) {
+        return LatencyHistogram.quantileNanos(counts, share) / 1000;
+    }
+
     private static Summary summary(LatencyHistogram histogram) {
         long[] counts = histogram.counts();
         long count = Arrays.stream(counts).sum();

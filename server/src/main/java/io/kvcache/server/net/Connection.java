@@ -10,6 +10,7 @@ import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOutboundBuffer;
+import io.netty.util.NetUtil;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -112,6 +113,11 @@ public final class Connection {
         return id;
     }
 
+    /// Returns the client's address with its port; empty where there is none.
+    public String address() {
+        return channel.remoteAddress() instanceof InetSocketAddress from ? NetUtil.toSocketAddressString(from) : "";
+    }
+
     public Channel channel() {
         return channel;
     }
@@ -167,6 +173,14 @@ public final class Connection {
         clientInfo = told;
     }
 
+    /// The client acts as a tenant from now on.
+    public void tenant(String name) {
+        ClientInfo known = clientInfo;
+        if (!known.tenant().equals(name)) {
+            clientInfo = known.withTenant(name);
+        }
+    }
+
     /// How the client is told why its request is cut; a protocol that cannot say it says nothing.
     ///
     /// @param words run on the connection's loop
@@ -182,6 +196,11 @@ public final class Connection {
     /// Returns the last request's label, from [#labelRequest]. Another thread may see it a little later.
     public String lastRequest() {
         return lastRequest;
+    }
+
+    /// Returns whether a request has begun and is not answered. Another thread may see it a little later.
+    public boolean isInRequest() {
+        return inRequest;
     }
 
     public long requestCount() {

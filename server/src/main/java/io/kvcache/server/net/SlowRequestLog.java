@@ -5,6 +5,11 @@ import io.kvcache.server.log.LogRateLimiter;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.Duration;
+import java.time.Instant;
+import java.time.InstantSource;
+import java.util.ArrayDeque;
+import java.util.Deque;
+import java.util.List;
 import java.util.Locale;
 
 /// Logs requests that take longer than a threshold, a line each, and no more than some in ten seconds.
@@ -15,6 +20,7 @@ public final class SlowRequestLog {
     private static final Logger LOG = System.getLogger(SlowRequestLog.class.getName());
 
     private static final int MAX_LINES = 20;
+    private static final int KEPT = 200;
     private static final Duration WINDOW = Duration.ofSeconds(10);
     private static final double NANOS_PER_MILLI = 1e6;
 
@@ -24,9 +30,26 @@ public final class SlowRequestLog {
     private final Duration threshold;
     private final long thresholdNanos;
     private final LogRateLimiter limit;
+    private final InstantSource wall;
+    private final Deque<SlowRequest> recent = new ArrayDeque<>();
+
+    /// A request that took longer than the threshold.
+    ///
+    /// @param request protocol and verb, `resp get`
+    /// @param tenant empty before the client has authenticated
+    /// @param waitedNanos of its time, in which the server kept it waiting
+    /// @param bytes that the client sent with it
+    public record SlowRequest(
+            Instant at, String request, String tenant, String address, long nanos, long waitedNanos, long bytes) {}
 
     /// @param threshold zero for no log
     public SlowRequestLog(Duration threshold, Clock clock) {
+        this(threshold, clock, InstantSource.system());
+    }
+
+    /// @param wall for the times of requests that are kept
+    SlowRequestLog(Duration threshold, Clock clock, InstantSource wall) {
+        this.wall = wall;
         this.threshold = threshold;
         thresholdNanos = threshold.isZero() ? NEVER : threshold.toNanos();
         limit = new LogRateLimiter(clock, MAX_LINES, WINDOW);
@@ -35,6 +58,27 @@ public final class SlowRequestLog {
     /// From when on a request is slow; [#NEVER] without a log.
     long thresholdNanos() {
         return thresholdNanos;
+    }
+
+    /// Returns the threshold; zero without a log.
+    public Duration threshold() {
+        return threshold;
+    }
+
+    /// Returns the last slow requests, newest first.
+    public List<SlowRequest> recent() {
+        synchronized (recent) {
+            return List.copyOf(recent.reversed());
+        }
+    }
+
+    private void keep(SlowRequest request) {
+        synchronized (recent) {
+            if (recent.size() == KEPT) {
+                recent.removeFirst();
+            }
+            recent.addLast(request);
+        }
     }
 
     /// Logs one.
@@ -48,6 +92,7 @@ public final class SlowRequestLog {
             return;
         }
         String tenant = connection.clientInfo().tenant();
+        keep(new SlowRequest(wall.instant(), what, tenant, connection.address(), nanos, waitedNanos, bytes));
         LOG.log(
                 Level.WARNING,
                 String.format(

@@ -1,0 +1,156 @@
+package io.kvcache.server.console;
+
+import io.kvcache.core.CacheStats;
+import java.time.Instant;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Deque;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
+
+/// The load of the last hours, in memory: a sample of the whole server each ten seconds, one of each tenant
+/// each minute. A restart forgets them.
+///
+/// Some 300 bytes a sample: half a MiB for the server, and 70 KiB for each of the first [#MAX_TENANTS]
+/// tenants.
+///
+/// **Threads.** Any; [#tick] one at a time.
+public final class LoadHistory {
+
+    /// Seconds between two calls of [#tick].
+    public static final int SERVER_SECONDS = 10;
+
+    static final int TENANT_SECONDS = 60;
+    static final int KEPT_SECONDS = 4 * 3600;
+    static final int MAX_TENANTS = 64;
+
+    /// Moments for which the policy's clock is known.
+    private static final int MAX_CLOCK_READINGS = KEPT_SECONDS / SERVER_SECONDS;
+
+    private final ConsoleSources sources;
+    private final Instant since;
+    private final Series server = new Series(KEPT_SECONDS / SERVER_SECONDS);
+    private final Map<String, Series> tenants = new LinkedHashMap<>();
+    private final Deque<ClockReading> clockReadings = new ArrayDeque<>();
+    private int ticks;
+
+    /// The policy's clock at a moment.
+    private record ClockReading(long clock, long nanos) {}
+
+    public LoadHistory(ConsoleSources sources) {
+        this.sources = sources;
+        since = sources.wall().instant();
+        sources.keyspaces().keySet().stream()
+                .limit(MAX_TENANTS)
+                .forEach(tenant -> tenants.put(tenant, new Series(KEPT_SECONDS / TENANT_SECONDS)));
+    }
+
+    /// Samples of one series, the oldest first.
+    private static final class Series {
+
+        private final int capacity;
+        private final Deque<LoadSample> samples = new ArrayDeque<>();
+        private @Nullable LoadTotals last;
+
+        Series(int capacity) {
+            this.capacity = capacity;
+        }
+
+        synchronized void add(LoadTotals now, long atSeconds) {
+            LoadTotals before = last;
+            last = now;
+            if (before == null) {
+                return;
+            }
+            if (samples.size() == capacity) {
+                samples.removeFirst();
+            }
+            samples.addLast(now.since(before, atSeconds));
+        }
+
+        synchronized List<LoadSample> after(long atSeconds) {
+            List<LoadSample> wanted = new ArrayList<>();
+            samples.forEach(sample -> {
+                if (sample.at() > atSeconds) {
+                    wanted.add(sample);
+                }
+            });
+            return wanted;
+        }
+    }
+
+    /// The answer to a request for the history.
+    ///
+    /// @param since when it began
+    record History(int intervalSeconds, String since, List<LoadSample> samples) {}
+
+    /// Takes the next sample; the first call only begins.
+    public void tick() {
+        long now = TimeUnit.MILLISECONDS.toSeconds(sources.wall().millis());
+        CacheStats stats = sources.cache().stats();
+        server.add(LoadTotals.ofServer(sources, stats), now);
+        if (ticks++ % (TENANT_SECONDS / SERVER_SECONDS) == 0) {
+            tenants.forEach((tenant, series) -> series.add(LoadTotals.ofTenant(sources, stats, tenant), now));
+        }
+        noteClock(sources.cache().policyClock());
+    }
+
+    private void noteClock(long clock) {
+        synchronized (clockReadings) {
+            if (clockReadings.size() == MAX_CLOCK_READINGS) {
+                clockReadings.removeFirst();
+            }
+            clockReadings.addLast(new ClockReading(clock, sources.clock().nanos()));
+        }
+    }
+
+    /// Returns how many seconds ago the policy's clock read so; null when that is longer than the history
+    /// goes back.
+    ///
+    /// @param clock the reading
+    /// @param now the reading by now
+    @Nullable
+    Long secondsSince(long clock, long now) {
+        if (clock < 0) {
+            return null;
+        }
+        synchronized (clockReadings) {
+            long nanos = sources.clock().nanos();
+            if (clock >= now) {
+                return 0L;
+            }
+            ClockReading earliest = clockReadings.peekFirst();
+            if (earliest == null || earliest.clock > clock) {
+                return null;
+            }
+            // The last moment at which the clock did not read more: the use came after it, and before the next one.
+            long at = earliest.nanos;
+            for (ClockReading reading : clockReadings) {
+                if (reading.clock > clock) {
+                    break;
+                }
+                at = reading.nanos;
+            }
+            return TimeUnit.NANOSECONDS.toSeconds(nanos - at);
+        }
+    }
+
+    /// Returns the samples of the last minutes.
+    ///
+    /// @param tenant null for the whole server
+    History history(@Nullable String tenant, int minutes) {
+        long after = TimeUnit.MILLISECONDS.toSeconds(sources.wall().millis()) - minutes * 60L;
+        Series series = tenant == null ? server : tenants.get(tenant);
+        return new History(
+                tenant == null ? SERVER_SECONDS : TENANT_SECONDS,
+                since.toString(),
+                series == null ? List.of() : series.after(after));
+    }
+
+    Instant since() {
+        return since;
+    }
+}

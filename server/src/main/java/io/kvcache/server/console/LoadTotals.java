@@ -1,0 +1,193 @@
+package io.kvcache.server.console;
+
+import io.kvcache.core.CacheStats;
+import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.store.TierPort.DiskTierStats.LiveUsage;
+import io.kvcache.server.keyspace.Keyspace;
+import io.kvcache.server.keyspace.KeyspaceStats;
+import io.kvcache.server.metrics.RequestLatencies;
+import io.kvcache.server.miss.MissLog.Reason;
+import io.kvcache.tiers.movement.TierTransferStats;
+import java.util.EnumMap;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import org.jspecify.annotations.Nullable;
+
+/// The counters of the load since the start, of the whole server or of one tenant, and its state at a moment.
+///
+/// @param nanos when they were read
+/// @param hits blocks and values that look-ups found
+/// @param diskHits of these, from a disk
+/// @param misses blocks and values that look-ups did not find
+/// @param tokensSaved tokens of blocks, and of LMCache's chunks, that were found
+/// @param memoryBytes in host memory; of a tenant what it has stored, in any tier
+/// @param memoryCapacityBytes of host memory; of a tenant its quota, 0 without one
+/// @param disk null for a tenant
+/// @param latencyCounts requests by how long they took; empty for a tenant
+/// @param missReasons why look-ups found nothing: values, and requests for blocks that ended early
+@SuppressWarnings("ArrayRecordComponent") // never compared
+record LoadTotals(
+        long nanos,
+        long hits,
+        long diskHits,
+        long misses,
+        long tokensSaved,
+        long memoryBytes,
+        long memoryCapacityBytes,
+        @Nullable Disk disk,
+        long[] latencyCounts,
+        long evicted,
+        int connections,
+        Map<Reason, Long> missReasons) {
+
+    /// The disks together.
+    ///
+    /// @param budgetSpent largest share of a day's write budget
+    record Disk(long bytes, long capacityBytes, long writtenBytes, double budgetSpent) {}
+
+    /// The counters of the whole server.
+    static LoadTotals ofServer(ConsoleSources sources, CacheStats stats) {
+        Sum sum = new Sum();
+        stats.namespaces().forEach(sum::add);
+        sources.keyspaces().forEach((tenant, keyspace) -> sum.add(sources, tenant, keyspace));
+        return new LoadTotals(
+                sources.clock().nanos(),
+                sum.hits,
+                sum.diskHits,
+                sum.misses,
+                sum.tokens,
+                stats.host().heldBytes(),
+                stats.host().capacityBytes(),
+                disk(sources),
+                sources.latencies().mergedCounts(),
+                stats.removals().evicted(),
+                sources.connections().openCount(),
+                sum.reasons);
+    }
+
+    /// The counters of one tenant.
+    static LoadTotals ofTenant(ConsoleSources sources, CacheStats stats, String tenant) {
+        Sum sum = new Sum();
+        stats.namespaces().stream()
+                .filter(each -> each.namespace().tenant().equals(tenant))
+                .forEach(sum::add);
+        Keyspace keyspace = sources.keyspaces().get(tenant);
+        if (keyspace != null) {
+            sum.add(sources, tenant, keyspace);
+        }
+        return new LoadTotals(
+                sources.clock().nanos(),
+                sum.hits,
+                sum.diskHits,
+                sum.misses,
+                sum.tokens,
+                sum.liveBytes,
+                keyspace == null ? 0 : keyspace.quota().limitBytes(),
+                null,
+                new long[0],
+                sum.evicted,
+                0,
+                sum.reasons);
+    }
+
+    private static @Nullable Disk disk(ConsoleSources sources) {
+        List<TierTransferStats> disks = sources.cache().diskStats();
+        if (disks.isEmpty()) {
+            return null;
+        }
+        List<LiveUsage> live = sources.cache().offloadStats().disks();
+        return new Disk(
+                live.stream().mapToLong(LiveUsage::bytes).sum(),
+                disks.stream().mapToLong(each -> each.tier().capacityBytes()).sum(),
+                disks.stream().mapToLong(each -> each.tier().allBytesWritten()).sum(),
+                disks.stream().mapToDouble(TierTransferStats::budgetSpent).max().orElse(0));
+    }
+
+    /// Adds up namespaces and keyspaces.
+    private static final class Sum {
+
+        private long hits;
+        private long diskHits;
+        private long misses;
+        private long tokens;
+        private long liveBytes;
+        private long evicted;
+        private final Map<Reason, Long> reasons = new EnumMap<>(Reason.class);
+
+        /// Adds a namespace's blocks; values are in the keyspaces' counters.
+        void add(NamespaceStats stats) {
+            hits += stats.blocksFound();
+            diskHits += stats.blocksLoaded();
+            misses += Math.max(0, stats.blocksRequested() - stats.blocksFound());
+            boolean blocks = !stats.namespace().parts().isEmpty();
+            tokens += blocks ? stats.blocksFound() * stats.namespace().blockTokens() : 0;
+            liveBytes += stats.liveBytes();
+        }
+
+        void add(ConsoleSources sources, String tenant, Keyspace keyspace) {
+            KeyspaceStats stats = keyspace.stats();
+            KeyspaceStats.Reads reads = stats.reads();
+            hits += reads.hits();
+            diskHits += stats.fromDisk();
+            misses += reads.misses();
+            tokens += keyspace.chunksRead() * sources.chunkTokens();
+            evicted += stats.evicted();
+            add(Reason.NEVER_SEEN, reads.absent());
+            add(Reason.EVICTED, reads.evicted());
+            add(Reason.QUOTA, reads.quota());
+            add(Reason.EXPIRED, reads.expired());
+            add(Reason.DELETED, reads.deleted());
+            add(Reason.BUSY, reads.busy());
+            add(Reason.LATE, reads.late());
+            add(Reason.COMPUTED_SOONER, reads.left());
+            add(Reason.OTHER_HALF, reads.halved());
+            sources.misses().blockMisses(tenant).forEach(this::add);
+        }
+
+        private void add(Reason reason, long count) {
+            reasons.merge(reason, count, Long::sum);
+        }
+    }
+
+    /// Returns the sample of the time since earlier totals.
+    ///
+    /// @param atSeconds of the clock on the wall, by now
+    LoadSample since(LoadTotals before, long atSeconds) {
+        long[] latencies = new long[latencyCounts.length];
+        long requests = 0;
+        for (int i = 0; i < latencies.length; i++) {
+            latencies[i] = latencyCounts[i] - before.latencyCounts[i];
+            requests += latencies[i];
+        }
+        boolean server = latencies.length > 0;
+        Map<String, Long> reasons = new LinkedHashMap<>();
+        for (Reason reason : Reason.values()) {
+            reasons.put(
+                    reason.label(), missReasons.getOrDefault(reason, 0L) - before.missReasons.getOrDefault(reason, 0L));
+        }
+        Disk disks = disk;
+        Disk disksBefore = before.disk;
+        return new LoadSample(
+                atSeconds,
+                Math.round((nanos - before.nanos) / 1e8) / 10.0,
+                hits - diskHits - before.hits + before.diskHits,
+                diskHits - before.diskHits,
+                misses - before.misses,
+                tokensSaved - before.tokensSaved,
+                memoryBytes,
+                memoryCapacityBytes,
+                disks == null ? null : disks.bytes,
+                disks == null ? null : disks.capacityBytes,
+                disks == null || disksBefore == null
+                        ? null
+                        : Math.max(0, disks.writtenBytes - disksBefore.writtenBytes),
+                disks == null ? null : disks.budgetSpent,
+                server ? requests : null,
+                server ? RequestLatencies.quantileMicros(latencies, 0.5) : null,
+                server ? RequestLatencies.quantileMicros(latencies, 0.99) : null,
+                evicted - before.evicted,
+                server ? connections : null,
+                reasons);
+    }
+}

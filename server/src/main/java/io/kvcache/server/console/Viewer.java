@@ -1,0 +1,34 @@
+package io.kvcache.server.console;
+
+import java.util.Set;
+
+/// A client that looks at the server.
+///
+/// @param tenant as whom it has authenticated
+/// @param administrator whether it sees what is of all tenants
+/// @param mayChange whether it may drop blocks of those that it sees
+public record Viewer(String tenant, boolean administrator, boolean mayChange) {
+
+    /// Returns whether it sees what is of a tenant.
+    boolean sees(String other) {
+        return administrator || tenant.equals(other);
+    }
+
+    /// The rules of one listener.
+    ///
+    /// @param everyone whether all its clients are administrators, as those of a listener on loopback without
+    ///     authentication are
+    /// @param administrators tenants that are
+    /// @param readOnly whether its clients may change nothing
+    public record Rules(boolean everyone, Set<String> administrators, boolean readOnly) {
+
+        public Rules {
+            administrators = Set.copyOf(administrators);
+        }
+
+        /// The viewer that a client of a tenant is.
+        public Viewer viewer(String tenant) {
+            return new Viewer(tenant, everyone || administrators.contains(tenant), !readOnly);
+        }
+    }
+}

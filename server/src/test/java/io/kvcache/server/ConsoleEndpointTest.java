@@ -1,0 +1,273 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+
+import io.kvcache.core.contract.Pause;
+import io.kvcache.server.access.PasswordHash;
+import io.kvcache.server.config.AccessConfig;
+import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
+import io.kvcache.server.config.SettingInForce;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
+import io.kvcache.server.config.TenantConfig.ValueKind;
+import java.net.http.HttpRequest;
+import java.net.http.HttpResponse;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import java.util.Objects;
+import java.util.Set;
+import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.params.ParameterizedTest;
+import org.junit.jupiter.params.provider.ValueSource;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.params.SetParams;
+import tools.jackson.databind.JsonNode;
+
+/// The endpoints behind the console, and who sees what of them.
+@Timeout(120)
+@Tag("slow")
+final class ConsoleEndpointTest {
+
+    private static final String SHAPE =
+            "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
+    private static final byte[] BLOCK = new byte[128];
+    private static final int OPEN = 0;
+    private static final int AUTHENTICATED = 1;
+    private static final int OF_BLUE = 2;
+    private static final String ADMIN = "root:rootpass";
+    private static final String BLUE = "blue:bluepass";
+
+    private final TestServer server = TestServer.start(new AccessConfig(
+            List.of(
+                    listener("open", ListenerAuthConfig.UNRESTRICTED),
+                    listener("auth", new ListenerAuthConfig(null, true, false, List.of(), List.of())),
+                    listener("blue", new ListenerAuthConfig("blue", false, false, List.of(), List.of()))),
+            List.of(
+                    tenant("root", "rootpass", 0, true),
+                    tenant("blue", "bluepass", 1 << 20, false),
+                    TenantConfig.defaultTenant())));
+
+    private final List<HttpTestClient> clients = new ArrayList<>();
+
+    private static ListenerConfig listener(String name, ListenerAuthConfig auth) {
+        return new ListenerConfig(
+                name,
+                name,
+                "127.0.0.1",
+                0,
+                Set.of(ListenProtocol.PAGES, ListenProtocol.HTTP, ListenProtocol.RESP),
+                auth);
+    }
+
+    private static TenantConfig tenant(String name, String password, long quota, boolean admin) {
+        String hash = PasswordHash.of(password, 1000, new SecureRandom()).toString();
+        return new TenantConfig(
+                name, name, name, hash, null, quota, 1, null, KeyOwnershipConfig.NONE, ValueKind.MUTABLE, admin);
+    }
+
+    @AfterEach
+    void stop() {
+        clients.forEach(HttpTestClient::close);
+        server.close();
+    }
+
+    private HttpResponse<byte[]> send(int listener, String user, String method, String path) throws Exception {
+        HttpTestClient client = new HttpTestClient(server.port(listener));
+        clients.add(client);
+        HttpRequest.Builder request = client.request(path).method(method, HttpRequest.BodyPublishers.noBody());
+        return client.send(
+                user.isEmpty()
+                        ? request
+                        : request.header(
+                                "Authorization", "Basic " + Base64.getEncoder().encodeToString(user.getBytes(UTF_8))));
+    }
+
+    private JsonNode get(int listener, String user, String path) throws Exception {
+        HttpResponse<byte[]> reply = send(listener, user, "GET", path);
+        assertThat(reply.statusCode()).as(new String(reply.body(), UTF_8)).isEqualTo(200);
+        return HttpTestClient.json(reply);
+    }
+
+    private JsonNode get(String path) throws Exception {
+        return get(OPEN, "", path);
+    }
+
+    private int status(int listener, String user, String path) throws Exception {
+        return send(listener, user, "GET", path).statusCode();
+    }
+
+    private void putBlocks(int listener, String namespace, int count) throws Exception {
+        HttpTestClient client = new HttpTestClient(server.port(listener));
+        clients.add(client);
+        assertThat(client.put("/v1/namespaces/" + namespace, SHAPE).statusCode())
+                .isBetween(200, 201);
+        for (int block = 0; block < count; block++) {
+            String after = block == 0 ? "" : "?parent=%04x".formatted(block - 1);
+            assertThat(client.put("/v1/blocks/" + namespace + "/%04x".formatted(block) + after, BLOCK)
+                            .statusCode())
+                    .isEqualTo(201);
+        }
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"/metrics", "/v1/stats", "/v1/disks", "/v1/cluster", "/v1/whatif", "/v1/settings"})
+    void givenATenantThatIsNoAdministrator_whenItAsksForPagesOfAllTenants_thenForbidden(String path) throws Exception {
+        HttpResponse<byte[]> refused = send(AUTHENTICATED, BLUE, "GET", path);
+        assertThat(refused.statusCode()).isEqualTo(403);
+        assertThat(HttpTestClient.json(refused).get("type").stringValue())
+                .isEqualTo("urn:kvcache:problem:administrators-only");
+        assertThat(HttpTestClient.json(refused).get("detail").stringValue()).contains("tenant blue", "admin: true");
+        assertThat(status(AUTHENTICATED, ADMIN, path)).isIn(200, 404);
+        assertThat(status(AUTHENTICATED, "", path)).isEqualTo(401);
+        assertThat(status(OPEN, "", path)).isIn(200, 404);
+    }
+
+    @Test
+    void givenTenants_whenTheyLook_thenEachSeesItsOwnAndAnAdministratorAll() throws Exception {
+        putBlocks(OF_BLUE, "m", 3);
+        putBlocks(OPEN, "n", 2);
+        for (String user : List.of(ADMIN, BLUE)) {
+            boolean admin = user.equals(ADMIN);
+            JsonNode console = get(AUTHENTICATED, user, "/v1/console");
+            assertThat(console.get("administrator").booleanValue()).isEqualTo(admin);
+            assertThat(console.get("tenants").size()).isEqualTo(admin ? 3 : 1);
+            JsonNode prefixes = get(AUTHENTICATED, user, "/v1/prefixes");
+            assertThat(prefixes.get("blocks").intValue()).isEqualTo(admin ? 5 : 3);
+            assertThat(prefixes.get("namespaces").findValuesAsString("tenant").contains("default"))
+                    .isEqualTo(admin);
+        }
+        assertThat(status(AUTHENTICATED, BLUE, "/v1/prefixes?tenant=default")).isEqualTo(403);
+        assertThat(status(AUTHENTICATED, BLUE, "/v1/history?tenant=root")).isEqualTo(403);
+        assertThat(status(AUTHENTICATED, BLUE, "/v1/live?tenant=root")).isEqualTo(403);
+        assertThat(status(AUTHENTICATED, BLUE, "/v1/misses?tenant=root")).isEqualTo(403);
+        assertThat(get(AUTHENTICATED, ADMIN, "/v1/prefixes?tenant=blue")
+                        .get("blocks")
+                        .intValue())
+                .isEqualTo(3);
+        assertThat(get(OF_BLUE, "", "/v1/console").get("administrator").booleanValue())
+                .as("of a listener that speaks for one tenant")
+                .isFalse();
+        JsonNode connections = get(AUTHENTICATED, BLUE, "/v1/requests").get("connections");
+        assertThat(connections.findValuesAsString("tenant")).isNotEmpty().containsOnly("blue");
+    }
+
+    @Test
+    void givenBlocksOfAnotherTenant_whenDropped_thenNotFoundAndTheyStay() throws Exception {
+        putBlocks(OF_BLUE, "m", 3);
+        putBlocks(OPEN, "n", 2);
+        JsonNode nodes = get("/v1/prefixes").get("nodes");
+        assertThat(nodes.size()).isEqualTo(2);
+        int first = nodes.get(0).get("blocks").intValue() == 3 ? 0 : 1;
+        JsonNode blue = nodes.get(first);
+        JsonNode other = nodes.get(1 - first);
+        assertThat(send(AUTHENTICATED, BLUE, "DELETE", path(other)).statusCode())
+                .isEqualTo(404);
+        assertThat(get("/v1/prefixes").get("blocks").intValue()).isEqualTo(5);
+
+        HttpResponse<byte[]> dropped = send(AUTHENTICATED, BLUE, "DELETE", path(blue));
+        assertThat(HttpTestClient.json(dropped).get("dropped").intValue()).isEqualTo(3);
+        assertThat(HttpTestClient.json(send(AUTHENTICATED, ADMIN, "DELETE", path(other)))
+                        .get("dropped")
+                        .intValue())
+                .isEqualTo(2);
+        assertThat(get("/v1/prefixes").get("nodes").size()).isZero();
+    }
+
+    private static String path(JsonNode node) {
+        return "/v1/prefixes/" + node.get("namespace").intValue() + "/"
+                + node.get("key").stringValue();
+    }
+
+    @ParameterizedTest
+    @ValueSource(
+            strings = {
+                "/v1/history?minutes=0",
+                "/v1/history?minutes=241",
+                "/v1/history?minutes=x",
+                "/v1/misses?limit=513",
+                "/v1/misses?reason=nonsense",
+                "/v1/prefixes?under=xyz",
+                "/v1/prefixes?limit=1001",
+                "/v1/prefixes?namespace=-1"
+            })
+    void givenAWrongParameter_whenAsked_thenTheAnswerNamesItItsValueAndTheRange(String path) throws Exception {
+        HttpResponse<byte[]> refused = send(OPEN, "", "GET", path);
+        assertThat(refused.statusCode()).isEqualTo(400);
+        String name = path.replaceAll(".*[?](.*)=.*", "$1");
+        String value = path.replaceAll(".*=", "");
+        assertThat(HttpTestClient.json(refused).get("detail").stringValue())
+                .startsWith(name + " is '" + value + "'; it takes ");
+    }
+
+    @Test
+    void givenLookUpsThatMissInEachWay_whenAsked_thenEachHasItsReason() throws Exception {
+        try (Jedis blue = new Jedis("127.0.0.1", server.port(OF_BLUE), 60_000)) {
+            blue.get("never");
+            blue.set("deleted", "v");
+            blue.del("deleted");
+            blue.get("deleted");
+            blue.set("expired", "v", SetParams.setParams().px(20));
+            while (blue.exists("expired")) {
+                Pause.briefly();
+            }
+            for (int i = 0; i < 20; i++) {
+                blue.set("quota-" + i, "x".repeat(100_000)); // a quota of 1 MiB
+            }
+            blue.get("quota-0");
+        }
+        JsonNode misses = get(AUTHENTICATED, BLUE, "/v1/misses");
+        assertThat(misses.get("recent").findValuesAsString("reason"))
+                .containsExactly("quota", "expired", "deleted", "never_seen");
+        assertThat(misses.get("recent").findValuesAsString("key"))
+                .containsExactly("quota-0", "expired", "deleted", "never");
+        assertThat(misses.at("/reasons/quota").intValue()).isEqualTo(1);
+        assertThat(misses.at("/reasons/never_seen").intValue()).isEqualTo(1);
+        assertThat(get("/v1/misses?tenant=default").get("recent").size()).isZero();
+        assertThat(get("/v1/misses?reason=deleted").get("recent").size()).isEqualTo(1);
+        JsonNode stats = get("/v1/stats").at("/tenants/blue/reads");
+        assertThat(misses.at("/reasons/expired").intValue())
+                .isEqualTo(stats.get("expired").intValue());
+    }
+
+    @Test
+    void givenBlocksOverHttp_whenTheyAreNotThere_thenTheMissNamesThem() throws Exception {
+        putBlocks(OPEN, "n", 2);
+        assertThat(status(OPEN, "", "/v1/blocks/n/0099")).isEqualTo(404);
+        JsonNode miss = get("/v1/misses").get("recent").get(0);
+        assertThat(miss.get("kind").stringValue()).isEqualTo("blocks");
+        assertThat(miss.get("namespace").stringValue()).isEqualTo("n");
+        assertThat(miss.get("reason").stringValue()).isEqualTo("never_seen");
+        assertThat(miss.get("key").stringValue()).matches("[0-9a-f]{32}");
+    }
+
+    @Test
+    void givenSettingsInForce_whenAsked_thenTheyAreShownWithTheirSource() throws Exception {
+        server.server().showSettings(List.of(new SettingInForce("memory.host_bytes", "4GiB", "--host-bytes")));
+        assertThat(get("/v1/settings").at("/settings/0/source").stringValue()).isEqualTo("--host-bytes");
+    }
+
+    @Test
+    void givenAFollower_whenTheLoadGoesOn_thenItGetsSamplesOfIt() throws Exception {
+        HttpTestClient client = new HttpTestClient(server.port(OPEN));
+        clients.add(client);
+        try (SseTestClient live = new SseTestClient(client, client.request("/v1/live"));
+                Jedis jedis = new Jedis("127.0.0.1", server.port(OPEN), 60_000)) {
+            jedis.set("k", "v");
+            long hits = 0;
+            while (hits == 0) {
+                jedis.get("k");
+                SseTestClient.Event event = Objects.requireNonNull(live.next());
+                assertThat(event.name()).isEqualTo("sample");
+                hits = event.data().get("memoryHits").longValue();
+            }
+        }
+    }
+}
