@@ -1,0 +1,86 @@
+import { request } from './api.js';
+import { bar, fill, h, name } from './dom.js';
+import { ago, byName, percent, words } from './format.js';
+import { state } from './states.js';
+import { table } from './table.js';
+
+const POLL_SECONDS = 10;
+
+export function open(view) {
+  const { parameters, toolbar, content, signal } = view;
+  const facts = h('div', { class: 'facts' });
+  const nodes = table({
+    id: 'nodes', caption: 'Servers', file: 'cluster', columns: columns(), sort: parameters.sort ?? 'name',
+    onSort: (sort) => view.remember({ sort }), rowKey: (node) => node.name, empty: 'The view has no servers.',
+  });
+  const single = h('div');
+  fill(toolbar, h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
+  fill(content, single);
+
+  view.poll(load, {
+    everySeconds: POLL_SECONDS,
+    onData: ({ cluster, drain, alone }) => {
+      if (alone) {
+        fill(content, single);
+        fill(single, h('p', {}, h('b', {}, 'This server is in no cluster.')), h('p', { class: 'note' }, alone));
+        return;
+      }
+      fill(content, facts, nodes.element);
+      fill(facts, [
+        ['Cluster', name(cluster.cluster)],
+        ['This server', name(cluster.node)],
+        ['State', state(cluster.state)],
+        cluster.notServing && ['Not serving', cluster.notServing],
+        ['View', `epoch ${cluster.epoch}`],
+        ['Digest', h('span', { class: 'mono' }, cluster.digest)],
+        drain && ['Other servers that serve', String(drain.othersServing)],
+        ...Object.entries(drain?.handover ?? {}).filter(([, value]) => value !== false && value !== 0)
+          .map(([key, value]) => [`Handover: ${words(key).toLowerCase()}`, value === true ? 'yes' : byName(key, value)]),
+      ].filter(Boolean).map(([label, value]) => h('div', { class: 'fact' }, h('span', {}, label), h('b', {}, value))));
+      nodes.setRows((cluster.nodes ?? []).map((node) => ({ ...node, here: node.name === cluster.node })));
+    },
+  });
+
+  /** A single server is a state to show, no error. */
+  async function load() {
+    try {
+      const cluster = await request('cluster', { signal });
+      const drain = cluster.state === 'serving' && !cluster.notServing
+        ? null : await request('cluster/drain', { signal }).catch(() => null);
+      return { cluster, drain };
+    } catch (error) {
+      if (error.isType?.('no-cluster')) {
+        return { alone: error.message };
+      }
+      throw error;
+    }
+  }
+}
+
+function columns() {
+  return [
+    { id: 'name', label: 'Server', value: (node) => node.name,
+      cell: (node) => h('span', {}, name(node.name), node.here && h('span', { class: 'quiet' }, ' (this one)')) },
+    { id: 'state', label: 'State', value: (node) => node.state, cell: (node) => state(node.state) },
+    { id: 'share', label: 'Share', number: true, hint: 'Of the groups of blocks that it owns, on average', value: (node) => node.sharePercent,
+      cell: (node) => h('span', { class: 'bar-cell' }, bar((node.sharePercent ?? 0) / 100),
+        h('span', {}, percent(node.sharePercent === undefined ? null : node.sharePercent / 100))) },
+    { id: 'weight', label: 'Weight', number: true, value: (node) => node.weight },
+    { id: 'address', label: 'Address', value: (node) => node.address, cell: (node) => name(node.address ?? '–', 'mono') },
+    { id: 'valueAddress', label: 'Redis Cluster address', value: (node) => node.valueAddress, cell: (node) => (node.valueAddress ? name(node.valueAddress, 'mono') : '–') },
+    { id: 'zone', label: 'Zone', value: (node) => node.zone, cell: (node) => (node.zone ? name(node.zone) : '–') },
+    { id: 'host', label: 'Host', value: (node) => node.host, cell: (node) => (node.host ? name(node.host) : '–') },
+    { id: 'version', label: 'Version', value: (node) => node.version },
+    { id: 'started', label: 'Started', value: (node) => node.incarnation, cell: (node) => ago(node.incarnation) },
+    { id: 'agrees', label: 'Agrees', hint: 'Same drops and same settings as this server', class: 'wrap',
+      value: (node) => differences(node) },
+  ];
+}
+
+function differences(node) {
+  const found = [
+    node.dropsAgree === false ? 'drops differ' : '',
+    node.configDiffers?.length > 0 ? `settings differ: ${node.configDiffers.join(', ')}` : '',
+  ].filter(Boolean);
+  return found.length > 0 ? found.join('; ') : node.configDiffers === null ? 'settings not known yet' : 'yes';
+}

@@ -1,0 +1,33 @@
+// Whether the server answers. One place for all pages, so that there is one banner.
+
+const listeners = new Set();
+
+export const connection = {
+  /** Why the last request got no answer; empty while the server answers. */
+  cause: '',
+  /** When it last answered, by this computer's clock. */
+  answeredAt: Date.now(),
+
+  succeeded() {
+    this.answeredAt = Date.now();
+    if (this.cause !== '') {
+      this.cause = '';
+      notify();
+    }
+  },
+
+  failed(cause) {
+    if (this.cause !== cause) {
+      this.cause = cause;
+      notify();
+    }
+  },
+
+  onChange(listener) {
+    listeners.add(listener);
+  },
+};
+
+function notify() {
+  listeners.forEach((listener) => listener());
+}

@@ -1,0 +1,85 @@
+import { request } from './api.js';
+import { minutesOf, spanSelect, tenantSelect } from './controls.js';
+import { bar, field, fill, h, keyText, name, select } from './dom.js';
+import { ago, count, duration, percent, ratio } from './format.js';
+import { missChart } from './missChart.js';
+import { reasonAdvice, reasonNames, reasonWords } from './reasons.js';
+import { thinned } from './series.js';
+import { table } from './table.js';
+
+const LIMIT = 200;
+const POLL_SECONDS = 10;
+const MAX_POINTS = 180;
+
+export function open(view) {
+  const { parameters, toolbar, content, signal, link } = view;
+  const { tenant, reason } = parameters;
+  const minutes = minutesOf(parameters);
+  fill(toolbar, tenantSelect(view), field('Reason', select('reason',
+    [['', 'all'], ...reasonNames(reason ? { [reason]: 1 } : {}).map((each) => [each, reasonWords(each)])],
+    reason ?? '', (chosen) => view.go({ reason: chosen }))), spanSelect(view));
+
+  const chart = missChart({ id: 'misses', signal });
+  let total = 0;
+  const reasons = table({
+    id: 'reasons', caption: 'Reasons since the start', file: 'miss-reasons', sort: '-misses', rowKey: (row) => row.reason,
+    empty: 'No lookup has missed yet.',
+    columns: [
+      { id: 'reason', label: 'Reason', value: (row) => reasonWords(row.reason),
+        cell: (row) => h('a', { href: link({ reason: row.reason }) }, reasonWords(row.reason)) },
+      { id: 'misses', label: 'Misses', number: true, value: (row) => row.misses, cell: (row) => count(row.misses) },
+      { id: 'share', label: 'Share', number: true, value: (row) => ratio(row.misses, total),
+        cell: (row) => h('span', { class: 'bar-cell' }, bar(ratio(row.misses, total), 'miss'),
+          h('span', {}, percent(ratio(row.misses, total)))) },
+      { id: 'advice', label: 'What to do', value: (row) => reasonAdvice(row.reason), class: 'wrap' },
+    ],
+  });
+  const recent = table({
+    id: 'recent', caption: 'Latest misses', file: 'misses', sort: parameters.sort,
+    onSort: (sort) => view.remember({ sort }),
+    empty: reason ? `No miss with the reason “${reasonWords(reason)}” is kept.` : 'No miss is kept.',
+    columns: recentColumns(),
+  });
+  const kept = h('p', { class: 'note' });
+  fill(content, h('div', { class: 'split' }, chart.element, reasons.element), recent.element, kept);
+
+  view.poll(() => Promise.all([
+    request('misses', { parameters: { limit: LIMIT, tenant, reason }, signal }),
+    request('history', { parameters: { minutes, tenant }, signal }),
+  ]), {
+    everySeconds: POLL_SECONDS,
+    onData: ([misses, history]) => {
+      const counted = misses.reasons ?? {};
+      total = Object.values(counted).reduce((a, b) => a + b, 0);
+      reasons.setRows(reasonNames(counted).map((each) => ({ reason: each, misses: counted[each] ?? 0 }))
+        .filter((row) => row.misses > 0));
+      recent.setRows(misses.recent ?? []);
+      fill(kept, `Details are kept of the latest ${count(misses.kept)} misses; ${count(misses.notKept)} more were only counted.`);
+      chart.show(thinned(history.samples ?? [], MAX_POINTS), minutes);
+    },
+  });
+}
+
+/** Seconds; null when it is not known to have left. */
+function leftBefore(miss) {
+  return miss.leftSecondsAgo >= 0 ? miss.leftSecondsAgo ?? null : null;
+}
+
+function recentColumns() {
+  return [
+    { id: 'at', label: 'Time', value: (miss) => miss.at, cell: (miss) => ago(miss.at) },
+    { id: 'tenant', label: 'Tenant', value: (miss) => miss.tenant, cell: (miss) => name(miss.tenant) },
+    { id: 'namespace', label: 'Namespace', value: (miss) => miss.namespace, cell: (miss) => name(miss.namespace) },
+    { id: 'kind', label: 'Kind', value: (miss) => miss.kind },
+    { id: 'key', label: 'Key', hint: 'Of the object, or of the first missing block', value: (miss) => miss.key,
+      cell: (miss) => keyText(miss.key) },
+    { id: 'found', label: 'Found', number: true, hint: 'How far the prefix reached: blocks found of those requested',
+      value: (miss) => ratio(miss.found, miss.requested),
+      cell: (miss) => h('span', { class: 'bar-cell' }, bar(ratio(miss.found, miss.requested), 'memory'),
+        h('span', {}, `${count(miss.found)} of ${count(miss.requested)}`)) },
+    { id: 'reason', label: 'Reason', value: (miss) => reasonWords(miss.reason) },
+    { id: 'left', label: 'Removed', number: true, hint: 'How long before the miss it left the store', value: leftBefore,
+      cell: (miss) => (leftBefore(miss) === null ? '–' : `${duration(leftBefore(miss))} before`) },
+    { id: 'orderedBy', label: 'Evicted by', hint: 'The order of eviction that chose it', value: (miss) => miss.orderedBy },
+  ];
+}

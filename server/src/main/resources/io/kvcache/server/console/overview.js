@@ -1,0 +1,166 @@
+import { request, url } from './api.js';
+import { timeChart } from './charts.js';
+import { minutesOf, spanSelect, tenantSelect } from './controls.js';
+import { bar, fill, h } from './dom.js';
+import { ago, bytes, compact, count, decimal, duration, isKnown, micros, percent, ratio } from './format.js';
+import { missChart } from './missChart.js';
+import { Series, lookups, rate, thinned } from './series.js';
+import { stream } from './stream.js';
+import { tile } from './tiles.js';
+
+const POLL_SECONDS = 10;
+const NOW_SECONDS = 30; // a few live samples, as a single one of two seconds jumps
+const MAX_POINTS = 180; // a chart is some 400 pixels wide
+
+export function open(view) {
+  const { server, parameters, toolbar, content, signal } = view;
+  const tenant = parameters.tenant;
+  const minutes = minutesOf(parameters);
+  const source = h('span', { class: 'source' });
+  const tiles = createTiles();
+  const charts = createCharts(server, signal);
+  const since = h('p', { class: 'note' });
+  fill(toolbar, tenantSelect(view), spanSelect(view), source);
+  fill(content, h('div', { class: 'tiles' }, Object.values(tiles).map((each) => each.element)),
+    h('div', { class: 'charts' }, charts.map((each) => each.element)), since);
+
+  let series = null;
+  let live = false;
+  let current = false; // whether the series has all until now, so that live samples follow it without a gap
+
+  const polling = view.poll(() => request('history', { parameters: { minutes, tenant }, signal }), {
+    everySeconds: POLL_SECONDS,
+    onData: (history) => {
+      if (live) {
+        return; // the stream is ahead of the history
+      }
+      current = true;
+      series = new Series(history, minutes);
+      fill(since, 'History is kept in the server’s memory since ', ago(history.since), ` (up to ${
+        duration(server.historyKeptSeconds)}). A restart clears it.`);
+      showTiles();
+      showCharts();
+    },
+  });
+
+  stream({
+    address: () => url('live', { tenant }),
+    names: ['sample'],
+    signal,
+    onState: (state) => {
+      if (state !== 'open' && live) {
+        live = false;
+        current = false;
+        polling.now(); // what the stream no longer tells
+      }
+      source.textContent = state === 'open' ? 'live' : `every ${POLL_SECONDS} s`;
+      source.classList.toggle('is-live', state === 'open');
+    },
+    onEvent: (name, sample) => {
+      if (!current || sample === null) {
+        return;
+      }
+      if (!live) {
+        live = true;
+        polling.pause();
+      }
+      const completed = series.add(sample);
+      showTiles();
+      if (completed) {
+        showCharts();
+      }
+    },
+  });
+
+  function showCharts() {
+    const points = thinned(series.samples, MAX_POINTS);
+    charts.forEach((each) => each.show(points, minutes));
+  }
+
+  function showTiles() {
+    if (!series.isEmpty) {
+      fillTiles(tiles, series.tail(NOW_SECONDS), series.total(), server, tenant);
+    }
+  }
+}
+
+function createTiles() {
+  return {
+    hits: tile('Hit ratio'),
+    tiers: tile('Hits by tier'),
+    tokens: tile('Tokens saved'),
+    prefill: tile('Prefill time saved'),
+    memory: tile('Memory'),
+    disk: tile('Disk'),
+    written: tile('Disk writes'),
+    requests: tile('Requests'),
+    latency: tile('Latency p50 / p99'),
+  };
+}
+
+function fillTiles(tiles, now, total, server, tenant) {
+  const span = `in ${duration(total.seconds)}`;
+  const hits = (sample) => ratio((sample.memoryHits ?? 0) + (sample.diskHits ?? 0), lookups(sample));
+  tiles.hits.show(percent(hits(now)), `${percent(hits(total))} ${span}`);
+  tiles.tiers.show(`${percent(ratio(now.memoryHits, lookups(now)))} / ${percent(ratio(now.diskHits, lookups(now)))}`,
+    'memory / disk; ', `${percent(ratio(total.memoryHits, lookups(total)))} / ${
+      percent(ratio(total.diskHits, lookups(total)))} ${span}`);
+  tiles.tokens.show(`${compact(rate(now, 'tokensSaved'))}/s`, `${compact(total.tokensSaved)} ${span}`);
+
+  const speed = server.prefillTokensPerSecond;
+  tiles.prefill.show(
+    isKnown(speed) ? `${decimal(rate(now, 'tokensSaved') / speed)} s/s` : '–',
+    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : 'prefill speed is not known');
+
+  tiles.memory.show(bytes(now.memoryBytes), ...useOf(now.memoryBytes, now.memoryCapacityBytes, 'memory',
+    tenant ? 'no quota' : ''));
+  tiles.disk.show(now.diskCapacityBytes === 0 ? 'none' : bytes(now.diskBytes),
+    ...useOf(now.diskBytes, now.diskCapacityBytes, 'disk', tenant ? 'not known for a tenant' : 'no disk is set up'));
+  tiles.written.show(isKnown(rate(now, 'diskWrittenBytes')) ? `${bytes(rate(now, 'diskWrittenBytes'))}/s` : '–',
+    isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the day’s write budget` : 'no write budget');
+  tiles.requests.show(isKnown(now.requests) ? `${compact(rate(now, 'requests'))}/s` : '–',
+    isKnown(now.connections) ? `${count(now.connections)} connections` : '');
+  tiles.latency.show(isKnown(now.p50Micros) ? `${micros(now.p50Micros)} / ${micros(now.p99Micros)}` : '–',
+    isKnown(total.p99Micros) ? `highest p99 ${micros(total.p99Micros)} ${span}` : '');
+}
+
+function useOf(used, capacity, kind, otherwise) {
+  const share = ratio(used, capacity);
+  return share === null ? [otherwise] : [bar(share, kind), ` ${percent(share)} of ${bytes(capacity)}`];
+}
+
+function createCharts(server, signal) {
+  const share = (used, capacity) => (sample) => ratio(sample[used], sample[capacity]);
+  return [
+    timeChart({
+      id: 'hits', title: 'Hit ratio', note: 'by tier', signal, stacked: true, max: 1, format: percent,
+      series: [
+        { label: 'memory', value: (sample) => ratio(sample.memoryHits, lookups(sample)) },
+        { label: 'disk', colour: 1, value: (sample) => ratio(sample.diskHits, lookups(sample)) },
+      ],
+    }),
+    timeChart({
+      id: 'tokens', title: 'Tokens saved', note: 'a second', signal, format: compact,
+      series: [{ label: 'tokens', colour: 2, value: (sample) => rate(sample, 'tokensSaved') }],
+    }),
+    timeChart({
+      id: 'room', title: 'Memory and disk use', note: 'of the capacity', signal, max: 1, format: percent,
+      series: [
+        { label: 'memory', value: share('memoryBytes', 'memoryCapacityBytes') },
+        { label: 'disk', colour: 1, dashed: true, value: share('diskBytes', 'diskCapacityBytes') },
+      ],
+    }),
+    missChart({ id: 'misses', signal }),
+    timeChart({
+      id: 'requests', title: 'Requests', note: 'a second', signal, format: compact,
+      series: [{ label: 'requests', colour: 6, value: (sample) => rate(sample, 'requests') }],
+    }),
+    timeChart({
+      id: 'latency', title: 'Latency', note: 'of requests', signal, format: micros,
+      series: [
+        { label: 'p50', value: (sample) => sample.p50Micros },
+        { label: 'p99', colour: 1, dashed: true, value: (sample) => sample.p99Micros },
+      ],
+    }),
+  ];
+}

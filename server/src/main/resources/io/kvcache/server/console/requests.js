@@ -1,0 +1,81 @@
+import { request } from './api.js';
+import { fill, h, name } from './dom.js';
+import { ago, bytes, count, duration, isKnown, micros, millis } from './format.js';
+import { table } from './table.js';
+
+const POLL_SECONDS = 5;
+
+export function open(view) {
+  const { parameters, toolbar, content, signal } = view;
+  fill(toolbar, h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
+  const slow = table({
+    id: 'slow', caption: 'Slow requests', file: 'slow-requests', columns: slowColumns(),
+    empty: 'No slow request was seen.',
+  });
+  const latency = table({
+    id: 'latency', caption: 'Latency by request', columns: latencyColumns(), sort: '-count', rowKey: (row) => row.request,
+    empty: 'No request was measured yet.',
+  });
+  const connections = table({
+    id: 'connections', caption: 'Connections', columns: connectionColumns(), sort: parameters.sort,
+    onSort: (sort) => view.remember({ sort }), rowKey: (each) => each.id,
+    empty: 'No client is connected.',
+  });
+  const shown = h('p', { class: 'note' });
+  const slowNote = h('p', { class: 'note' });
+  fill(content, slow.element, slowNote, latency.element, connections.element, shown);
+
+  view.poll(() => request('requests', { signal }), {
+    everySeconds: POLL_SECONDS,
+    onData: (data) => {
+      slow.setRows(data.slow ?? []);
+      fill(slowNote, isKnown(data.slowMillis)
+        ? `A request is slow from ${millis(data.slowMillis)} on.`
+        : 'Slow requests are not recorded: no limit is set.');
+      latency.element.hidden = !data.latency;
+      latency.setRows(Object.entries(data.latency ?? {}).map(([of, values]) => ({ request: of, ...values })));
+      connections.setRows(data.connections ?? []);
+      fill(shown, data.shown < data.open
+        ? `${count(data.shown)} of ${count(data.open)} open connections are shown.`
+        : `${count(data.open)} open connections.`);
+    },
+  });
+}
+
+function slowColumns() {
+  return [
+    { id: 'at', label: 'Time', value: (each) => each.at, cell: (each) => ago(each.at) },
+    { id: 'request', label: 'Request', value: (each) => each.request },
+    { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => name(each.tenant) },
+    { id: 'address', label: 'Client', value: (each) => each.address, cell: (each) => name(each.address, 'mono') },
+    { id: 'millis', label: 'Took', number: true, value: (each) => each.millis, cell: (each) => millis(each.millis) },
+    { id: 'waited', label: 'Of which waiting', number: true, value: (each) => each.waitedMillis, cell: (each) => millis(each.waitedMillis) },
+    { id: 'bytes', label: 'Size', number: true, value: (each) => each.bytes, cell: (each) => bytes(each.bytes) },
+  ];
+}
+
+function latencyColumns() {
+  return [
+    { id: 'request', label: 'Request', value: (row) => row.request },
+    { id: 'count', label: 'Count', number: true, value: (row) => row.count, cell: (row) => count(row.count) },
+    { id: 'mean', label: 'Mean', number: true, value: (row) => row.meanMicros, cell: (row) => micros(row.meanMicros) },
+    { id: 'p50', label: 'p50', number: true, value: (row) => row.p50Micros, cell: (row) => micros(row.p50Micros) },
+    { id: 'p99', label: 'p99', number: true, value: (row) => row.p99Micros, cell: (row) => micros(row.p99Micros) },
+  ];
+}
+
+function connectionColumns() {
+  return [
+    { id: 'id', label: 'ID', number: true, value: (each) => each.id },
+    { id: 'address', label: 'Client', value: (each) => each.address, cell: (each) => name(each.address, 'mono') },
+    { id: 'name', label: 'Name', value: (each) => each.name, cell: (each) => (each.name ? name(each.name) : '') },
+    { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => (each.tenant ? name(each.tenant) : '–') },
+    { id: 'protocol', label: 'Protocol', value: (each) => each.protocol },
+    { id: 'state', label: 'State', value: (each) => (each.busy ? 'busy' : 'idle') },
+    { id: 'request', label: 'Last request', value: (each) => each.request },
+    { id: 'age', label: 'Age', number: true, value: (each) => each.ageSeconds, cell: (each) => duration(each.ageSeconds) },
+    { id: 'idle', label: 'Idle', number: true, value: (each) => each.idleSeconds, cell: (each) => duration(each.idleSeconds) },
+    { id: 'unread', label: 'Unread', number: true, hint: 'Bytes of replies that the client has not read',
+      value: (each) => each.unreadBytes, cell: (each) => bytes(each.unreadBytes) },
+  ];
+}
