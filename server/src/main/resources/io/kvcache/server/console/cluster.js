@@ -7,18 +7,20 @@ import { table } from './table.js';
 const POLL_SECONDS = 10;
 
 export function open(view) {
-  const { parameters, toolbar, content, signal } = view;
+  const { server, parameters, toolbar, content, signal } = view;
   const facts = h('div', { class: 'facts' });
   const nodes = table({
     id: 'nodes', caption: 'Servers', file: 'cluster', columns: columns(), sort: parameters.sort ?? 'name',
     onSort: (sort) => view.remember({ sort }), rowKey: (node) => node.name, empty: 'The view has no servers.',
   });
   const single = h('div');
-  fill(toolbar, h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
+  // A single server joins no cluster before its next start.
+  const everySeconds = server.cluster === false ? 0 : POLL_SECONDS;
+  fill(toolbar, everySeconds > 0 && h('span', { class: 'source' }, `every ${everySeconds} s`));
   fill(content, single);
 
   view.poll(load, {
-    everySeconds: POLL_SECONDS,
+    everySeconds,
     onData: ({ cluster, drain, alone }) => {
       if (alone) {
         fill(content, single);

@@ -45,13 +45,13 @@ export function bytes(value) {
   return `${unit === 0 ? WHOLE.format(scaled) : decimal(scaled)} ${BYTE_UNITS[unit]}`;
 }
 
-/** A share between 0 and 1 as `12.3 %`. */
+/** A share between 0 and 1 as `12.3%`. */
 export function percent(share) {
   if (!isKnown(share)) {
     return UNKNOWN;
   }
   const value = share * 100;
-  return `${(value !== 0 && Math.abs(value) < 1 ? TWO : ONE).format(value)} %`;
+  return `${(value !== 0 && Math.abs(value) < 1 ? TWO : ONE).format(value)}%`;
 }
 
 /** A share, or unknown when there is nothing to share. */

@@ -18,7 +18,8 @@ export function open(view) {
   const minutes = minutesOf(parameters);
   const source = h('span', { class: 'source' });
   const tiles = createTiles();
-  const charts = createCharts(server, signal);
+  const isOfATenant = Boolean(tenant) || server.administrator === false;
+  const charts = createCharts(isOfATenant, signal);
   const since = h('p', { class: 'note' });
   fill(toolbar, tenantSelect(view), spanSelect(view), source);
   fill(content, h('div', { class: 'tiles' }, Object.values(tiles).map((each) => each.element)),
@@ -79,7 +80,7 @@ export function open(view) {
 
   function showTiles() {
     if (!series.isEmpty) {
-      fillTiles(tiles, series.tail(NOW_SECONDS), series.total(), server, tenant);
+      fillTiles(tiles, series.tail(NOW_SECONDS), series.total(), server, isOfATenant);
     }
   }
 }
@@ -98,7 +99,7 @@ function createTiles() {
   };
 }
 
-function fillTiles(tiles, now, total, server, tenant) {
+function fillTiles(tiles, now, total, server, isOfATenant) {
   const span = `in ${duration(total.seconds)}`;
   const hits = (sample) => ratio((sample.memoryHits ?? 0) + (sample.diskHits ?? 0), lookups(sample));
   tiles.hits.show(percent(hits(now)), `${percent(hits(total))} ${span}`);
@@ -113,9 +114,9 @@ function fillTiles(tiles, now, total, server, tenant) {
     isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : 'prefill speed is not known');
 
   tiles.memory.show(bytes(now.memoryBytes), ...useOf(now.memoryBytes, now.memoryCapacityBytes, 'memory',
-    tenant ? 'no quota' : ''));
+    isOfATenant ? 'no quota' : ''));
   tiles.disk.show(now.diskCapacityBytes === 0 ? 'none' : bytes(now.diskBytes),
-    ...useOf(now.diskBytes, now.diskCapacityBytes, 'disk', tenant ? 'not known for a tenant' : 'no disk is set up'));
+    ...useOf(now.diskBytes, now.diskCapacityBytes, 'disk', isOfATenant ? 'not known for a tenant' : 'no disk is set up'));
   tiles.written.show(isKnown(rate(now, 'diskWrittenBytes')) ? `${bytes(rate(now, 'diskWrittenBytes'))}/s` : '–',
     isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the day’s write budget` : 'no write budget');
   tiles.requests.show(isKnown(now.requests) ? `${compact(rate(now, 'requests'))}/s` : '–',
@@ -129,7 +130,7 @@ function useOf(used, capacity, kind, otherwise) {
   return share === null ? [otherwise] : [bar(share, kind), ` ${percent(share)} of ${bytes(capacity)}`];
 }
 
-function createCharts(server, signal) {
+function createCharts(isOfATenant, signal) {
   const share = (used, capacity) => (sample) => ratio(sample[used], sample[capacity]);
   return [
     timeChart({
@@ -143,7 +144,13 @@ function createCharts(server, signal) {
       id: 'tokens', title: 'Tokens saved', note: 'a second', signal, format: compact,
       series: [{ label: 'tokens', colour: 2, value: (sample) => rate(sample, 'tokensSaved') }],
     }),
-    timeChart({
+    isOfATenant ? timeChart({
+      id: 'room', title: 'Memory use', signal, format: bytes,
+      series: [
+        { label: 'memory', value: (sample) => sample.memoryBytes },
+        { label: 'quota', colour: 7, dashed: true, value: (sample) => sample.memoryCapacityBytes || null },
+      ],
+    }) : timeChart({
       id: 'room', title: 'Memory and disk use', note: 'of the capacity', signal, max: 1, format: percent,
       series: [
         { label: 'memory', value: share('memoryBytes', 'memoryCapacityBytes') },

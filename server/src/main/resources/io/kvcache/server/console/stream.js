@@ -1,3 +1,5 @@
+import { connection } from './connection.js';
+
 // Server-sent events, only while the tab is visible: a hidden tab would keep one of the server's few places for viewers.
 
 const RETRY_MILLIS = 30_000;
@@ -34,6 +36,7 @@ export function stream({ address, names, onEvent, onState, signal }) {
     for (const name of names) {
       opened.addEventListener(name, (event) => {
         if (source === opened) {
+          connection.succeeded();
           onEvent(name, parse(event.data), event.lastEventId);
         }
       });
