@@ -49,7 +49,7 @@ try {
     await tourPages(theme);
   }
   for (const [name, check] of Object.entries({
-    sortsATable, exportsCsv, keepsTheTheme, skipsToTheContent, drillsDown, cancelsADrop, tellsWhenUnreachable, keepsTheViewInTheLink,
+    sortsATable, exportsCsv, disarmsFormulas, keepsTheTheme, skipsToTheContent, drillsDown, cancelsADrop, tellsWhenUnreachable, keepsTheViewInTheLink,
   })) {
     where = name;
     await inNewPage({ tolerant: check === tellsWhenUnreachable }, check).catch((error) => fail(firstLine(error)));
@@ -156,6 +156,17 @@ async function exportsCsv(page) {
   check(!rows.slice(1).flat().some((cell) => /^[=+@\t\r]|^-(?!\d)/.test(cell)), 'a cell begins as a formula does');
 }
 
+/** The names that a server has need not be hostile, so the page's own module is given some that are. */
+async function disarmsFormulas(page) {
+  const text = await page.evaluate(async () => {
+    const { csv } = await import(new URL('csv.js', document.baseURI));
+    return csv(['name'], [['=1+1'], ['+1'], ['-1'], ['@a'], [' =1'], ['\t=1'], [-1], ['a"b,c'], ['a\nb'], [null]]);
+  });
+  const cells = parseCsv(text).map((row) => row[0]);
+  const wanted = ['name', "'=1+1", "'+1", "'-1", "'@a", "' =1", "'\t=1", '-1', 'a"b,c', 'a\nb', ''];
+  check(JSON.stringify(cells) === JSON.stringify(wanted), `the cells are ${JSON.stringify(cells)}`);
+}
+
 /** RFC 4180. */
 function parseCsv(text) {
   const rows = [[]];
@@ -168,7 +179,7 @@ function parseCsv(text) {
       rows.push([]);
     }
   }
-  return rows.filter((row) => row.length > 0);
+  return rows.slice(0, -1); // the last line ends as all do
 }
 
 async function keepsTheTheme(page) {
