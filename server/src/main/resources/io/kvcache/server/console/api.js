@@ -47,7 +47,7 @@ export async function request(path, { method = 'GET', parameters, signal } = {})
     }
     const detail = failure.name === 'TimeoutError'
       ? `The server did not answer within ${TIMEOUT_MILLIS / 1000} seconds.`
-      : 'The server cannot be reached.';
+      : 'The server is unreachable.';
     throw reported(new ApiError(0, '', detail));
   }
   if (!response.ok) {

@@ -43,7 +43,7 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
   let spanSeconds = 3600;
   const canvas = h('canvas', { role: 'img', 'aria-label': title });
   const legend = h('ul', { class: 'legend' });
-  const details = h('details', { class: 'chart-data' }, h('summary', {}, 'Data as a table'));
+  const details = h('details', { class: 'chart-data' }, h('summary', {}, 'Show data as a table'));
   let data = null;
   const element = h('section', { class: 'chart', 'aria-labelledby': `${id}-chart` },
     h('h2', { class: 'section-title', id: `${id}-chart` }, title, note && h('small', {}, ` ${note}`)),
@@ -159,7 +159,7 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
   function describe() {
     const sample = samples.at(-1);
     const values = series.map((each) => `${each.label} ${sample ? format(each.value(sample)) : 'unknown'}`);
-    canvas.setAttribute('aria-label', `${title}, latest values: ${values.join(', ')}. The table below has all.`);
+    canvas.setAttribute('aria-label', `${title}, latest values: ${values.join(', ')}. All values are in the table below.`);
     fill(legend, series.map((each, index) => {
       const mark = h('span', { class: each.dashed ? 'legend-mark dashed' : 'legend-mark', 'aria-hidden': 'true' });
       mark.style.color = `var(--kv-series-${((each.colour ?? index) % SERIES_COLOURS) + 1})`;

@@ -11,7 +11,7 @@ export function open(view) {
   const facts = h('div', { class: 'facts' });
   const nodes = table({
     id: 'nodes', caption: 'Servers', file: 'cluster', columns: columns(), sort: parameters.sort ?? 'name',
-    onSort: (sort) => view.remember({ sort }), rowKey: (node) => node.name, empty: 'The view has no servers.',
+    onSort: (sort) => view.remember({ sort }), rowKey: (node) => node.name, empty: 'No servers are known.',
   });
   const single = h('div');
   // A single server joins no cluster before its next start.
@@ -35,7 +35,7 @@ export function open(view) {
         cluster.notServing && ['Not serving', cluster.notServing],
         ['View', `epoch ${cluster.epoch}`],
         ['Digest', h('span', { class: 'mono' }, cluster.digest)],
-        drain && ['Other servers that serve', String(drain.othersServing)],
+        drain && ['Other serving servers', String(drain.othersServing)],
         ...Object.entries(drain?.handover ?? {}).filter(([, value]) => value !== false && value !== 0)
           .map(([key, value]) => [`Handover: ${words(key).toLowerCase()}`, value === true ? 'yes' : byName(key, value)]),
       ].filter(Boolean).map(([label, value]) => h('div', { class: 'fact' }, h('span', {}, label), h('b', {}, value))));
@@ -64,7 +64,7 @@ function columns() {
     { id: 'name', label: 'Server', value: (node) => node.name,
       cell: (node) => h('span', {}, name(node.name), node.here && h('span', { class: 'quiet' }, ' (this one)')) },
     { id: 'state', label: 'State', value: (node) => node.state, cell: (node) => state(node.state) },
-    { id: 'share', label: 'Share', number: true, hint: 'Of the groups of blocks that it owns, on average', value: (node) => node.sharePercent,
+    { id: 'share', label: 'Share', number: true, hint: 'Average share of block groups owned', value: (node) => node.sharePercent,
       cell: (node) => h('span', { class: 'bar-cell' }, bar((node.sharePercent ?? 0) / 100),
         h('span', {}, percent(node.sharePercent === undefined ? null : node.sharePercent / 100))) },
     { id: 'weight', label: 'Weight', number: true, value: (node) => node.weight },

@@ -136,13 +136,13 @@ function showBanner() {
   }
   if (banner.hidden) {
     fill(banner, h('span', {}, connection.cause), h('span', { class: 'banner-age', 'aria-live': 'off' }),
-      button('Try now', pollAllNow, 'light'));
+      button('Retry now', pollAllNow, 'light'));
     banner.hidden = false;
   }
   const seconds = secondsToNextTry();
   banner.querySelector('.banner-age').textContent = (server ? ` Values are ${
     duration(Math.floor((Date.now() - connection.answeredAt) / 1000))} old.` : '')
-    + (seconds === null ? '' : ` Next try in ${seconds} s.`);
+    + (seconds === null ? '' : ` Retrying in ${seconds} s.`);
 }
 
 function tick() {

@@ -13,7 +13,7 @@ export function open(view) {
   fill(toolbar, h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
   const overview = table({
     id: 'disks', caption: 'Disks', columns: columns(), sort: parameters.sort, onSort: (sort) => view.remember({ sort }),
-    rowKey: (disk) => disk.number, empty: 'No disk is set up: the cache lives in memory only.',
+    rowKey: (disk) => disk.number, empty: 'No disks are configured. The cache is in memory only.',
   });
   const counters = h('div');
   fill(content, overview.element, counters);
@@ -24,7 +24,7 @@ export function open(view) {
     onData: (stats) => {
       const disks = (stats.disks ?? []).map((disk, number) => ({ ...disk, number, lies: stats.offload?.disks?.[number] ?? {} }));
       overview.setRows(disks);
-      fill(counters, disks.map(diskCounters), disks.length > 0 && stats.offload && counterGroup('offload', 'Writes to all disks',
+      fill(counters, disks.map(diskCounters), disks.length > 0 && stats.offload && counterGroup('offload', 'Write-back counters (all disks)',
         numbersOf(stats.offload)));
     },
   });
@@ -52,12 +52,12 @@ export function open(view) {
       { id: 'blocks', label: 'Blocks', number: true, value: (disk) => disk.lies.blocks, cell: (disk) => count(disk.lies.blocks) },
       { id: 'written', label: 'Written', number: true, hint: 'Since the disk was last opened',
         value: (disk) => disk.tier?.allBytesWritten, cell: (disk) => bytes(disk.tier?.allBytesWritten) },
-      { id: 'budget', label: 'Write budget spent', number: true, hint: 'Share of a day’s budget',
+      { id: 'budget', label: 'Write budget spent', number: true, hint: 'Share of the daily write budget',
         value: (disk) => disk.budgetSpent, cell: budgetCell },
-      { id: 'reads', label: 'Reads', number: true, hint: 'Under way, and waiting',
+      { id: 'reads', label: 'Reads', number: true, hint: 'In flight, and waiting',
         value: (disk) => (disk.readsUnderWay ?? 0) + (disk.readsWaiting ?? 0),
         cell: (disk) => `${count(disk.readsUnderWay)} + ${count(disk.readsWaiting)} waiting` },
-      { id: 'writes', label: 'Writes', number: true, hint: 'Under way', value: (disk) => disk.writesUnderWay, cell: (disk) => count(disk.writesUnderWay) },
+      { id: 'writes', label: 'Writes', number: true, hint: 'In flight', value: (disk) => disk.writesUnderWay, cell: (disk) => count(disk.writesUnderWay) },
       latencyColumn('readLatency', 'p50Micros', 'Read p50'),
       latencyColumn('readLatency', 'p99Micros', 'Read p99'),
       latencyColumn('writeLatency', 'p99Micros', 'Write p99'),
@@ -75,7 +75,7 @@ export function open(view) {
     const agreed = await confirm({
       title: 'Reopen this disk?',
       lines: [[name(disk.name), ` is ${String(disk.state).toLowerCase().replaceAll('_', ' ')}.`, disk.cause && ` ${disk.cause}`],
-        'The server opens it again and reads what lies on it.'],
+        'The server opens the disk again and recovers its contents.'],
       action: 'Reopen', kind: 'primary',
     });
     if (!agreed) {

@@ -32,10 +32,10 @@ export function open(view) {
 
   const list = table({
     id: 'events', caption: 'Events', columns: columns(), sort: parameters.sort, onSort: (sort) => view.remember({ sort }),
-    empty: 'No events yet. They appear as blocks are stored and removed.',
+    empty: 'No events yet. Events appear when blocks are stored or removed.',
   });
-  const note = h('p', { class: 'note' }, `The newest ${MAX_ROWS} events are kept here, of your own tenant. `
-    + 'An event carries no time: “Received” is when this page got it.');
+  const note = h('p', { class: 'note' }, `Shows the newest ${MAX_ROWS} events of your tenant. `
+    + 'Events carry no timestamp: “Received” is the time at which this page got them.');
   fill(content, list.element, note);
 
   const following = stream({
@@ -87,7 +87,7 @@ export function open(view) {
 
   function showStatus() {
     const live = !paused && connected === 'open';
-    const shownState = paused ? 'paused' : { open: 'live', connecting: 'connecting' }[connected] ?? 'not connected, tries again';
+    const shownState = paused ? 'paused' : { open: 'live', connecting: 'connecting' }[connected] ?? 'disconnected, retrying';
     status.textContent = `${shownState}, ${count(passed)} received`;
     status.classList.toggle('is-live', live);
   }
@@ -116,5 +116,5 @@ function columns() {
 }
 
 function gapText(event) {
-  return event.reason === 'restart' ? 'the server was restarted' : 'the history no longer has them';
+  return event.reason === 'restart' ? 'server restarted' : 'no longer in the server’s history';
 }

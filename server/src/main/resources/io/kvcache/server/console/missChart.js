@@ -7,7 +7,7 @@ import { merge } from './series.js';
 export function missChart({ id, signal }) {
   let shown = '';
   const chart = timeChart({
-    id, title: 'Misses by reason', note: 'a second', series: [], stacked: true, signal, format: decimal,
+    id, title: 'Misses by reason', note: 'per second', series: [], stacked: true, signal, format: decimal,
   });
   return {
     element: chart.element,

@@ -23,7 +23,7 @@ export function open(view) {
   let total = 0;
   const reasons = table({
     id: 'reasons', caption: 'Reasons since the start', file: 'miss-reasons', sort: '-misses', rowKey: (row) => row.reason,
-    empty: 'No lookup has missed yet.',
+    empty: 'No misses yet.',
     columns: [
       { id: 'reason', label: 'Reason', value: (row) => reasonWords(row.reason),
         cell: (row) => h('a', { href: link({ reason: row.reason }) }, reasonWords(row.reason)) },
@@ -37,7 +37,7 @@ export function open(view) {
   const recent = table({
     id: 'recent', caption: 'Latest misses', file: 'misses', sort: parameters.sort,
     onSort: (sort) => view.remember({ sort }),
-    empty: reason ? `No miss with the reason “${reasonWords(reason)}” is kept.` : 'No miss is kept.',
+    empty: reason ? `No recent misses with the reason “${reasonWords(reason)}”.` : 'No recent misses.',
     columns: recentColumns(),
   });
   const kept = h('p', { class: 'note' });
@@ -54,7 +54,7 @@ export function open(view) {
       reasons.setRows(reasonNames(counted).map((each) => ({ reason: each, misses: counted[each] ?? 0 }))
         .filter((row) => row.misses > 0));
       recent.setRows(misses.recent ?? []);
-      fill(kept, `Details are kept of the latest ${count(misses.kept)} misses; ${count(misses.notKept)} more were only counted.`);
+      fill(kept, `Details of the latest ${count(misses.kept)} misses are kept; ${count(misses.notKept)} more were counted only.`);
       chart.show(thinned(history.samples ?? [], MAX_POINTS), minutes);
     },
   });
@@ -71,15 +71,15 @@ function recentColumns() {
     { id: 'tenant', label: 'Tenant', value: (miss) => miss.tenant, cell: (miss) => name(miss.tenant) },
     { id: 'namespace', label: 'Namespace', value: (miss) => miss.namespace, cell: (miss) => name(miss.namespace) },
     { id: 'kind', label: 'Kind', value: (miss) => miss.kind },
-    { id: 'key', label: 'Key', hint: 'Of the object, or of the first missing block', value: (miss) => miss.key,
+    { id: 'key', label: 'Key', hint: 'Object key, or key of the first missing block', value: (miss) => miss.key,
       cell: (miss) => keyText(miss.key) },
-    { id: 'found', label: 'Found', number: true, hint: 'How far the prefix reached: blocks found of those requested',
+    { id: 'found', label: 'Found', number: true, hint: 'How far the prefix reached: blocks found of blocks requested',
       value: (miss) => ratio(miss.found, miss.requested),
       cell: (miss) => h('span', { class: 'bar-cell' }, bar(ratio(miss.found, miss.requested), 'memory'),
         h('span', {}, `${count(miss.found)} of ${count(miss.requested)}`)) },
     { id: 'reason', label: 'Reason', value: (miss) => reasonWords(miss.reason) },
-    { id: 'left', label: 'Removed', number: true, hint: 'How long before the miss it left the store', value: leftBefore,
+    { id: 'left', label: 'Removed', number: true, hint: 'Time between the removal and the miss', value: leftBefore,
       cell: (miss) => (leftBefore(miss) === null ? '–' : `${duration(leftBefore(miss))} before`) },
-    { id: 'orderedBy', label: 'Evicted by', hint: 'The order of eviction that chose it', value: (miss) => miss.orderedBy },
+    { id: 'orderedBy', label: 'Evicted by', hint: 'Eviction policy at that time', value: (miss) => miss.orderedBy },
   ];
 }

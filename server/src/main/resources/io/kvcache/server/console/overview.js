@@ -37,8 +37,8 @@ export function open(view) {
       }
       current = true;
       series = new Series(history, minutes);
-      fill(since, 'History is kept in the server’s memory since ', ago(history.since), ` (up to ${
-        duration(server.historyKeptSeconds)}). A restart clears it.`);
+      fill(since, 'History since ', ago(history.since), `, kept in the server’s memory (up to ${
+        duration(server.historyKeptSeconds)}) and lost at a restart.`);
       showTiles();
       showCharts();
     },
@@ -111,14 +111,14 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
   const speed = server.prefillTokensPerSecond;
   tiles.prefill.show(
     isKnown(speed) ? `${decimal(rate(now, 'tokensSaved') / speed)} s/s` : '–',
-    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : 'prefill speed is not known');
+    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : 'prefill speed is unknown');
 
   tiles.memory.show(bytes(now.memoryBytes), ...useOf(now.memoryBytes, now.memoryCapacityBytes, 'memory',
     isOfATenant ? 'no quota' : ''));
   tiles.disk.show(now.diskCapacityBytes === 0 ? 'none' : bytes(now.diskBytes),
-    ...useOf(now.diskBytes, now.diskCapacityBytes, 'disk', isOfATenant ? 'not known for a tenant' : 'no disk is set up'));
+    ...useOf(now.diskBytes, now.diskCapacityBytes, 'disk', isOfATenant ? 'not available per tenant' : 'no disk configured'));
   tiles.written.show(isKnown(rate(now, 'diskWrittenBytes')) ? `${bytes(rate(now, 'diskWrittenBytes'))}/s` : '–',
-    isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the day’s write budget` : 'no write budget');
+    isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the daily write budget` : 'no write budget');
   tiles.requests.show(isKnown(now.requests) ? `${compact(rate(now, 'requests'))}/s` : '–',
     isKnown(now.connections) ? `${count(now.connections)} connections` : '');
   tiles.latency.show(isKnown(now.p50Micros) ? `${micros(now.p50Micros)} / ${micros(now.p99Micros)}` : '–',
@@ -141,7 +141,7 @@ function createCharts(isOfATenant, signal) {
       ],
     }),
     timeChart({
-      id: 'tokens', title: 'Tokens saved', note: 'a second', signal, format: compact,
+      id: 'tokens', title: 'Tokens saved', note: 'per second', signal, format: compact,
       series: [{ label: 'tokens', colour: 2, value: (sample) => rate(sample, 'tokensSaved') }],
     }),
     isOfATenant ? timeChart({
@@ -159,7 +159,7 @@ function createCharts(isOfATenant, signal) {
     }),
     missChart({ id: 'misses', signal }),
     timeChart({
-      id: 'requests', title: 'Requests', note: 'a second', signal, format: compact,
+      id: 'requests', title: 'Requests', note: 'per second', signal, format: compact,
       series: [{ label: 'requests', colour: 6, value: (sample) => rate(sample, 'requests') }],
     }),
     timeChart({

@@ -29,12 +29,12 @@ export function open(view) {
     id: 'nodes', caption: under ? 'Continuations' : 'Prefixes', file: 'prefixes',
     sort: parameters.sort, onSort: (sort) => view.remember({ sort }),
     rowKey: (node) => `${node.namespace}/${node.key}`,
-    empty: under ? 'Nothing is stored behind this prefix.' : 'The store holds no blocks here.',
+    empty: under ? 'No blocks are stored below this prefix.' : 'No blocks are stored here.',
     columns: nodeColumns(),
   });
   const models = table({
     id: 'namespaces', caption: 'Namespaces', columns: namespaceColumns(), rowKey: (each) => each.id,
-    empty: 'No namespace is registered yet.',
+    empty: 'No namespaces are registered yet.',
   });
   fill(content, crumbs, totals, nodes.element, more, !under && models.element);
 
@@ -44,14 +44,14 @@ export function open(view) {
   function showData(data) {
     namespaces = new Map((data.namespaces ?? []).map((each) => [each.id, each]));
     fill(scanned, 'scanned ', ago(data.at), ` in ${count(data.scanMillis)} ms`);
-    fill(totals, `${count(data.blocks)} blocks, ${bytes(data.bytes)}. Counts of a prefix include everything behind it. `
-      + 'Memory and disk are shares of its blocks, which may be in both.');
+    fill(totals, `${count(data.blocks)} blocks, ${bytes(data.bytes)}. The counts of a prefix include all blocks below it. `
+      + 'A block can be in memory and on disk at the same time.');
     showNamespaceSelect();
     showCrumbs(data.parent);
     nodes.setRows(data.nodes ?? []);
     models.setRows([...namespaces.values()]);
     fill(more, data.more > 0 && [
-      `${count(data.more)} more are not shown, as they were used longer ago. `,
+      `${count(data.more)} more prefixes, used less recently, are not shown. `,
       limit < MAX_LIMIT && h('a', { href: link({ limit: Math.min(limit * 4, MAX_LIMIT) }) }, 'Show more')]);
   }
 
@@ -90,22 +90,22 @@ export function open(view) {
       path: under ? [parameters.path, under].filter(Boolean).join('.') : '',
     });
     const columns = [
-      { id: 'key', label: 'Prefix', value: (node) => node.key, hint: 'Key of its first block',
+      { id: 'key', label: 'Prefix', value: (node) => node.key, hint: 'Key of the first block',
         cell: (node) => (node.branches > 0
           ? h('a', { href: into(node), title: `Show what follows ${node.key}` }, keyText(node.key))
           : keyText(node.key)) },
       { id: 'namespace', label: 'Namespace', value: (node) => namespaceText(namespaces.get(node.namespace), node.namespace),
         cell: (node) => name(namespaceText(namespaces.get(node.namespace), node.namespace)) },
-      { id: 'tokens', label: 'Tokens', number: true, hint: 'From the start of the prompt to the end of its own run of blocks',
+      { id: 'tokens', label: 'Tokens', number: true, hint: 'From the start of the prompt to the end of this run',
         value: tokensOf, cell: (node) => count(tokensOf(node)) },
-      { id: 'run', label: 'Run', number: true, hint: 'Blocks without a branch', value: (node) => node.run,
+      { id: 'run', label: 'Run', number: true, hint: 'Blocks up to the next branch', value: (node) => node.run,
         cell: (node) => count(node.run) },
       { id: 'branches', label: 'Branches', number: true, value: (node) => node.branches, cell: (node) => count(node.branches) },
       { id: 'blocks', label: 'Blocks', number: true, value: (node) => node.blocks, cell: (node) => count(node.blocks) },
       { id: 'bytes', label: 'Size', number: true, value: (node) => node.bytes, cell: (node) => bytes(node.bytes) },
       tierColumn('memory', 'Memory', 'memoryBlocks'),
       tierColumn('disk', 'Disk', 'diskBlocks'),
-      { id: 'uses', label: 'Uses', number: true, hint: 'Requests since it was first noticed; at least that many',
+      { id: 'uses', label: 'Uses', number: true, hint: 'Requests since the server first noticed the prefix; a lower bound',
         value: (node) => node.uses, cell: (node) => count(node.uses) },
       { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,
         cell: (node) => lastUse(node) },
@@ -137,9 +137,9 @@ export function open(view) {
       lines: [
         ['Prefix ', keyText(node.key), ' in namespace ',
           name(namespaceText(namespaces.get(node.namespace), node.namespace)), '.'],
-        `${count(node.blocks)} blocks, ${bytes(node.bytes)}, used by ${count(node.uses)} requests or more. `
-          + 'This includes everything behind it.',
-        'The blocks leave memory and disk. Clients compute them again when they need them.',
+        `${count(node.blocks)} blocks, ${bytes(node.bytes)}, used by at least ${count(node.uses)} requests. `
+          + 'Includes all blocks below it.',
+        'The blocks are removed from memory and disk. This cannot be undone; clients have to compute them again.',
       ],
       action: `Drop ${count(node.blocks)} blocks`,
     });
@@ -168,7 +168,7 @@ export function open(view) {
         cell: (each) => h('a', { href: link({ namespace: each.id, under: '', path: '' }) }, name(each.name)) },
       { id: 'label', label: 'Label', value: (each) => each.label, cell: (each) => (each.label ? name(each.label) : '') },
       { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => name(each.tenant) },
-      { id: 'tokens', label: 'Tokens a block', number: true, value: (each) => each.blockTokens, cell: (each) => count(each.blockTokens) },
+      { id: 'tokens', label: 'Tokens per block', number: true, value: (each) => each.blockTokens, cell: (each) => count(each.blockTokens) },
       { id: 'block', label: 'Block size', number: true, value: (each) => each.blockBytes, cell: (each) => bytes(each.blockBytes) },
       { id: 'blocks', label: 'Blocks', number: true, value: (each) => each.blocks, cell: (each) => count(each.blocks) },
       { id: 'objects', label: 'Objects', number: true, value: (each) => each.objects, cell: (each) => count(each.objects) },

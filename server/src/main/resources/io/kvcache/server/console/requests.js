@@ -10,16 +10,16 @@ export function open(view) {
   fill(toolbar, h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
   const slow = table({
     id: 'slow', caption: 'Slow requests', file: 'slow-requests', columns: slowColumns(),
-    empty: 'No slow request was seen.',
+    empty: 'No slow requests recorded.',
   });
   const latency = table({
     id: 'latency', caption: 'Latency by request', columns: latencyColumns(), sort: '-count', rowKey: (row) => row.request,
-    empty: 'No request was measured yet.',
+    empty: 'No requests measured yet.',
   });
   const connections = table({
     id: 'connections', caption: 'Connections', columns: connectionColumns(), sort: parameters.sort,
     onSort: (sort) => view.remember({ sort }), rowKey: (each) => each.id,
-    empty: 'No client is connected.',
+    empty: 'No clients are connected.',
   });
   const shown = h('p', { class: 'note' });
   const slowNote = h('p', { class: 'note' });
@@ -30,8 +30,8 @@ export function open(view) {
     onData: (data) => {
       slow.setRows(data.slow ?? []);
       fill(slowNote, isKnown(data.slowMillis)
-        ? `A request is slow from ${millis(data.slowMillis)} on.`
-        : 'Slow requests are not recorded: no limit is set.');
+        ? `Requests that took ${millis(data.slowMillis)} or longer.`
+        : 'Slow requests are not recorded: no threshold is configured.');
       latency.element.hidden = !data.latency;
       latency.setRows(Object.entries(data.latency ?? {}).map(([of, values]) => ({ request: of, ...values })));
       connections.setRows(data.connections ?? []);
@@ -49,7 +49,7 @@ function slowColumns() {
     { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => name(each.tenant) },
     { id: 'address', label: 'Client', value: (each) => each.address, cell: (each) => name(each.address, 'mono') },
     { id: 'millis', label: 'Took', number: true, value: (each) => each.millis, cell: (each) => millis(each.millis) },
-    { id: 'waited', label: 'Of which waiting', number: true, value: (each) => each.waitedMillis, cell: (each) => millis(each.waitedMillis) },
+    { id: 'waited', label: 'Waited', number: true, value: (each) => each.waitedMillis, cell: (each) => millis(each.waitedMillis) },
     { id: 'bytes', label: 'Size', number: true, value: (each) => each.bytes, cell: (each) => bytes(each.bytes) },
   ];
 }
@@ -75,7 +75,7 @@ function connectionColumns() {
     { id: 'request', label: 'Last request', value: (each) => each.request },
     { id: 'age', label: 'Age', number: true, value: (each) => each.ageSeconds, cell: (each) => duration(each.ageSeconds) },
     { id: 'idle', label: 'Idle', number: true, value: (each) => each.idleSeconds, cell: (each) => duration(each.idleSeconds) },
-    { id: 'unread', label: 'Unread', number: true, hint: 'Bytes of replies that the client has not read',
+    { id: 'unread', label: 'Unread', number: true, hint: 'Reply bytes not yet read by the client',
       value: (each) => each.unreadBytes, cell: (each) => bytes(each.unreadBytes) },
   ];
 }

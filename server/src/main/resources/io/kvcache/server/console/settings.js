@@ -17,7 +17,7 @@ export function open(view) {
   fill(toolbar, field('Filter', filter), field('Changed only', changedOnly), shown);
   const list = table({
     id: 'settings', caption: 'Settings', sort: parameters.sort ?? 'name', onSort: (sort) => view.remember({ sort }),
-    rowKey: (each) => each.name, empty: 'No setting matches.',
+    rowKey: (each) => each.name, empty: 'No settings match the filter.',
     columns: [
       { id: 'name', label: 'Name', value: (each) => each.name, class: 'mono' },
       { id: 'value', label: 'Value', value: (each) => each.value, cell: (each) => each.value ?? '–', class: 'mono wrap' },

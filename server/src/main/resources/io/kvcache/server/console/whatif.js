@@ -14,17 +14,17 @@ export function open(view) {
   let data = null;
 
   const inputs = h('div', { class: 'inputs' },
-    numberInput('memoryPrice', 'Price of memory, a GiB-month'),
-    numberInput('gpuPrice', 'Price of a GPU, an hour'),
-    numberInput('prefill', 'Prefill speed, tokens a second'));
+    numberInput('memoryPrice', 'Memory price per GiB-month'),
+    numberInput('gpuPrice', 'GPU price per hour'),
+    numberInput('prefill', 'Prefill speed (tokens/s)'));
   const sizes = table({
-    id: 'sizes', caption: 'Other sizes of memory', file: 'what-if', columns: sizeColumns(), rowKey: (row) => row.factor,
-    empty: 'No uses were sampled yet. The estimate appears after some traffic.',
+    id: 'sizes', caption: 'Memory sizes', file: 'what-if', columns: sizeColumns(), rowKey: (row) => row.factor,
+    empty: 'No estimate yet: no requests were sampled.',
   });
   const policy = h('div', { class: 'facts' });
   const note = h('p', { class: 'note' });
   fill(toolbar);
-  fill(content, inputs, sizes.element, note, h('h2', { class: 'section-title' }, 'Eviction order'), policy);
+  fill(content, inputs, sizes.element, note, h('h2', { class: 'section-title' }, 'Eviction policy'), policy);
 
   view.poll(() => request('whatif', { signal }), {
     everySeconds: POLL_SECONDS,
@@ -55,23 +55,23 @@ export function open(view) {
     }
     const rows = data.uses > 0 ? compute(data, prices) : [];
     sizes.setRows(rows);
-    fill(note, `An estimate for LRU from ${count(data.uses)} uses, ${percent(data.sampledShare)} of them sampled. `,
-      data.dropped > 0 && `${count(data.dropped)} uses were too many at a time and left out. `,
-      isKnown(data.tokensAskedPerSecond) && `${compact(data.tokensAskedPerSecond)} tokens a second were requested over the last hour. `,
-      'A month has 730 hours. Prices stay in this browser.');
+    fill(note, `Estimate for LRU eviction from ${count(data.uses)} uses (sample rate ${percent(data.sampledShare)}). `,
+      data.dropped > 0 && `${count(data.dropped)} uses were dropped from the sample. `,
+      isKnown(data.tokensAskedPerSecond) && `Requested over the last hour: ${compact(data.tokensAskedPerSecond)} tokens/s. `,
+      'A month has 730 hours. Prices are stored in this browser only.');
     showPolicy();
   }
 
   function showPolicy() {
     if (!data.policy) {
-      fill(policy, h('p', { class: 'note' }, 'Memory is evicted by last use (LRU), so there is nothing to compare.'));
+      fill(policy, h('p', { class: 'note' }, 'Memory uses LRU eviction, so there is nothing to compare.'));
       return;
     }
     const { name, hits, lruHits, sampledUses, switches, followsLru } = data.policy;
     fill(policy, fact(`Hit ratio with ${name}`, percent(ratio(hits, sampledUses)), bar(ratio(hits, sampledUses))),
       fact('Hit ratio with LRU', percent(ratio(lruHits, sampledUses)), bar(ratio(lruHits, sampledUses), 'disk')),
       fact('Sampled uses', count(sampledUses)),
-      fact('In force now', followsLru ? `LRU, as it hits more than ${name}` : name),
+      fact('Active now', followsLru ? `LRU (hits more often than ${name})` : name),
       fact('Switches since the start', count(switches)));
   }
 }
@@ -108,15 +108,15 @@ function sizeColumns() {
     { id: 'bytes', label: 'Memory', number: true, value: (row) => row.bytes, cell: (row) => bytes(row.bytes) },
     { id: 'hitRatio', label: 'Hit ratio', number: true, value: (row) => row.hitRatio,
       cell: (row) => h('span', { class: 'bar-cell' }, bar(row.hitRatio), h('span', {}, percent(row.hitRatio))) },
-    { id: 'tokensSaved', label: 'Tokens saved a second', number: true, value: (row) => row.tokensSaved,
+    { id: 'tokensSaved', label: 'Tokens saved/s', number: true, value: (row) => row.tokensSaved,
       cell: (row) => compact(row.tokensSaved) },
-    { id: 'prefillSeconds', label: 'Prefill time saved an hour', number: true, value: (row) => row.prefillSeconds,
+    { id: 'prefillSeconds', label: 'Prefill time saved/h', number: true, value: (row) => row.prefillSeconds,
       cell: (row) => duration(row.prefillSeconds) },
-    { id: 'memoryCost', label: 'Memory a month', number: true, value: (row) => row.memoryCost, cell: (row) => money(row.memoryCost) },
-    { id: 'extraCost', label: 'Against today', number: true, hint: 'Cost of memory a month, less that of today',
+    { id: 'memoryCost', label: 'Memory cost/month', number: true, value: (row) => row.memoryCost, cell: (row) => money(row.memoryCost) },
+    { id: 'extraCost', label: 'Cost vs. today', number: true, hint: 'Memory cost per month minus the memory cost today',
       value: (row) => row.extraCost, cell: (row) => signed(row.extraCost) },
-    { id: 'gpuSaved', label: 'GPU time saved a month', number: true, value: (row) => row.gpuSaved, cell: (row) => money(row.gpuSaved) },
-    { id: 'balance', label: 'Gain a month', number: true, hint: 'More GPU time saved than today, less the extra cost of memory',
+    { id: 'gpuSaved', label: 'GPU cost saved/month', number: true, value: (row) => row.gpuSaved, cell: (row) => money(row.gpuSaved) },
+    { id: 'balance', label: 'Net gain/month', number: true, hint: 'Additional GPU cost saved minus the additional memory cost',
       value: (row) => row.balance, cell: (row) => signed(row.balance) },
   ];
 }
