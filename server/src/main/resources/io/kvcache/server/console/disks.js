@@ -43,32 +43,33 @@ export function open(view) {
   }
 
   function columns() {
-    const shown = [
+    return [
       { id: 'number', label: 'No.', number: true, value: (disk) => disk.number },
       { id: 'name', label: 'Disk', value: (disk) => disk.name, cell: (disk) => name(disk.name) },
       { id: 'state', label: 'State', value: (disk) => disk.state, cell: (disk) => state(disk.state) },
       { id: 'cause', label: 'Cause', value: (disk) => disk.cause, cell: (disk) => disk.cause || '', class: 'wrap' },
+      ...(server.mayChange ? [reopenColumn()] : []),
       { id: 'live', label: 'Stored', number: true, value: (disk) => disk.lies.bytes, cell: storedCell },
       { id: 'blocks', label: 'Blocks', number: true, value: (disk) => disk.lies.blocks, cell: (disk) => count(disk.lies.blocks) },
       { id: 'written', label: 'Written', number: true, hint: 'Since the disk was last opened',
         value: (disk) => disk.tier?.allBytesWritten, cell: (disk) => bytes(disk.tier?.allBytesWritten) },
-      { id: 'budget', label: 'Write budget spent', number: true, hint: 'Share of the daily write budget',
+      { id: 'budget', label: 'Write budget', number: true, hint: 'Share of the daily write budget spent',
         value: (disk) => disk.budgetSpent, cell: budgetCell },
       { id: 'reads', label: 'Reads', number: true, hint: 'In flight, and waiting',
         value: (disk) => (disk.readsUnderWay ?? 0) + (disk.readsWaiting ?? 0),
-        cell: (disk) => `${count(disk.readsUnderWay)} + ${count(disk.readsWaiting)} waiting` },
+        cell: (disk) => `${count(disk.readsUnderWay)} + ${count(disk.readsWaiting)}` },
       { id: 'writes', label: 'Writes', number: true, hint: 'In flight', value: (disk) => disk.writesUnderWay, cell: (disk) => count(disk.writesUnderWay) },
       latencyColumn('readLatency', 'p50Micros', 'Read p50'),
       latencyColumn('readLatency', 'p99Micros', 'Read p99'),
       latencyColumn('writeLatency', 'p99Micros', 'Write p99'),
       { id: 'failures', label: 'Read failures', number: true, value: (disk) => disk.readFailures, cell: (disk) => count(disk.readFailures) },
     ];
-    if (server.mayChange) {
-      shown.push({ id: 'reopen', label: h('span', { class: 'visually-hidden' }, 'Actions'), unsorted: true,
-        cell: (disk) => (String(disk.state).toUpperCase() === 'SERVING' ? ''
-          : button('Reopen', () => reopen(disk), 'outline-primary', { 'aria-label': `Reopen ${disk.name}` })) });
-    }
-    return shown;
+  }
+
+  function reopenColumn() {
+    return { id: 'reopen', label: h('span', { class: 'visually-hidden' }, 'Actions'), unsorted: true,
+      cell: (disk) => (String(disk.state).toUpperCase() === 'SERVING' ? ''
+        : button('Reopen', () => reopen(disk), 'outline-primary', { 'aria-label': `Reopen ${disk.name}` })) };
   }
 
   async function reopen(disk) {

@@ -1,6 +1,6 @@
 import { timeChart } from './charts.js';
 import { decimal } from './format.js';
-import { reasonNames, reasonWords } from './reasons.js';
+import { reasonNames, reasonShort } from './reasons.js';
 import { merge } from './series.js';
 
 /** Misses by reason over time; only reasons that occur, as nine colours are too many to tell apart. */
@@ -19,7 +19,7 @@ export function missChart({ id, signal }) {
         shown = reasons.map(({ reason }) => reason).join();
         // The colour goes with the reason, so it stays when another reason comes or goes.
         chart.setSeries(reasons.map(({ reason, index }) => ({
-          label: reasonWords(reason),
+          label: reasonShort(reason),
           colour: index,
           value: (sample) => (sample.missReasons?.[reason] ?? 0) / (sample.seconds || 1),
         })));

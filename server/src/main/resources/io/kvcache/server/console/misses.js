@@ -77,7 +77,7 @@ function recentColumns() {
       value: (miss) => ratio(miss.found, miss.requested),
       cell: (miss) => h('span', { class: 'bar-cell' }, bar(ratio(miss.found, miss.requested), 'memory'),
         h('span', {}, `${count(miss.found)} of ${count(miss.requested)}`)) },
-    { id: 'reason', label: 'Reason', value: (miss) => reasonWords(miss.reason) },
+    { id: 'reason', label: 'Reason', value: (miss) => reasonWords(miss.reason), class: 'wrap' },
     { id: 'left', label: 'Removed', number: true, hint: 'Time between the removal and the miss', value: leftBefore,
       cell: (miss) => (leftBefore(miss) === null ? '–' : `${duration(leftBefore(miss))} before`) },
     { id: 'orderedBy', label: 'Evicted by', hint: 'Eviction policy at that time', value: (miss) => miss.orderedBy },

@@ -88,24 +88,23 @@ export function open(view) {
 function createTiles() {
   return {
     hits: tile('Hit ratio'),
-    tiers: tile('Hits by tier'),
     tokens: tile('Tokens saved'),
     prefill: tile('Prefill time saved'),
     memory: tile('Memory'),
     disk: tile('Disk'),
     written: tile('Disk writes'),
     requests: tile('Requests'),
-    latency: tile('Latency p50 / p99'),
+    latency: tile('Latency p99'),
   };
 }
 
 function fillTiles(tiles, now, total, server, isOfATenant) {
   const span = `in ${duration(total.seconds)}`;
   const hits = (sample) => ratio((sample.memoryHits ?? 0) + (sample.diskHits ?? 0), lookups(sample));
-  tiles.hits.show(percent(hits(now)), `${percent(hits(total))} ${span}`);
-  tiles.tiers.show(`${percent(ratio(now.memoryHits, lookups(now)))} / ${percent(ratio(now.diskHits, lookups(now)))}`,
-    'memory / disk; ', `${percent(ratio(total.memoryHits, lookups(total)))} / ${
-      percent(ratio(total.diskHits, lookups(total)))} ${span}`);
+  const tiers = (sample) => `${percent(ratio(sample.memoryHits, lookups(sample)))} memory, ${
+    percent(ratio(sample.diskHits, lookups(sample)))} disk`;
+  tiles.hits.show(percent(hits(now)), h('span', { title: `${tiers(total)} ${span}` }, tiers(now)),
+    h('span', {}, `${percent(hits(total))} ${span}`));
   tiles.tokens.show(`${compact(rate(now, 'tokensSaved'))}/s`, `${compact(total.tokensSaved)} ${span}`);
 
   const speed = server.prefillTokensPerSecond;
@@ -118,16 +117,17 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
   tiles.disk.show(now.diskCapacityBytes === 0 ? 'none' : bytes(now.diskBytes),
     ...useOf(now.diskBytes, now.diskCapacityBytes, 'disk', isOfATenant ? 'not available per tenant' : 'no disk configured'));
   tiles.written.show(isKnown(rate(now, 'diskWrittenBytes')) ? `${bytes(rate(now, 'diskWrittenBytes'))}/s` : '–',
-    isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the daily write budget` : 'no write budget');
+    isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the daily budget` : 'no write budget');
   tiles.requests.show(isKnown(now.requests) ? `${compact(rate(now, 'requests'))}/s` : '–',
     isKnown(now.connections) ? `${count(now.connections)} connections` : '');
-  tiles.latency.show(isKnown(now.p50Micros) ? `${micros(now.p50Micros)} / ${micros(now.p99Micros)}` : '–',
-    isKnown(total.p99Micros) ? `highest p99 ${micros(total.p99Micros)} ${span}` : '');
+  tiles.latency.show(micros(now.p99Micros),
+    isKnown(now.p50Micros) && h('span', {}, `p50 ${micros(now.p50Micros)}`),
+    isKnown(total.p99Micros) && h('span', {}, `at most ${micros(total.p99Micros)} ${span}`));
 }
 
 function useOf(used, capacity, kind, otherwise) {
   const share = ratio(used, capacity);
-  return share === null ? [otherwise] : [bar(share, kind), ` ${percent(share)} of ${bytes(capacity)}`];
+  return share === null ? [otherwise] : [bar(share, kind), h('span', {}, `${percent(share)} of ${bytes(capacity)}`)];
 }
 
 function createCharts(isOfATenant, signal) {
