@@ -33,6 +33,8 @@ const widths = options.widths.split(',').map(Number);
 const HEIGHT = 900;
 const STEP_MILLIS = 15_000;
 const QUIET_MILLIS = 400;
+/** Until pages that follow a stream of events show some. */
+const STREAM_MILLIS = 1000;
 const problems = [];
 /** Replies that are no failure of the page: a single server has no cluster, and viewers of the live stream are limited. */
 const EXPECTED_ERRORS = [/\/v1\/cluster$/, /\/v1\/live(\?|$)/];
@@ -72,6 +74,9 @@ async function tourPages(theme) {
       for (const id of pages) {
         where = `${id} ${width} ${theme}`;
         await goTo(page, id);
+        if (['overview', 'events'].includes(id)) {
+          await page.waitForTimeout(STREAM_MILLIS);
+        }
         await checkLayout(page);
         await checkAccessibility(page);
         await page.screenshot({ path: join(options.out, `${id}-${width}-${theme}.png`), fullPage: true });

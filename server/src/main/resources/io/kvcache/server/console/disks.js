@@ -69,7 +69,7 @@ export function open(view) {
   function reopenColumn() {
     return { id: 'reopen', label: h('span', { class: 'visually-hidden' }, 'Actions'), unsorted: true,
       cell: (disk) => (String(disk.state).toUpperCase() === 'SERVING' ? ''
-        : button('Reopen', () => reopen(disk), 'outline-primary', { 'aria-label': `Reopen ${disk.name}` })) };
+        : button('Reopen', () => reopen(disk), 'outline-secondary', { 'aria-label': `Reopen ${disk.name}` })) };
   }
 
   async function reopen(disk) {

@@ -55,7 +55,7 @@ export function name(text, extraClass = '') {
   return h('bdi', { class: `name ${extraClass}`, title: text }, text === '' ? '(empty)' : text);
 }
 
-/** A key, in a face where its digits line up. */
-export function keyText(key) {
-  return h('bdi', { class: 'key', title: key }, key);
+/** A key, in a face where its digits line up. A narrow one is cut at its end, but copied whole. */
+export function keyText(key, narrow = false) {
+  return h('bdi', { class: narrow ? 'key key-narrow' : 'key', title: key }, key);
 }

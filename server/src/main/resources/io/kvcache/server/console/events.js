@@ -110,8 +110,8 @@ function columns() {
       cell: (event) => (event.namespace === undefined ? '–' : name(event.namespace)) },
     { id: 'what', label: 'What', value: (event) => (event.object ? 'object' : event.kind === 'gap' ? gapText(event) : 'block') },
     { id: 'depth', label: 'Depth', number: true, hint: 'Blocks before it', value: (event) => event.depth, cell: (event) => count(event.depth) },
-    { id: 'key', label: 'Key', value: (event) => event.key, cell: (event) => (event.key ? keyText(event.key) : '–') },
-    { id: 'parent', label: 'Parent', value: (event) => event.parent, cell: (event) => (event.parent ? keyText(event.parent) : '–') },
+    { id: 'key', label: 'Key', value: (event) => event.key, cell: (event) => (event.key ? keyText(event.key, true) : '–') },
+    { id: 'parent', label: 'Parent', value: (event) => event.parent, cell: (event) => (event.parent ? keyText(event.parent, true) : '–') },
   ];
 }
 

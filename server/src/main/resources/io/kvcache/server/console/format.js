@@ -95,6 +95,12 @@ function joinUnits(large, largeUnit, small, smallUnit) {
   return small > 0 ? `${large} ${largeUnit} ${small} ${smallUnit}` : `${large} ${largeUnit}`;
 }
 
+/** A time span in whole ones of its largest unit, such as `3 h`: enough for an age, and calm. */
+export function age(seconds) {
+  const [unit, length] = seconds < 60 ? ['s', 1] : seconds < 3600 ? ['min', 60] : seconds < 86_400 ? ['h', 3600] : ['d', 86_400];
+  return `${WHOLE.format(Math.floor(seconds / length))} ${unit}`;
+}
+
 /** Milliseconds since 1970 of a time as the server writes it: ISO 8601, or Unix seconds. */
 export function toMillis(time) {
   if (time === null || time === undefined) {
@@ -105,7 +111,7 @@ export function toMillis(time) {
 
 export function agoText(time) {
   const seconds = (serverNow() - toMillis(time)) / 1000;
-  return Number.isNaN(seconds) ? UNKNOWN : seconds < 1 ? 'now' : `${duration(Math.floor(seconds))} ago`;
+  return Number.isNaN(seconds) ? UNKNOWN : seconds < 1 ? 'now' : `${age(seconds)} ago`;
 }
 
 /** A time relative to now, which the page keeps up to date; the absolute one is in the title. */

@@ -1,7 +1,7 @@
 import { request } from './api.js';
 import { minutesOf, spanSelect, tenantSelect } from './controls.js';
 import { bar, field, fill, h, keyText, name, select } from './dom.js';
-import { ago, count, duration, percent, ratio } from './format.js';
+import { age, ago, count, percent, ratio } from './format.js';
 import { missChart } from './missChart.js';
 import { reasonAdvice, reasonNames, reasonWords } from './reasons.js';
 import { thinned } from './series.js';
@@ -72,14 +72,14 @@ function recentColumns() {
     { id: 'namespace', label: 'Namespace', value: (miss) => miss.namespace, cell: (miss) => name(miss.namespace) },
     { id: 'kind', label: 'Kind', value: (miss) => miss.kind },
     { id: 'key', label: 'Key', hint: 'Object key, or key of the first missing block', value: (miss) => miss.key,
-      cell: (miss) => keyText(miss.key) },
+      cell: (miss) => keyText(miss.key, true) },
     { id: 'found', label: 'Found', number: true, hint: 'How far the prefix reached: blocks found of blocks requested',
       value: (miss) => ratio(miss.found, miss.requested),
       cell: (miss) => h('span', { class: 'bar-cell' }, bar(ratio(miss.found, miss.requested), 'memory'),
         h('span', {}, `${count(miss.found)} of ${count(miss.requested)}`)) },
     { id: 'reason', label: 'Reason', value: (miss) => reasonWords(miss.reason), class: 'wrap' },
     { id: 'left', label: 'Removed', number: true, hint: 'Time between the removal and the miss', value: leftBefore,
-      cell: (miss) => (leftBefore(miss) === null ? '–' : `${duration(leftBefore(miss))} before`) },
+      cell: (miss) => (leftBefore(miss) === null ? '–' : `${age(leftBefore(miss))} before`) },
     { id: 'orderedBy', label: 'Evicted by', hint: 'Eviction policy at that time', value: (miss) => miss.orderedBy },
   ];
 }

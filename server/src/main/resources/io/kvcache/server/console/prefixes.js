@@ -2,7 +2,7 @@ import { request } from './api.js';
 import { tenantSelect } from './controls.js';
 import { confirm } from './dialog.js';
 import { bar, button, field, fill, h, keyText, name, select } from './dom.js';
-import { ago, bytes, count, duration, percent, ratio } from './format.js';
+import { age, ago, bytes, count, percent, ratio } from './format.js';
 import { serverNow } from './clock.js';
 import { table } from './table.js';
 import { toast } from './toast.js';
@@ -182,7 +182,7 @@ function lastUse(node) {
   if (seconds === null || seconds === undefined) {
     return '–';
   }
-  return h('span', { title: new Date(serverNow() - seconds * 1000).toISOString() }, `${duration(seconds)} ago`);
+  return h('span', { title: new Date(serverNow() - seconds * 1000).toISOString() }, seconds < 1 ? 'now' : `${age(seconds)} ago`);
 }
 
 function namespaceText(namespace, id) {
