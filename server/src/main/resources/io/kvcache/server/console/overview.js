@@ -160,7 +160,7 @@ function createCharts(isOfATenant, signal) {
     missChart({ id: 'misses', signal }),
     timeChart({
       id: 'requests', title: 'Requests', note: 'per second', signal, format: compact,
-      series: [{ label: 'requests', colour: 6, value: (sample) => rate(sample, 'requests') }],
+      series: [{ label: 'requests', colour: 5, value: (sample) => rate(sample, 'requests') }],
     }),
     timeChart({
       id: 'latency', title: 'Latency', note: 'of requests', signal, format: micros,

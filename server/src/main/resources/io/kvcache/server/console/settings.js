@@ -1,5 +1,5 @@
 import { request } from './api.js';
-import { field, fill, h, name } from './dom.js';
+import { field, fill, h } from './dom.js';
 import { count } from './format.js';
 import { table } from './table.js';
 
@@ -22,7 +22,7 @@ export function open(view) {
       { id: 'name', label: 'Name', value: (each) => each.name, class: 'mono' },
       { id: 'value', label: 'Value', value: (each) => each.value, cell: (each) => each.value ?? '–', class: 'mono wrap' },
       { id: 'source', label: 'Source', value: (each) => each.source,
-        cell: (each) => (isDefault(each) ? h('span', { class: 'quiet' }, each.source) : name(each.source)) },
+        cell: (each) => h('span', { class: isDefault(each) ? 'quiet' : '' }, each.source), class: 'wrap' },
     ],
   });
   fill(content, list.element);
