@@ -62,13 +62,15 @@ final class BusClusterServers implements AutoCloseable {
             ports.put(node, port);
         }
         String yaml = """
-                listen: { port: 0 }
                 memory: { host_bytes: 64MiB }
                 transport: { listen: "127.0.0.2:%d", shared_memory: "off" }
                 cluster: { name: test, node: %s, listen: 127.0.0.1:1, weight: 1 }
                 """.formatted(port, node);
         ServerConfig config = new ConfigReader(new HostResources(1L << 30, 2), Map.of())
-                .read(new ConfigReader.Source("f", yaml + more), Map.of());
+                .read(
+                        new ConfigReader.Source(
+                                "f", (more.contains("listeners:") ? "" : "listen: { port: 0 }\n") + yaml + more),
+                        Map.of());
         CacheServer server = CacheServer.start(config, cluster -> new ClusterMember(cluster, bus.member()));
         servers.put(node, server);
         return server;

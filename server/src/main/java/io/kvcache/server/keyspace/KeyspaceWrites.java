@@ -384,7 +384,8 @@ final class KeyspaceWrites {
     /// another server may have a later value. It is dropped then, and the reason is counted.
     boolean isStale(ObjectKey key) {
         if (isFenced(key)) {
-            recordMiss(key, MissCauses.Cause.EVICTED);
+            MissCauses.Cause left = missCauses.causeOf(key.digest());
+            recordMiss(key, left == MissCauses.Cause.NEVER_SEEN ? MissCauses.Cause.EVICTED : left);
             return true;
         }
         KeyEntry entry = index.find(key.digest());

@@ -1,0 +1,246 @@
+package io.kvcache.server;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
+
+import io.kvcache.core.contract.Pause;
+import io.kvcache.server.access.PasswordHash;
+import io.kvcache.server.config.ConfigReader;
+import io.kvcache.server.config.HostResources;
+import java.io.File;
+import java.io.IOException;
+import java.io.RandomAccessFile;
+import java.net.http.HttpRequest;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.security.SecureRandom;
+import java.util.ArrayList;
+import java.util.Base64;
+import java.util.List;
+import java.util.Map;
+import java.util.Random;
+import java.util.stream.Stream;
+import org.junit.jupiter.api.Tag;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
+import org.junit.jupiter.api.io.TempDir;
+import redis.clients.jedis.Jedis;
+import redis.clients.jedis.params.SetParams;
+import tools.jackson.databind.JsonNode;
+
+/// The console in a browser, over a server with a life behind it: two tenants, evictions by room and by quota, expired
+/// and deleted values, a disk that failed and returned, and a cluster of three of which one has gone.
+///
+/// Needs `npm` and Chromium (`apt-get install chromium`). Screenshots of every page, in both themes and three widths,
+/// lie under `target/console` afterwards.
+@Tag("nightly")
+@Timeout(900)
+final class ConsoleBrowserTest {
+
+    private static final Path DRIVER = Path.of("src/test/browser");
+    private static final Path WORK = Path.of("target/browser");
+    private static final String SHAPE =
+            "{\"shape\":{\"layers\":2,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+    private static final byte[] BLOCK = new byte[128 << 10];
+    private static final int PROMPTS = 120;
+
+    @TempDir
+    private Path folder;
+
+    private static boolean isOnPath(String program) {
+        return Stream.of(System.getenv("PATH").split(File.pathSeparator))
+                .anyMatch(each -> Files.isExecutable(Path.of(each, program)));
+    }
+
+    private static String run(Path where, List<String> command) throws IOException, InterruptedException {
+        Process process = new ProcessBuilder(command)
+                .directory(where.toFile())
+                .redirectErrorStream(true)
+                .start();
+        String said = new String(process.getInputStream().readAllBytes(), UTF_8);
+        assertThat(process.waitFor())
+                .as(String.join(" ", command) + "\n" + said)
+                .isZero();
+        return said;
+    }
+
+    private static void installDriver() throws IOException, InterruptedException {
+        Files.createDirectories(WORK);
+        for (String file : List.of("package.json", "package-lock.json", "console.mjs")) {
+            Files.write(WORK.resolve(file), Files.readAllBytes(DRIVER.resolve(file)));
+        }
+        if (!Files.isDirectory(WORK.resolve("node_modules"))) {
+            run(WORK, List.of("npm", "ci", "--ignore-scripts", "--no-fund", "--no-audit"));
+        }
+    }
+
+    private static void drive(int port, String pages, String out, List<String> more) throws Exception {
+        List<String> command = new ArrayList<>(List.of(
+                "node",
+                "console.mjs",
+                "http://127.0.0.1:" + port + "/",
+                "--out",
+                Path.of("target", out).toAbsolutePath().toString()));
+        if (!pages.isEmpty()) {
+            command.addAll(List.of("--pages", pages));
+        }
+        command.addAll(more);
+        run(WORK, command);
+    }
+
+    private String settings(Path disk) {
+        return """
+                listeners:
+                  - { name: open, address: 127.0.0.1, port: 0 }
+                  - { name: passwords, address: 127.0.0.1, port: 0, auth: true, protocols: [pages, http, resp] }
+                tenants:
+                  - { name: blue, password_hash: "%s", quota: 24MiB }
+                  - { name: green, password_hash: "%s" }
+                disks: [ { directory: %s, bytes: 256MiB } ]
+                log: { slow: 1ms }
+                """.formatted(hash("bluepass"), hash("greenpass"), disk);
+    }
+
+    private static String hash(String password) {
+        return PasswordHash.of(password, 1000, new SecureRandom()).toString();
+    }
+
+    /// A client of one tenant.
+    private static final class Tenant implements AutoCloseable {
+
+        private final HttpTestClient http;
+        private final Jedis redis;
+        private final String authorization;
+        private final Random random = new Random(7);
+
+        Tenant(int port, String name, String password) {
+            http = new HttpTestClient(port);
+            redis = new Jedis("127.0.0.1", port, 60_000);
+            redis.auth(name, password);
+            redis.clientSetname("worker-" + name);
+            authorization = "Basic " + Base64.getEncoder().encodeToString((name + ":" + password).getBytes(UTF_8));
+        }
+
+        private int send(String method, String path, byte[] body) throws Exception {
+            return http.send(http.request(path)
+                            .header("Authorization", authorization)
+                            .method(method, HttpRequest.BodyPublishers.ofByteArray(body)))
+                    .statusCode();
+        }
+
+        /// Prompts of which many share a beginning: each is read until something is missing, and the rest is put.
+        void usePrompts(String model) throws Exception {
+            assertThat(send("PUT", "/v1/namespaces/" + model, SHAPE.getBytes(UTF_8)))
+                    .isBetween(200, 201);
+            for (int prompt = 0; prompt < PROMPTS; prompt++) {
+                int system = (int) Math.floor(Math.pow(random.nextDouble(), 2) * 4);
+                int user = random.nextInt(30);
+                String parent = "";
+                for (int depth = 0; depth < 6; depth++) {
+                    String key = depth < 3
+                            ? "%02x%02x".formatted(system, depth)
+                            : "%02x%02x%02x".formatted(system, user, depth);
+                    String path = "/v1/blocks/" + model + "/" + key;
+                    if (send("GET", path, new byte[0]) != 200) {
+                        send("PUT", path + (parent.isEmpty() ? "" : "?parent=" + parent), BLOCK);
+                    }
+                    parent = key;
+                }
+            }
+        }
+
+        /// Values that leave in each way, so many that the server that is looked at owns some of each.
+        void useValues() {
+            for (int i = 0; i < 12; i++) {
+                redis.set("expires-" + i, "v", SetParams.setParams().px(20));
+                redis.set("deleted-" + i * 7919, "v");
+                redis.del("deleted-" + i * 7919);
+                redis.set("<script>alert('key')</script>" + i, "v");
+                redis.get("=never(\"seen\")" + i);
+                redis.get("deleted-" + i * 7919);
+            }
+            for (int i = 0; i < 12; i++) {
+                while (redis.exists("expires-" + i)) {
+                    Pause.briefly();
+                }
+            }
+            for (int i = 0; i < 60; i++) {
+                redis.set("value-" + i, "x".repeat(800_000));
+            }
+            readValues();
+        }
+
+        void readValues() {
+            for (int i = 0; i < 60; i++) {
+                redis.get("value-" + i);
+            }
+        }
+
+        @Override
+        public void close() {
+            redis.close();
+            http.close();
+        }
+    }
+
+    private static JsonNode get(HttpTestClient client, String path) throws Exception {
+        return HttpTestClient.json(client.get(path));
+    }
+
+    /// Cuts the disk's files short, and has it opened anew.
+    private static void breakAndReopen(HttpTestClient operator, Tenant tenant, Path disk) throws Exception {
+        try (Stream<Path> files = Files.walk(disk)) {
+            for (Path file : files.filter(Files::isRegularFile)
+                    .filter(each -> each.toFile().length() > 1 << 20)
+                    .toList()) {
+                try (RandomAccessFile cut = new RandomAccessFile(file.toFile(), "rw")) {
+                    cut.setLength(1 << 20);
+                }
+            }
+        }
+        tenant.readValues();
+        operator.post("/v1/disks/0/reopen", "");
+    }
+
+    @Test
+    void givenAServerWithALifeBehindIt_whenABrowserGoesThroughEveryPage_thenNothingIsWrong() throws Exception {
+        assumeTrue(isOnPath("npm"), "no npm on the PATH");
+        assumeTrue(isOnPath("chromium"), "no Chromium on the PATH; Debian has it as the package chromium");
+        installDriver();
+        Path disk = folder.resolve("a");
+        String yaml = settings(disk);
+        try (BusClusterServers cluster = new BusClusterServers(folder)) {
+            CacheServer server = cluster.start("a", yaml);
+            cluster.start("b", settings(folder.resolve("b")));
+            cluster.start("c", settings(folder.resolve("c")));
+            ConfigReader reader = new ConfigReader(new HostResources(1L << 30, 2), Map.of());
+            reader.read(new ConfigReader.Source("kvcache.yaml", yaml), Map.of());
+            server.showSettings(reader.settingsInForce());
+            int open = server.addresses().getFirst().getPort();
+            int passwords = server.addresses().get(1).getPort();
+            try (Tenant blue = new Tenant(passwords, "blue", "bluepass");
+                    Tenant green = new Tenant(passwords, "green", "greenpass");
+                    HttpTestClient operator = new HttpTestClient(open)) {
+                blue.usePrompts("llama-3-8b");
+                green.usePrompts("%3Cb%3Eqwen%3C%2Fb%3E");
+                blue.useValues();
+                green.useValues();
+                cluster.stop("c");
+                breakAndReopen(operator, green, disk);
+                JsonNode reasons = get(operator, "/v1/misses").get("reasons");
+                for (String reason : List.of("never_seen", "expired", "deleted", "quota")) {
+                    assertThat(reasons.get(reason).intValue())
+                            .as("%s of %s", reason, reasons)
+                            .isPositive();
+                }
+                drive(open, "", "console", List.of());
+                drive(
+                        passwords,
+                        "overview,prefixes,misses,requests,events",
+                        "console-tenant",
+                        List.of("--user", "blue", "--password", "bluepass", "--widths", "1440"));
+            }
+        }
+    }
+}
