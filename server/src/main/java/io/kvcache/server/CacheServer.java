@@ -34,7 +34,6 @@ import io.kvcache.server.console.ConsoleEndpoint.ConsoleParts;
 import io.kvcache.server.console.ConsoleSources;
 import io.kvcache.server.console.LiveFeed;
 import io.kvcache.server.console.LoadHistory;
-import io.kvcache.server.event.EventEndpoint;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
@@ -415,7 +414,7 @@ public final class CacheServer implements AutoCloseable {
         return new HttpEndpoints(
                 everybodys,
                 List.of(new DiskEndpoint(cache), new ClusterEndpoint(member)),
-                List.of(new EventEndpoint(events)),
+                events,
                 console,
                 () -> member == null ? "" : member.notServingReason());
     }

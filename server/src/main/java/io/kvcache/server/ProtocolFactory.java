@@ -13,6 +13,8 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.console.ConsoleEndpoint;
 import io.kvcache.server.console.ConsoleFiles;
 import io.kvcache.server.console.Viewer;
+import io.kvcache.server.event.EventEndpoint;
+import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.forward.Dialect;
 import io.kvcache.server.forward.InProcessCommands;
 import io.kvcache.server.forward.InProcessCommands.Front;
@@ -277,7 +279,9 @@ final class ProtocolFactory {
         for (HttpEndpoint each : operators) {
             all.add(authenticated ? new AdministratorEndpoint(each, rules) : each);
         }
-        all.addAll(httpEndpoints.viewerEndpoints());
+        all.add(new EventEndpoint(httpEndpoints.events(), rules));
+        StatsEndpoint stats = new StatsEndpoint(cache, tenantKeyspaces, metricSources, version());
+        all.add(new StatsPage(stats, authenticated ? rules : Viewer.Rules.OF_OPERATORS));
         all.add(new ConsoleEndpoint(httpEndpoints.console(), rules));
         all.add(new ConsoleFiles());
         return rules.readOnly()
@@ -382,10 +386,6 @@ final class ProtocolFactory {
         }
         PrometheusExporter metrics = new PrometheusExporter(binders);
         pages.put("/metrics", TextEndpoint.of(PrometheusExporter.CONTENT_TYPE, metrics));
-        pages.put(
-                "/v1/stats",
-                TextEndpoint.of(
-                        "application/json", new StatsEndpoint(cache, tenantKeyspaces, metricSources, version())));
         return new TextPages(pages);
     }
 
@@ -460,6 +460,25 @@ final class ProtocolFactory {
             return get || request.method().equals(HttpMethod.HEAD)
                     ? (HttpRequestHandler.BodylessHandler) out -> out.sendPage(page, get)
                     : HttpResponder.methodNotAllowed(request, "GET, HEAD");
+        }
+    }
+
+    /// `/v1/stats`: everything for administrators, and of each tenant its own.
+    private record StatsPage(StatsEndpoint stats, Viewer.Rules rules) implements HttpEndpoint {
+
+        private static final String PATH = "/v1/stats";
+
+        @Override
+        public List<String> paths() {
+            return List.of(PATH);
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            Supplier<String> body =
+                    rules.viewer(tenant).administrator() ? stats::ofServer : () -> stats.ofTenant(tenant);
+            return new TextPages(Map.of(PATH, TextEndpoint.of("application/json", body)))
+                    .handlerFor(request, path, tenant);
         }
     }
 
@@ -561,13 +580,13 @@ final class ProtocolFactory {
     ///
     /// @param tenantEndpoints of each tenant its own
     /// @param operatorEndpoints that tell of all tenants, where `pages` are
-    /// @param viewerEndpoints of each tenant its own, where `pages` are
+    /// @param events of which each tenant sees its own, where `pages` are
     /// @param console what the console shows
     /// @param notServing why the server does not serve in the cluster that it belongs to; empty when it does
     record HttpEndpoints(
             List<HttpEndpoint> tenantEndpoints,
             List<HttpEndpoint> operatorEndpoints,
-            List<HttpEndpoint> viewerEndpoints,
+            EventFeed events,
             ConsoleEndpoint.ConsoleParts console,
             Supplier<String> notServing) {}
 }

@@ -21,13 +21,14 @@ import io.kvcache.transport.endpoint.EndpointStats;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.json.JsonMapper;
 
-/// The page `/v1/stats`: one JSON object.
-final class StatsEndpoint implements Supplier<String> {
+/// The page `/v1/stats`: one JSON object, of the whole server or of one tenant.
+final class StatsEndpoint {
 
     private final TieredKvCache cache;
     private final TenantKeyspaces tenantKeyspaces;
@@ -105,37 +106,62 @@ final class StatsEndpoint implements Supplier<String> {
         }
     }
 
-    @Override
-    public String get() {
+    private record TenantStats(
+            String version,
+            Map<String, KeyspaceStats> tenants,
+            Map<String, BlockQuotaTracker.Stats> blocks,
+            Map<String, BlockReadStats.Stats> blockReads,
+            List<NamespaceLine> namespaces) {}
+
+    /// What a tenant may know: the part of it that is its own.
+    String ofTenant(String tenant) {
+        return write(new TenantStats(
+                version,
+                only(tenant, keyspaces()),
+                only(tenant, blocks.stats()),
+                only(tenant, blocks.readStats().stats()),
+                cache.stats().namespaces().stream()
+                        .map(NamespaceLine::of)
+                        .filter(line -> line.tenant.equals(tenant))
+                        .toList()));
+    }
+
+    private static <V> Map<String, V> only(String tenant, Map<String, V> all) {
+        Map<String, V> own = new TreeMap<>(all);
+        own.keySet().retainAll(Set.of(tenant));
+        return own;
+    }
+
+    private static String write(Object stats) {
+        return JsonMapper.builder().build().writeValueAsString(stats) + "\n";
+    }
+
+    /// Everything.
+    String ofServer() {
         CacheStats stats = cache.stats();
-        return JsonMapper.builder()
-                        .build()
-                        .writeValueAsString(new Stats(
-                                version,
-                                stats.host(),
-                                stats.records(),
-                                stats.puts(),
-                                stats.removals(),
-                                cache.lruFallbackReport(),
-                                cache.hintStats(),
-                                uses.missRatioCurve(),
-                                uses.traceStats(),
-                                stats.openTables(),
-                                cache.diskStats(),
-                                cache.offloadStats(),
-                                cache.prefetchStats(),
-                                cache.blocksLeftOnDisk(),
-                                cache.isRecovering(),
-                                keyspaces(),
-                                blocks.stats(),
-                                blocks.readStats().stats(),
-                                clients(),
-                                transport.get(),
-                                latencies.summaries(),
-                                stats.namespaces().stream()
-                                        .map(NamespaceLine::of)
-                                        .toList()))
-                + "\n";
+        return write(new Stats(
+                version,
+                stats.host(),
+                stats.records(),
+                stats.puts(),
+                stats.removals(),
+                cache.lruFallbackReport(),
+                cache.hintStats(),
+                uses.missRatioCurve(),
+                uses.traceStats(),
+                stats.openTables(),
+                cache.diskStats(),
+                cache.offloadStats(),
+                cache.prefetchStats(),
+                cache.blocksLeftOnDisk(),
+                cache.isRecovering(),
+                keyspaces(),
+                blocks.stats(),
+                blocks.readStats().stats(),
+                clients(),
+                transport.get(),
+                latencies.summaries(),
+                stats.namespaces().stream().map(NamespaceLine::of).toList()));
     }
 
     private Map<String, KeyspaceStats> keyspaces() {

@@ -118,7 +118,7 @@ final class ConsoleEndpointTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"/metrics", "/v1/stats", "/v1/disks", "/v1/cluster", "/v1/whatif", "/v1/settings"})
+    @ValueSource(strings = {"/metrics", "/v1/disks", "/v1/cluster", "/v1/whatif", "/v1/settings"})
     void givenATenantThatIsNoAdministrator_whenItAsksForPagesOfAllTenants_thenForbidden(String path) throws Exception {
         HttpResponse<byte[]> refused = send(AUTHENTICATED, BLUE, "GET", path);
         assertThat(refused.statusCode()).isEqualTo(403);
@@ -144,6 +144,13 @@ final class ConsoleEndpointTest {
             assertThat(prefixes.get("namespaces").findValuesAsString("tenant").contains("default"))
                     .isEqualTo(admin);
         }
+        JsonNode own = get(AUTHENTICATED, BLUE, "/v1/stats");
+        assertThat(own.get("tenants").propertyNames()).containsExactly("blue");
+        assertThat(own.get("namespaces").findValuesAsString("tenant"))
+                .isNotEmpty()
+                .containsOnly("blue");
+        assertThat(own.has("host")).isFalse();
+        assertThat(get(AUTHENTICATED, ADMIN, "/v1/stats").get("tenants").size()).isEqualTo(3);
         assertThat(status(AUTHENTICATED, BLUE, "/v1/prefixes?tenant=default")).isEqualTo(403);
         assertThat(status(AUTHENTICATED, BLUE, "/v1/history?tenant=root")).isEqualTo(403);
         assertThat(status(AUTHENTICATED, BLUE, "/v1/live?tenant=root")).isEqualTo(403);

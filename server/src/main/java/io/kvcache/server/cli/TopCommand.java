@@ -3,9 +3,19 @@ package io.kvcache.server.cli;
 import io.kvcache.server.client.HttpApiClient;
 import java.io.IOException;
 import java.io.PrintWriter;
+import java.util.ArrayDeque;
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.Deque;
 import java.util.Formatter;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import org.jline.terminal.Terminal;
+import org.jline.terminal.TerminalBuilder;
 import org.jspecify.annotations.Nullable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -14,7 +24,8 @@ import picocli.CommandLine.Option;
 import picocli.CommandLine.Spec;
 import tools.jackson.databind.JsonNode;
 
-/// `kvcache top`: a server's statistics each second, or once.
+/// `kvcache top`: a server's statistics each second, or once. In a terminal, keys change to the tree of shared prefixes
+/// and to the last misses.
 @Command(name = "top", description = "Watch a server's statistics.", mixinStandardHelpOptions = true)
 final class TopCommand implements Callable<Integer> {
 
@@ -22,6 +33,9 @@ final class TopCommand implements Callable<Integer> {
 
     /// Cursor home, clear to the end.
     private static final String CLEAR_SCREEN = "\033[H\033[2J";
+
+    private static final int CONTROL_C = 3;
+    private static final int BACKSPACE = 127;
 
     @Spec
     private CommandSpec spec = CommandSpec.create();
@@ -32,29 +46,61 @@ final class TopCommand implements Callable<Integer> {
     @Option(names = "--once", description = "Print them once and exit.")
     private boolean once;
 
+    @Option(
+            names = "--view",
+            paramLabel = "VIEW",
+            defaultValue = "overview",
+            description = "What to show first: ${COMPLETION-CANDIDATES}. Default: ${DEFAULT-VALUE}.")
+    private View view = View.overview;
+
+    /// What is shown. Constants are named as they are typed.
+    @SuppressWarnings("MemberName")
+    private enum View {
+        overview,
+        prefixes,
+        misses
+    }
+
     @Override
     public Integer call() throws IOException {
-        PrintWriter out = spec.commandLine().getOut();
         try (HttpApiClient client = server.httpClient()) {
-            JsonNode before = null;
-            long beforeNanos = System.nanoTime();
-            while (true) {
-                JsonNode now = client.get("/v1/stats");
-                long nowNanos = System.nanoTime();
-                out.print(once || !ProgressLine.isOnTerminal() ? "" : CLEAR_SCREEN);
-                out.print(formatTable(client.hostAndPort(), before, now, (nowNanos - beforeNanos) / 1e9));
+            Screen screen = new Screen(client, view);
+            if (!once && ProgressLine.isOnTerminal()) {
+                watch(screen);
+                return 0;
+            }
+            PrintWriter out = spec.commandLine().getOut();
+            do {
+                out.print(screen.next());
                 out.flush();
-                if (once || !sleepOneSecond()) {
-                    return 0;
-                }
-                before = now;
-                beforeNanos = nowNanos;
+            } while (!once && sleepOneSecond());
+            return 0;
+        }
+    }
+
+    /// Shows the screen each second, and at each key.
+    private static void watch(Screen screen) throws IOException {
+        try (Terminal terminal =
+                TerminalBuilder.builder().system(true).dumb(true).build()) {
+            terminal.enterRawMode();
+            boolean goesOn = true;
+            while (goesOn) {
+                // A raw terminal does not return the carriage.
+                terminal.writer().print(CLEAR_SCREEN + fit(screen.next() + Screen.KEYS, terminal));
+                terminal.writer().flush();
+                goesOn = screen.onKey(terminal.reader().read(SECOND_MILLIS));
             }
         }
     }
 
-    private static String formatTable(String place, @Nullable JsonNode before, JsonNode now, double seconds) {
-        return new TopTable(place, before, now, seconds).format();
+    /// Cuts what would scroll.
+    private static String fit(String text, Terminal terminal) {
+        int rows = terminal.getHeight() > 0 ? terminal.getHeight() : Integer.MAX_VALUE;
+        int columns = terminal.getWidth() > 0 ? terminal.getWidth() : Integer.MAX_VALUE;
+        return text.lines()
+                .limit(rows)
+                .map(line -> line.substring(0, Math.min(line.length(), columns)))
+                .collect(Collectors.joining("\r\n"));
     }
 
     private static boolean sleepOneSecond() {
@@ -64,6 +110,190 @@ final class TopCommand implements Callable<Integer> {
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
             return false;
+        }
+    }
+
+    /// What is shown of a server, and the keys that change it.
+    private static final class Screen {
+
+        static final String KEYS = "o overview   p prefixes (1-9 open one, u back)   m misses   q quit";
+
+        private static final int NODES = 20;
+        private static final int MISSES = 20;
+
+        private final HttpApiClient client;
+        private View view;
+        private @Nullable JsonNode before;
+        private long beforeNanos;
+        private final Deque<String> path = new ArrayDeque<>();
+        private List<String> shownKeys = List.of();
+
+        Screen(HttpApiClient client, View view) {
+            this.client = client;
+            this.view = view;
+        }
+
+        /// Returns the text of the view by now; an error that the server answers takes its place.
+        String next() throws IOException {
+            try {
+                return switch (view) {
+                    case overview -> overview();
+                    case prefixes -> prefixes();
+                    case misses ->
+                        new MissTable(client.hostAndPort(), client.get("/v1/misses?limit=" + MISSES)).format();
+                };
+            } catch (HttpApiClient.HttpStatusException refused) {
+                if (!ProgressLine.isOnTerminal()) {
+                    throw refused;
+                }
+                return refused.getMessage() + "\n";
+            }
+        }
+
+        private String overview() throws IOException {
+            JsonNode now = client.get("/v1/stats");
+            long nowNanos = System.nanoTime();
+            String text = new TopTable(client.hostAndPort(), before, now, (nowNanos - beforeNanos) / 1e9).format();
+            before = now;
+            beforeNanos = nowNanos;
+            return text;
+        }
+
+        private String prefixes() throws IOException {
+            String under = path.isEmpty() ? "" : "&under=" + path.getLast();
+            JsonNode level = client.get("/v1/prefixes?limit=" + NODES + under);
+            List<String> keys = new ArrayList<>();
+            level.get("nodes").forEach(node -> keys.add(node.get("key").stringValue()));
+            shownKeys = keys;
+            return new PrefixTable(client.hostAndPort(), path, level).format();
+        }
+
+        /// @param key a character, or negative when none was typed in time
+        /// @return whether to go on
+        boolean onKey(int key) {
+            switch (key) {
+                case 'q', CONTROL_C -> {
+                    return false;
+                }
+                case 'o' -> view = View.overview;
+                case 'p' -> view = View.prefixes;
+                case 'm' -> view = View.misses;
+                case 'u', BACKSPACE, '\b' -> path.pollLast();
+                default -> {
+                    int index = key - '1';
+                    if (view == View.prefixes && index >= 0 && index < Math.min(9, shownKeys.size())) {
+                        path.addLast(shownKeys.get(index));
+                    }
+                }
+            }
+            return true;
+        }
+    }
+
+    /// A level of the tree of shared prefixes as a table for a terminal.
+    ///
+    /// @param path keys of the runs above it
+    private record PrefixTable(String place, Collection<String> path, JsonNode level) {
+
+        String format() {
+            StringBuilder text = new StringBuilder();
+            Formatter out = new Formatter(text, Locale.ROOT);
+            out.format(
+                    "kvcache at %s   %d blocks, %.1f MiB %s%n%n",
+                    place,
+                    level.get("blocks").longValue(),
+                    level.get("bytes").longValue() / TopTable.MIB,
+                    path.isEmpty() ? "in all prefixes" : "below " + path.size() + " prefixes");
+            out.format(
+                    "   %-14s %-28s %6s %6s %8s %9s %10s %6s %6s %7s %9s%n",
+                    "PREFIX",
+                    "NAMESPACE (TENANT)",
+                    "DEPTH",
+                    "RUN",
+                    "BRANCHES",
+                    "BLOCKS",
+                    "MIB",
+                    "MEM %",
+                    "DISK %",
+                    "USES",
+                    "LAST USE");
+            Map<Integer, String> names = new HashMap<>();
+            level.get("namespaces")
+                    .forEach(each -> names.put(
+                            each.get("id").intValue(),
+                            each.get("name").stringValue() + " ("
+                                    + each.get("tenant").stringValue() + ")"));
+            int number = 0;
+            for (JsonNode node : level.get("nodes")) {
+                long blocks = node.get("blocks").longValue();
+                out.format(
+                        "%2s %-14s %-28s %6d %6d %8d %9d %10.1f %6s %6s %7s %9s%n",
+                        ++number > 9 ? "" : number,
+                        node.get("key").stringValue().substring(0, 12),
+                        printable(names.getOrDefault(node.get("namespace").intValue(), "")),
+                        node.get("depth").intValue(),
+                        node.get("run").intValue(),
+                        node.get("branches").intValue(),
+                        blocks,
+                        node.get("bytes").longValue() / TopTable.MIB,
+                        TopTable.percent(node.get("memoryBlocks").longValue(), blocks),
+                        TopTable.percent(node.get("diskBlocks").longValue(), blocks),
+                        node.get("uses").isNull() ? "-" : node.get("uses").asString(),
+                        node.get("lastUseSecondsAgo").isNull()
+                                ? "-"
+                                : node.get("lastUseSecondsAgo").asString() + " s");
+            }
+            if (level.get("more").longValue() > 0) {
+                out.format("and %d more%n", level.get("more").longValue());
+            }
+            return text.toString();
+        }
+    }
+
+    /// Control characters of keys and names would command the terminal.
+    private static String printable(String text) {
+        return text.replaceAll("\\p{Cntrl}", "?");
+    }
+
+    /// The last misses as a table for a terminal.
+    private record MissTable(String place, JsonNode misses) {
+
+        String format() {
+            StringBuilder text = new StringBuilder();
+            Formatter out = new Formatter(text, Locale.ROOT);
+            out.format("kvcache at %s   why look-ups found nothing, or less%n%n", place);
+            misses.get("reasons").properties().forEach(each -> {
+                if (each.getValue().longValue() > 0) {
+                    out.format(
+                            "%-16s %12d%n",
+                            each.getKey().replace('_', ' '), each.getValue().longValue());
+                }
+            });
+            out.format(
+                    "%n%-12s %-16s %-20s %-34s %11s %-16s %10s %s%n",
+                    "AT", "TENANT", "NAMESPACE", "KEY", "FOUND OF", "REASON", "LEFT", "EVICTED BY");
+            for (JsonNode miss : misses.get("recent")) {
+                out.format(
+                        "%-12s %-16s %-20s %-34s %5d %5d %-16s %10s %s%n",
+                        miss.get("at").stringValue().replaceAll(".*T(.{8}).*", "$1"),
+                        printable(miss.get("tenant").stringValue()),
+                        printable(miss.get("namespace").stringValue()),
+                        abbreviate(printable(miss.get("key").stringValue())),
+                        miss.get("found").intValue(),
+                        miss.get("requested").intValue(),
+                        miss.get("reason").stringValue().replace('_', ' '),
+                        miss.get("leftSecondsAgo").isNull()
+                                ? "-"
+                                : miss.get("leftSecondsAgo").asString() + " s ago",
+                        miss.get("orderedBy").isNull()
+                                ? ""
+                                : miss.get("orderedBy").stringValue());
+            }
+            return text.toString();
+        }
+
+        private static String abbreviate(String key) {
+            return key.length() <= 34 ? key : key.substring(0, 33) + "…";
         }
     }
 
@@ -91,6 +321,11 @@ final class TopCommand implements Callable<Integer> {
 
         private void appendHeader(Formatter out) {
             JsonNode host = now.get("host");
+            if (host == null) {
+                out.format(
+                        "kvcache %s at %s: what is yours%n", now.get("version").stringValue(), place);
+                return;
+            }
             long held = host.get("heldBytes").longValue();
             long capacity = host.get("capacityBytes").longValue();
             out.format("kvcache %s at %s%n", now.get("version").stringValue(), place);
@@ -146,6 +381,9 @@ final class TopCommand implements Callable<Integer> {
         }
 
         private void appendRequests(Formatter out) {
+            if (!now.has("latency")) {
+                return;
+            }
             out.format("%n%-24s %12s %10s %9s %9s%n", "REQUEST", "COUNT", "PER S", "P50 us", "P99 us");
             now.get("latency").properties().forEach(each -> {
                 JsonNode kind = each.getValue();
@@ -201,7 +439,7 @@ final class TopCommand implements Callable<Integer> {
         }
 
         private void appendDisks(Formatter out) {
-            if (now.get("disks").isEmpty()) {
+            if (now.path("disks").isEmpty()) {
                 return;
             }
             out.format("%n%-36s %-10s %12s %12s %10s%n", "DISK", "STATE", "READ MIB", "WRITTEN MIB", "READ FAILS");

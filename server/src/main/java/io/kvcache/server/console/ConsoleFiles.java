@@ -46,7 +46,6 @@ public final class ConsoleFiles implements HttpEndpoint {
     /// Resources of libraries by their name below `/console/lib/`.
     static final Map<String, String> LIBRARIES = Map.of(
             "bootstrap.min.css", WEB_JARS + "bootstrap/5.3.8/dist/css/bootstrap.min.css",
-            "bootstrap.bundle.min.js", WEB_JARS + "bootstrap/5.3.8/dist/js/bootstrap.bundle.min.js",
             "chart.umd.min.js", WEB_JARS + "chart.js/4.5.1/dist/chart.umd.min.js");
 
     private static final Map<String, String> TYPES = Map.of(

@@ -10,7 +10,7 @@ import java.util.Set;
 public record Viewer(String tenant, boolean administrator, boolean mayChange) {
 
     /// Returns whether it sees what is of a tenant.
-    boolean sees(String other) {
+    public boolean sees(String other) {
         return administrator || tenant.equals(other);
     }
 
@@ -21,6 +21,9 @@ public record Viewer(String tenant, boolean administrator, boolean mayChange) {
     /// @param administrators tenants that are
     /// @param readOnly whether its clients may change nothing
     public record Rules(boolean everyone, Set<String> administrators, boolean readOnly) {
+
+        /// All clients are administrators.
+        public static final Rules OF_OPERATORS = new Rules(true, Set.of(), false);
 
         public Rules {
             administrators = Set.copyOf(administrators);

@@ -1,5 +1,8 @@
 package io.kvcache.server.event;
 
+import io.kvcache.server.console.ConsoleEndpoint;
+import io.kvcache.server.console.Viewer;
+import io.kvcache.server.event.EventSubscription.EventFilter;
 import io.kvcache.server.event.EventSubscription.EventId;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
@@ -21,12 +24,16 @@ public final class EventEndpoint implements HttpEndpoint {
 
     private static final String PATH = "/v1/events";
     private static final List<String> START_POSITIONS = List.of("now", "oldest", "snapshot");
+    private static final String ALL_TENANTS = "*";
     private static final String LAST_EVENT_ID = "Last-Event-ID";
 
     private final EventFeed feed;
+    private final Viewer.Rules rules;
 
-    public EventEndpoint(EventFeed feed) {
+    /// @param rules who sees the events of which tenants
+    public EventEndpoint(EventFeed feed, Viewer.Rules rules) {
         this.feed = feed;
+        this.rules = rules;
     }
 
     @Override
@@ -51,9 +58,18 @@ public final class EventEndpoint implements HttpEndpoint {
                             "from is '" + from + "'; it takes " + String.join(", ", START_POSITIONS))
                     .toHandler();
         }
+        String wanted = firstParameter(query, "tenant");
+        boolean all = ALL_TENANTS.equals(wanted);
+        Viewer viewer = rules.viewer(tenant);
+        if (wanted != null && (all ? !viewer.administrator() : !viewer.sees(wanted))) {
+            return ConsoleEndpoint.administratorsOnly(
+                    "tenant is '" + wanted + "', and tenant " + tenant + " sees its own events only");
+        }
+        EventFilter filter =
+                new EventFilter(all ? null : wanted == null ? tenant : wanted, firstParameter(query, "namespace"));
         try {
             EventId last = after == null ? parseStart(from) : EventId.parse(after);
-            return new EventSubscription(feed, last, tenant, firstParameter(query, "namespace"));
+            return new EventSubscription(feed, last, tenant, filter);
         } catch (IllegalArgumentException mistake) {
             return new ProblemDetails(
                             HttpResponseStatus.BAD_REQUEST,

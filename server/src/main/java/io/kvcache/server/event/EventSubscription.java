@@ -39,7 +39,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
 
     private final EventFeed feed;
     private final String tenant;
-    private final @Nullable String namespaceFilter;
+    private final EventFilter filter;
     private final @Nullable EventId last;
     private final AtomicBoolean wakePending = new AtomicBoolean();
     private volatile @Nullable HttpStream stream;
@@ -49,13 +49,25 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
     private Iterator<CacheEvent> unsentSnapshot = Collections.emptyIterator();
     private final AtomicBoolean holdsSnapshot = new AtomicBoolean();
 
+    /// Which events are wanted.
+    ///
+    /// @param tenant whose; null for those of all tenants, which name theirs
+    /// @param namespace the model of the only namespace wanted, or null
+    record EventFilter(@Nullable String tenant, @Nullable String namespace) {
+
+        boolean isVisible(Namespace of) {
+            return (tenant == null || of.tenant().equals(tenant))
+                    && (namespace == null || of.model().equals(namespace));
+        }
+    }
+
     /// @param last the event before the first wanted one; null for a snapshot first
-    /// @param only the model of the only namespace wanted, or null
-    EventSubscription(EventFeed feed, @Nullable EventId last, String tenant, @Nullable String only) {
+    /// @param tenant that follows
+    EventSubscription(EventFeed feed, @Nullable EventId last, String tenant, EventFilter filter) {
         this.feed = feed;
         this.last = last;
         this.tenant = tenant;
-        this.namespaceFilter = only;
+        this.filter = filter;
     }
 
     @Override
@@ -109,7 +121,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
         Thread.ofVirtual().name("kvcache-snapshot").start(() -> {
             StoreSnapshot snapshot = feed.snapshotLimiter().createSnapshot();
             List<CacheEvent> shown = snapshot.stored().stream()
-                    .filter(event -> isVisible(feed.namespaceIdResolver().resolve(event.namespaceId())))
+                    .filter(event -> filter.isVisible(feed.namespaceIdResolver().resolve(event.namespaceId())))
                     .toList();
             begun.runOnLoop(() -> startSnapshot(begun, shown, snapshot.nextSequence()));
         });
@@ -131,7 +143,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
             for (int left = MAX_BATCH; left > 0 && unsentSnapshot.hasNext(); left--) {
                 CacheEvent event = unsentSnapshot.next();
                 text.append(SseEncoder.snapshotEntry(
-                        event, feed.namespaceIdResolver().resolve(event.namespaceId())));
+                        event, feed.namespaceIdResolver().resolve(event.namespaceId()), filter.tenant == null));
             }
             to.write(text.toString());
         }
@@ -185,8 +197,8 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
             StringBuilder text = new StringBuilder();
             for (CacheEvent event : batch.events()) {
                 Namespace namespace = feed.namespaceIdResolver().resolve(event.namespaceId());
-                if (isVisible(namespace)) {
-                    text.append(SseEncoder.event(event, namespace, id(event.sequence())));
+                if (filter.isVisible(namespace)) {
+                    text.append(SseEncoder.event(event, namespace, filter.tenant == null, id(event.sequence())));
                 }
             }
             to.write(text.toString());
@@ -194,11 +206,6 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
             more = batch.events().size() == MAX_BATCH;
         }
         to.flush();
-    }
-
-    private boolean isVisible(Namespace namespace) {
-        return namespace.tenant().equals(tenant)
-                && (namespaceFilter == null || namespace.model().equals(namespaceFilter));
     }
 
     @Override
@@ -224,20 +231,24 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
 
         private SseEncoder() {}
 
-        static String event(CacheEvent event, Namespace namespace, EventId id) {
+        /// @param named whether the event says whose it is
+        static String event(CacheEvent event, Namespace namespace, boolean named, EventId id) {
             Map<String, Object> data = new LinkedHashMap<>();
             data.put("sequence", event.sequence());
-            data.putAll(data(event, namespace));
+            data.putAll(data(event, namespace, named));
             return message(id, event.kind().isAddition() ? "stored" : "removed", data);
         }
 
-        private static Map<String, Object> data(CacheEvent event, Namespace namespace) {
+        private static Map<String, Object> data(CacheEvent event, Namespace namespace, boolean named) {
             Map<String, Object> data = new LinkedHashMap<>();
             data.put("tier", lowerCaseName(event.tier()));
             if (!event.kind().isAddition()) {
                 data.put("cause", lowerCaseName(event.kind()));
             }
             data.put("namespace", namespace.model());
+            if (named) {
+                data.put("tenant", namespace.tenant());
+            }
             data.put("key", new BlockKey(event.keyHi(), event.keyLo()).toString());
             if (namespace.parts().isEmpty()) {
                 data.put("object", true);
@@ -254,8 +265,8 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
         }
 
         /// Something that is stored, as a snapshot has it: it has no number.
-        static String snapshotEntry(CacheEvent event, Namespace namespace) {
-            Map<String, Object> data = data(event, namespace);
+        static String snapshotEntry(CacheEvent event, Namespace namespace, boolean named) {
+            Map<String, Object> data = data(event, namespace, named);
             return "event: stored\ndata: " + Json.text(data) + "\n";
         }
 

@@ -1,8 +1,11 @@
+import { serverNow } from './clock.js';
 import { fill, h } from './dom.js';
 import { clockTime, absolute } from './format.js';
 import { table } from './table.js';
 
 const SERIES_COLOURS = 9;
+/** Of the time axis. */
+const MIN_SPAN_SECONDS = 300;
 let library = null;
 
 /** Loads Chart.js when the first chart is shown; pages of tables go without. */
@@ -36,8 +39,9 @@ function seriesColour(index) {
  * @param stacked whether the series add up, as areas; lines otherwise
  * @param format a value in words
  * @param max of the axis, where it is known
+ * @param binary whether the axis has steps of powers of two, as bytes have
  */
-export function timeChart({ id, title, note = '', series, stacked = false, format, max, signal }) {
+export function timeChart({ id, title, note = '', series, stacked = false, format, max, binary = false, signal }) {
   let samples = [];
   let chart = null;
   let spanSeconds = 3600;
@@ -125,6 +129,11 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
           max,
           grid: { color: grid },
           border: { display: false },
+          afterBuildTicks: (axis) => {
+            if (binary) {
+              axis.ticks = binaryTicks(axis.max).map((value) => ({ value }));
+            }
+          },
           ticks: { color: text, maxTicksLimit: 5, callback: (value) => format(value) },
         },
       },
@@ -173,7 +182,9 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
     /** @param minutes the span of the axis */
     show(newSamples, minutes) {
       samples = newSamples;
-      spanSeconds = minutes * 60;
+      // A server that runs for less has nothing to show of the time before; but no axis is shorter than a few samples.
+      const since = newSamples.length > 0 ? serverNow() / 1000 - newSamples[0].at + newSamples[0].seconds : 0;
+      spanSeconds = Math.min(minutes * 60, Math.max(since, MIN_SPAN_SECONDS));
       update();
       describe();
       showData();
@@ -192,6 +203,11 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
 
 function clockTimeCell(at) {
   return h('time', { title: absolute(at) }, new Date(at).toLocaleTimeString('en-GB'));
+}
+
+function binaryTicks(max) {
+  const step = 2 ** Math.ceil(Math.log2(Math.max(max, 4) / 4));
+  return Array.from({ length: Math.floor(max / step) + 1 }, (_, index) => index * step);
 }
 
 function timeTicks(from, to) {

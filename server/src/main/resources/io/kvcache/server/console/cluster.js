@@ -1,6 +1,6 @@
 import { request } from './api.js';
 import { bar, fill, h, name } from './dom.js';
-import { ago, byName, percent, words } from './format.js';
+import { ago, byName, percent, sentence, words } from './format.js';
 import { state } from './states.js';
 import { table } from './table.js';
 
@@ -24,7 +24,7 @@ export function open(view) {
     onData: ({ cluster, drain, alone }) => {
       if (alone) {
         fill(content, single);
-        fill(single, h('p', {}, h('b', {}, 'This server is in no cluster.')), h('p', { class: 'note' }, alone));
+        fill(single, h('p', {}, sentence(alone)));
         return;
       }
       fill(content, facts, nodes.element);

@@ -23,8 +23,10 @@ export const connection = {
     }
   },
 
-  onChange(listener) {
+  /** @param signal ends the listening; none for as long as the page lives */
+  onChange(listener, signal) {
     listeners.add(listener);
+    signal?.addEventListener('abort', () => listeners.delete(listener));
   },
 };
 

@@ -8,7 +8,6 @@ import { button, h } from './dom.js';
 export function confirm({ title, lines, action, kind = 'danger' }) {
   return new Promise((resolve) => {
     let agreed = false;
-    const opener = document.activeElement;
     const dialog = h('dialog', { class: 'confirm', 'aria-labelledby': 'confirm-title', 'aria-describedby': 'confirm-text' },
       h('h2', { id: 'confirm-title' }, title),
       h('div', { id: 'confirm-text' }, lines.map((line) => h('p', {}, line))),
@@ -20,9 +19,6 @@ export function confirm({ title, lines, action, kind = 'danger' }) {
         }, kind)));
     dialog.addEventListener('close', () => {
       dialog.remove();
-      if (opener?.isConnected) {
-        opener.focus();
-      }
       resolve(agreed);
     });
     document.body.append(dialog);

@@ -62,7 +62,7 @@ export function open(view) {
       latencyColumn('readLatency', 'p50Micros', 'Read p50'),
       latencyColumn('readLatency', 'p99Micros', 'Read p99'),
       latencyColumn('writeLatency', 'p99Micros', 'Write p99'),
-      { id: 'failures', label: 'Read failures', number: true, value: (disk) => disk.readFailures, cell: (disk) => count(disk.readFailures) },
+      { id: 'failures', label: 'Failures', number: true, hint: 'Reads that failed', value: (disk) => disk.readFailures, cell: (disk) => count(disk.readFailures) },
     ];
   }
 

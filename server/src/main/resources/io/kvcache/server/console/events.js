@@ -7,8 +7,8 @@ import { table } from './table.js';
 
 const MAX_ROWS = 500;
 const KINDS = ['stored', 'evicted', 'dropped', 'replaced', 'quota'];
-/** Events come in bursts of hundreds: the table is drawn anew a few times a second at most. */
-const DRAW_MILLIS = 500;
+/** Events come in bursts of hundreds, and drawing 500 rows takes some milliseconds. */
+const DRAW_MILLIS = 1000;
 
 export function open(view) {
   const { parameters, toolbar, content, signal } = view;
@@ -34,13 +34,13 @@ export function open(view) {
     id: 'events', caption: 'Events', columns: columns(), sort: parameters.sort, onSort: (sort) => view.remember({ sort }),
     empty: 'No events yet. Events appear when blocks are stored or removed.',
   });
-  const note = h('p', { class: 'note' }, `Shows the newest ${MAX_ROWS} events of your tenant. `
+  const note = h('p', { class: 'note' }, `Shows the newest ${MAX_ROWS} events${view.server.administrator ? '' : ' of your tenant'}. `
     + 'Events carry no timestamp: “Received” is the time at which this page got them.');
   fill(content, list.element, note);
 
   const following = stream({
     // What the page has seen already is not asked for again, as after a pause or in a tab that was hidden.
-    address: () => url('events', { namespace, ...(lastId ? { after: lastId } : { from: 'oldest' }) }),
+    address: () => url('events', { namespace, tenant: view.server.administrator ? '*' : '', ...(lastId ? { after: lastId } : { from: 'oldest' }) }),
     names: ['stored', 'removed', 'gap', 'message'],
     signal,
     onState: (now) => {
@@ -108,6 +108,7 @@ function columns() {
     { id: 'tier', label: 'Tier', value: (event) => event.tier },
     { id: 'namespace', label: 'Namespace', value: (event) => event.namespace,
       cell: (event) => (event.namespace === undefined ? '–' : name(event.namespace)) },
+    { id: 'tenant', label: 'Tenant', value: (event) => event.tenant ?? '', cell: (event) => (event.tenant ? name(event.tenant) : '–') },
     { id: 'what', label: 'What', value: (event) => (event.object ? 'object' : event.kind === 'gap' ? gapText(event) : 'block') },
     { id: 'depth', label: 'Depth', number: true, hint: 'Blocks before it', value: (event) => event.depth, cell: (event) => count(event.depth) },
     { id: 'key', label: 'Key', value: (event) => event.key, cell: (event) => (event.key ? keyText(event.key, true) : '–') },

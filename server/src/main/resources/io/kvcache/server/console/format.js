@@ -18,6 +18,11 @@ export function count(value) {
   return isKnown(value) ? WHOLE.format(value) : UNKNOWN;
 }
 
+/** A count with its noun, such as `1 block` or `2 blocks`. */
+export function counted(value, one, many = `${one}s`) {
+  return `${count(value)} ${value === 1 ? one : many}`;
+}
+
 /** A rate or a mean: decimals only where they tell something. */
 export function decimal(value) {
   if (!isKnown(value)) {
@@ -64,7 +69,7 @@ export function micros(value) {
     return UNKNOWN;
   }
   if (value < 1000) {
-    return `${WHOLE.format(value)} µs`;
+    return `${(value < 10 ? ONE : WHOLE).format(value)} µs`;
   }
   return value < 1_000_000 ? `${decimal(value / 1000)} ms` : `${decimal(value / 1_000_000)} s`;
 }
@@ -130,6 +135,12 @@ export function absolute(at) {
 
 export function clockTime(at) {
   return new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+}
+
+/** A detail of an error reply as a sentence. */
+export function sentence(text) {
+  const whole = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(whole) ? whole : `${whole}.`;
 }
 
 /** `allBytesWritten` as `All bytes written`. */

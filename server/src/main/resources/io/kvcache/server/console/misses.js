@@ -9,6 +9,8 @@ import { table } from './table.js';
 
 const LIMIT = 200;
 const POLL_SECONDS = 10;
+/** Four hours of samples are some 600 KiB. */
+const HISTORY_POLL_SECONDS = 60;
 const MAX_POINTS = 180;
 
 export function open(view) {
@@ -43,20 +45,20 @@ export function open(view) {
   const kept = h('p', { class: 'note' });
   fill(content, h('div', { class: 'split' }, chart.element, reasons.element), recent.element, kept);
 
-  view.poll(() => Promise.all([
-    request('misses', { parameters: { limit: LIMIT, tenant, reason }, signal }),
-    request('history', { parameters: { minutes, tenant }, signal }),
-  ]), {
+  view.poll(() => request('misses', { parameters: { limit: LIMIT, tenant, reason }, signal }), {
     everySeconds: POLL_SECONDS,
-    onData: ([misses, history]) => {
+    onData: (misses) => {
       const counted = misses.reasons ?? {};
       total = Object.values(counted).reduce((a, b) => a + b, 0);
       reasons.setRows(reasonNames(counted).map((each) => ({ reason: each, misses: counted[each] ?? 0 }))
         .filter((row) => row.misses > 0));
       recent.setRows(misses.recent ?? []);
-      fill(kept, `Details of the latest ${count(misses.kept)} misses are kept; ${count(misses.notKept)} more were counted only.`);
-      chart.show(thinned(history.samples ?? [], MAX_POINTS), minutes);
+      fill(kept, misses.kept > 0 && `Details of the latest ${count(misses.kept)} misses are kept; ${count(misses.notKept)} more were counted only.`);
     },
+  });
+  view.poll(() => request('history', { parameters: { minutes, tenant }, signal }), {
+    everySeconds: HISTORY_POLL_SECONDS,
+    onData: (history) => chart.show(thinned(history.samples ?? [], MAX_POINTS), minutes),
   });
 }
 

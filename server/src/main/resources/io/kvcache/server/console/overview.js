@@ -2,7 +2,7 @@ import { request, url } from './api.js';
 import { timeChart } from './charts.js';
 import { minutesOf, spanSelect, tenantSelect } from './controls.js';
 import { bar, fill, h } from './dom.js';
-import { ago, bytes, compact, count, decimal, duration, isKnown, micros, percent, ratio } from './format.js';
+import { ago, bytes, compact, counted, decimal, duration, isKnown, micros, percent, ratio } from './format.js';
 import { missChart } from './missChart.js';
 import { Series, lookups, rate, thinned } from './series.js';
 import { stream } from './stream.js';
@@ -103,8 +103,8 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
   const hits = (sample) => ratio((sample.memoryHits ?? 0) + (sample.diskHits ?? 0), lookups(sample));
   const tiers = (sample) => `${percent(ratio(sample.memoryHits, lookups(sample)))} memory, ${
     percent(ratio(sample.diskHits, lookups(sample)))} disk`;
-  tiles.hits.show(percent(hits(now)), h('span', { title: `${tiers(total)} ${span}` }, tiers(now)),
-    h('span', {}, `${percent(hits(total))} ${span}`));
+  tiles.hits.show(percent(hits(now)), h('span', { title: `${tiers(total)} ${span}` }, lookups(now) > 0 ? tiers(now) : 'no lookups'),
+    lookups(total) > 0 && h('span', {}, `${percent(hits(total))} ${span}`));
   tiles.tokens.show(`${compact(rate(now, 'tokensSaved'))}/s`, `${compact(total.tokensSaved)} ${span}`);
 
   const speed = server.prefillTokensPerSecond;
@@ -119,10 +119,15 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
   tiles.written.show(isKnown(rate(now, 'diskWrittenBytes')) ? `${bytes(rate(now, 'diskWrittenBytes'))}/s` : '–',
     isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the daily budget` : 'no write budget');
   tiles.requests.show(isKnown(now.requests) ? `${compact(rate(now, 'requests'))}/s` : '–',
-    isKnown(now.connections) ? `${count(now.connections)} connections` : '');
-  tiles.latency.show(micros(now.p99Micros),
-    isKnown(now.p50Micros) && h('span', {}, `p50 ${micros(now.p50Micros)}`),
-    isKnown(total.p99Micros) && h('span', {}, `at most ${micros(total.p99Micros)} ${span}`));
+    isKnown(now.connections) ? counted(now.connections, 'connection') : '');
+  tiles.latency.show(micros(latency(now, 'p99Micros')),
+    isKnown(latency(now, 'p50Micros')) && h('span', {}, `p50 ${micros(now.p50Micros)}`),
+    isKnown(latency(total, 'p99Micros')) && h('span', {}, `at most ${micros(total.p99Micros)} ${span}`));
+}
+
+/** Without requests there is no latency, though the server then writes 0. */
+function latency(sample, percentile) {
+  return sample.requests > 0 ? sample[percentile] : null;
 }
 
 function useOf(used, capacity, kind, otherwise) {
@@ -145,7 +150,7 @@ function createCharts(isOfATenant, signal) {
       series: [{ label: 'tokens', colour: 2, value: (sample) => rate(sample, 'tokensSaved') }],
     }),
     isOfATenant ? timeChart({
-      id: 'room', title: 'Memory use', signal, format: bytes,
+      id: 'room', title: 'Memory use', signal, format: bytes, binary: true,
       series: [
         { label: 'memory', value: (sample) => sample.memoryBytes },
         { label: 'quota', colour: 7, dashed: true, value: (sample) => sample.memoryCapacityBytes || null },
@@ -165,8 +170,8 @@ function createCharts(isOfATenant, signal) {
     timeChart({
       id: 'latency', title: 'Latency', note: 'of requests', signal, format: micros,
       series: [
-        { label: 'p50', value: (sample) => sample.p50Micros },
-        { label: 'p99', colour: 1, dashed: true, value: (sample) => sample.p99Micros },
+        { label: 'p50', value: (sample) => latency(sample, 'p50Micros') },
+        { label: 'p99', colour: 1, dashed: true, value: (sample) => latency(sample, 'p99Micros') },
       ],
     }),
   ];

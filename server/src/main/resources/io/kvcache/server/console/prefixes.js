@@ -2,7 +2,7 @@ import { request } from './api.js';
 import { tenantSelect } from './controls.js';
 import { confirm } from './dialog.js';
 import { bar, button, field, fill, h, keyText, name, select } from './dom.js';
-import { age, ago, bytes, count, percent, ratio } from './format.js';
+import { age, ago, bytes, count, counted, percent, ratio } from './format.js';
 import { serverNow } from './clock.js';
 import { table } from './table.js';
 import { toast } from './toast.js';
@@ -44,14 +44,14 @@ export function open(view) {
   function showData(data) {
     namespaces = new Map((data.namespaces ?? []).map((each) => [each.id, each]));
     fill(scanned, 'scanned ', ago(data.at), ` in ${count(data.scanMillis)} ms`);
-    fill(totals, `${count(data.blocks)} blocks, ${bytes(data.bytes)}. The counts of a prefix include all blocks below it. `
+    fill(totals, `${counted(data.blocks, 'block')}, ${bytes(data.bytes)}. The counts of a prefix include all blocks below it. `
       + 'A block can be in memory and on disk at the same time.');
     showNamespaceSelect();
     showCrumbs(data.parent);
     nodes.setRows(data.nodes ?? []);
     models.setRows([...namespaces.values()]);
     fill(more, data.more > 0 && [
-      `${count(data.more)} more prefixes, used less recently, are not shown. `,
+      `Not shown: ${counted(data.more, 'prefix', 'prefixes')} used less recently. `,
       limit < MAX_LIMIT && h('a', { href: link({ limit: Math.min(limit * 4, MAX_LIMIT) }) }, 'Show more')]);
   }
 
@@ -80,7 +80,7 @@ export function open(view) {
       above.map((key, index) => h('li', {},
         h('a', { class: 'key-short', title: key, href: link({ under: key, path: above.slice(0, index).join('.') }) }, shorten(key)))),
       h('li', { 'aria-current': 'page' }, keyText(under),
-        parent && `: ${count(parent.run)} blocks from block ${count(parent.depth)} on, then ${count(parent.branches)} branches`,
+        parent && `: ${counted(parent.run, 'block')} from depth ${count(parent.depth)}, then ${counted(parent.branches, 'branch', 'branches')}`,
         parent && server.mayChange && [' ', dropButton(parent)])));
   }
 
@@ -105,7 +105,7 @@ export function open(view) {
       { id: 'bytes', label: 'Size', number: true, value: (node) => node.bytes, cell: (node) => bytes(node.bytes) },
       tierColumn('memory', 'Memory', 'memoryBlocks'),
       tierColumn('disk', 'Disk', 'diskBlocks'),
-      { id: 'uses', label: 'Uses', number: true, hint: 'Requests since the server first noticed the prefix; a lower bound',
+      { id: 'uses', label: 'Uses', number: true, hint: 'Of its first block since that came into memory: exact up to 3, above that within a factor of two; not counted under LRU',
         value: (node) => node.uses, cell: (node) => count(node.uses) },
       { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,
         cell: (node) => lastUse(node) },
@@ -137,18 +137,18 @@ export function open(view) {
       lines: [
         ['Prefix ', keyText(node.key), ' in namespace ',
           name(namespaceText(namespaces.get(node.namespace), node.namespace)), '.'],
-        `${count(node.blocks)} blocks, ${bytes(node.bytes)}, used by at least ${count(node.uses)} requests. `
+        `${counted(node.blocks, 'block')}, ${bytes(node.bytes)}${node.uses === null ? '' : `, used about ${counted(node.uses, 'time')}`}. `
           + 'Includes all blocks below it.',
         'The blocks are removed from memory and disk. This cannot be undone; clients have to compute them again.',
       ],
-      action: `Drop ${count(node.blocks)} blocks`,
+      action: `Drop ${counted(node.blocks, 'block')}`,
     });
     if (!agreed) {
       return;
     }
     try {
-      const { dropped } = await request(`prefixes/${node.namespace}/${node.key}`, { method: 'DELETE', signal });
-      toast(`Dropped ${count(dropped)} blocks.`);
+      const { dropped } = await request(`prefixes/${encodeURIComponent(node.namespace)}/${encodeURIComponent(node.key)}`, { method: 'DELETE', signal });
+      toast(`Dropped ${counted(dropped, 'block')}.`);
       nodes.heading.focus(); // the row with the button goes away
       if (under === node.key) {
         view.go({ under: '', path: '' });
@@ -166,12 +166,10 @@ export function open(view) {
     return [
       { id: 'name', label: 'Namespace', value: (each) => each.name,
         cell: (each) => h('a', { href: link({ namespace: each.id, under: '', path: '' }) }, name(each.name)) },
-      { id: 'label', label: 'Label', value: (each) => each.label, cell: (each) => (each.label ? name(each.label) : '') },
       { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => name(each.tenant) },
       { id: 'tokens', label: 'Tokens per block', number: true, value: (each) => each.blockTokens, cell: (each) => count(each.blockTokens) },
       { id: 'block', label: 'Block size', number: true, value: (each) => each.blockBytes, cell: (each) => bytes(each.blockBytes) },
-      { id: 'blocks', label: 'Blocks', number: true, value: (each) => each.blocks, cell: (each) => count(each.blocks) },
-      { id: 'objects', label: 'Objects', number: true, value: (each) => each.objects, cell: (each) => count(each.objects) },
+      { id: 'entries', label: 'Blocks or values', number: true, value: (each) => each.live, cell: (each) => count(each.live) },
       { id: 'live', label: 'Size', number: true, value: (each) => each.liveBytes, cell: (each) => bytes(each.liveBytes) },
     ];
   }
@@ -186,7 +184,7 @@ function lastUse(node) {
 }
 
 function namespaceText(namespace, id) {
-  return namespace ? [namespace.name, namespace.label].filter(Boolean).join(' · ') : String(id);
+  return namespace ? namespace.name : String(id);
 }
 
 function shorten(key) {

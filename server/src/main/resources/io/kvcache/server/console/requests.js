@@ -1,6 +1,6 @@
 import { request } from './api.js';
 import { fill, h, name } from './dom.js';
-import { ago, bytes, count, duration, isKnown, micros, millis } from './format.js';
+import { ago, bytes, count, counted, duration, isKnown, micros, millis } from './format.js';
 import { table } from './table.js';
 
 const POLL_SECONDS = 5;
@@ -37,7 +37,7 @@ export function open(view) {
       connections.setRows(data.connections ?? []);
       fill(shown, data.shown < data.open
         ? `${count(data.shown)} of ${count(data.open)} open connections are shown.`
-        : `${count(data.open)} open connections.`);
+        : `${counted(data.open, 'open connection')}.`);
     },
   });
 }

@@ -58,6 +58,11 @@ export function stream({ address, names, onEvent, onState, signal }) {
   }
 
   document.addEventListener('visibilitychange', onVisibility, { signal });
+  connection.onChange(() => {
+    if (connection.cause === '') {
+      open(); // a request was answered again, so the stream need not wait any longer
+    }
+  }, signal);
   signal.addEventListener('abort', close);
   open();
   return {

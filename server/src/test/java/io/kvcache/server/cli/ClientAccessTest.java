@@ -74,7 +74,15 @@ final class ClientAccessTest {
             String port = "--port=" + server.address().getPort();
             String mine = "--password-file=" + password;
             assertThat(run(0, "ping", port, "--user=blue", mine)).isEqualTo("PONG\n");
-            assertThat(run(0, "top", "--once", port, "--user=blue", mine)).contains("of 96 MiB");
+            assertThat(run(0, "top", "--once", port, "--user=blue", mine))
+                    .contains("what is yours", "blue ")
+                    .doesNotContain("MiB (", "default");
+            assertThat(run(0, "top", "--once", "--view=prefixes", port, "--user=blue", mine))
+                    .contains("0 blocks, 0.0 MiB in all prefixes");
+            assertThat(run(0, "top", "--once", "--view=misses", port, "--user=blue", mine))
+                    .contains("REASON");
+            assertThat(run(1, "disk", "list", port, "--user=blue", mine))
+                    .contains("the server says 403", "admin: true at a tenant");
             assertThat(run(1, "ping", port))
                     .contains("the server says: NOAUTH", "give --user and --password-file, or set KVCACHE_PASSWORD");
             assertThat(run(1, "top", "--once", port))
@@ -101,8 +109,13 @@ final class ClientAccessTest {
         Path store = folder.resolve("server.p12");
         keytool(store);
         String secret = Files.writeString(folder.resolve("store"), "changeit\n").toString();
-        try (CacheServer server =
-                server(Map.of("listeners.0.tls.keystore", store.toString(), "listeners.0.tls.password_file", secret))) {
+        try (CacheServer server = server(Map.of(
+                "listeners.0.tls.keystore",
+                store.toString(),
+                "listeners.0.tls.password_file",
+                secret,
+                "tenants.0.admin",
+                "true"))) {
             String port = "--port=" + server.address().getPort();
             String[] mine = {"--user=blue", "--password-file=" + password};
             String ca = "--ca=" + certificate(store);
