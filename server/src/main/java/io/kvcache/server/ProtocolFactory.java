@@ -12,7 +12,6 @@ import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.console.ConsoleEndpoint;
 import io.kvcache.server.console.ConsoleFiles;
-import io.kvcache.server.console.Viewer;
 import io.kvcache.server.event.EventEndpoint;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.forward.Dialect;
@@ -28,6 +27,7 @@ import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.http.Viewer;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.lm.LmProtocol;
@@ -495,7 +495,7 @@ final class ProtocolFactory {
             HttpRequestHandler found = endpoint.handlerFor(request, path, tenant);
             return found == null || rules.viewer(tenant).administrator()
                     ? found
-                    : ConsoleEndpoint.administratorsOnly(
+                    : Viewer.administratorsOnly(
                             path + " tells of all tenants, and tenant " + tenant + " is no administrator");
         }
     }

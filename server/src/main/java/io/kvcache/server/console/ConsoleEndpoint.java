@@ -11,6 +11,7 @@ import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.http.Viewer;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.net.Connection;
@@ -114,18 +115,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         } catch (IllegalArgumentException mistake) {
             return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).toHandler();
         } catch (ForbiddenException forbidden) {
-            return administratorsOnly(String.valueOf(forbidden.getMessage()));
+            return Viewer.administratorsOnly(String.valueOf(forbidden.getMessage()));
         }
-    }
-
-    /// Refuses what only an administrator may see.
-    public static HttpRequestHandler administratorsOnly(String what) {
-        return ProblemDetails.withType(
-                        HttpResponseStatus.FORBIDDEN,
-                        "administrators-only",
-                        what + "; admin: true at a tenant in the settings makes its clients administrators, as are"
-                                + " those of a listener on loopback without authentication")
-                .toHandler();
     }
 
     /// The client asks for what another tenant owns.
@@ -183,7 +174,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     private static HttpRequestHandler forAdministrator(Viewer viewer, Supplier<Object> value) {
         return viewer.administrator()
                 ? json(value)
-                : administratorsOnly(
+                : Viewer.administratorsOnly(
                         "this page tells of all tenants, and tenant " + viewer.tenant() + " is no administrator here");
     }
 

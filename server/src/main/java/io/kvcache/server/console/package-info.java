@@ -3,7 +3,7 @@
 /// the console, a set of pages that show it in a browser.
 ///
 /// [io.kvcache.server.console.ConsoleEndpoint] answers the requests;
-/// [io.kvcache.server.console.LoadHistory] keeps the last hours; [io.kvcache.server.console.Viewer] says
+/// [io.kvcache.server.console.LoadHistory] keeps the last hours; [io.kvcache.server.http.Viewer] says
 /// who sees what.
 ///
 /// May not import front ends of values and blocks other than by their statistics.

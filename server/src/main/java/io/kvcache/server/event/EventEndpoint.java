@@ -1,13 +1,12 @@
 package io.kvcache.server.event;
 
-import io.kvcache.server.console.ConsoleEndpoint;
-import io.kvcache.server.console.Viewer;
 import io.kvcache.server.event.EventSubscription.EventFilter;
 import io.kvcache.server.event.EventSubscription.EventId;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.http.Viewer;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.QueryStringDecoder;
@@ -62,7 +61,7 @@ public final class EventEndpoint implements HttpEndpoint {
         boolean all = ALL_TENANTS.equals(wanted);
         Viewer viewer = rules.viewer(tenant);
         if (wanted != null && (all ? !viewer.administrator() : !viewer.sees(wanted))) {
-            return ConsoleEndpoint.administratorsOnly(
+            return Viewer.administratorsOnly(
                     "tenant is '" + wanted + "', and tenant " + tenant + " sees its own events only");
         }
         EventFilter filter =

@@ -1,5 +1,6 @@
-package io.kvcache.server.console;
+package io.kvcache.server.http;
 
+import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.Set;
 
 /// A client that looks at the server.
@@ -12,6 +13,18 @@ public record Viewer(String tenant, boolean administrator, boolean mayChange) {
     /// Returns whether it sees what is of a tenant.
     public boolean sees(String other) {
         return administrator || tenant.equals(other);
+    }
+
+    /// Refuses what only an administrator may see.
+    ///
+    /// @param reason why this client may not, without a full stop
+    public static HttpRequestHandler administratorsOnly(String reason) {
+        return ProblemDetails.withType(
+                        HttpResponseStatus.FORBIDDEN,
+                        "administrators-only",
+                        reason + "; admin: true at a tenant in the settings makes its clients administrators, as are"
+                                + " those of a listener on loopback without authentication")
+                .toHandler();
     }
 
     /// The rules of one listener.
