@@ -52,6 +52,7 @@ try {
   }
   for (const [name, check] of Object.entries({
     sortsATable, exportsCsv, disarmsFormulas, keepsTheTheme, skipsToTheContent, drillsDown, cancelsADrop, tellsWhenUnreachable, keepsTheViewInTheLink,
+    showsTheMissesOfTheServer, showsThePrefixesOfTheServer,
   })) {
     where = name;
     await inNewPage({ tolerant: check === tellsWhenUnreachable }, check).catch((error) => fail(firstLine(error)));
@@ -292,6 +293,30 @@ async function keepsTheViewInTheLink(page) {
   await page.locator('#minutes').selectOption('5');
   await quiet(page);
   check(page.url().includes('minutes=5') && page.url().includes('reason=evicted'), `a choice leads to ${page.url()}`);
+}
+
+/** For a server without traffic but the console's own. */
+async function showsTheMissesOfTheServer(page) {
+  await goTo(page, 'misses');
+  const table = page.locator('table', { hasText: 'What to do' });
+  const shown = await table.locator('tbody tr:not(.empty)').evaluateAll((rows) => rows.map((row) => Number(row.cells[1].textContent.replaceAll(',', ''))));
+  const { reasons } = await reply(page, '../v1/misses');
+  const wanted = Object.values(reasons).filter((count) => count > 0).sort((a, b) => b - a);
+  check(JSON.stringify(shown) === JSON.stringify(wanted), `misses are ${shown}; the server says ${wanted}`);
+}
+
+async function showsThePrefixesOfTheServer(page) {
+  await goTo(page, 'prefixes');
+  const table = page.locator('.table-section:visible table').first();
+  const header = table.locator('th', { hasText: /^Blocks$/ });
+  const shown = (await columnValues(header, table)).map((text) => Number(text.replaceAll(',', '')));
+  const { nodes } = await reply(page, '../v1/prefixes?limit=1000');
+  const wanted = nodes.map((node) => node.blocks);
+  check(JSON.stringify(shown.sort()) === JSON.stringify(wanted.slice(0, shown.length).sort()), `blocks are ${shown}; the server says ${wanted}`);
+}
+
+function reply(page, path) {
+  return page.evaluate((wanted) => fetch(wanted).then((response) => response.json()), path);
 }
 
 /** A page with a table of several rows, which any server has. */

@@ -20,6 +20,7 @@ import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
+import java.util.concurrent.TimeUnit;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -203,6 +204,51 @@ final class ConsoleBrowserTest {
         operator.post("/v1/disks/0/reopen", "");
     }
 
+    private static long sum(JsonNode objects, String path) {
+        long sum = 0;
+        for (JsonNode each : objects) {
+            sum += each.at(path).longValue();
+        }
+        return sum;
+    }
+
+    /// History, statistics and metrics agree, at the latest with the next sample after the last request.
+    private static void awaitEqualFigures(HttpTestClient operator) throws Exception {
+        List<Long> fromHistory = List.of();
+        List<Long> fromStats = List.of(0L);
+        for (int i = 0; !fromHistory.equals(fromStats) && i < 60; i++) {
+            TimeUnit.MILLISECONDS.sleep(500);
+            JsonNode samples = get(operator, "/v1/history?minutes=240").get("samples");
+            JsonNode stats = get(operator, "/v1/stats");
+            JsonNode tenants = stats.get("tenants");
+            JsonNode namespaces = stats.get("namespaces");
+            fromHistory = List.of(
+                    sum(samples, "/memoryHits") + sum(samples, "/diskHits"),
+                    sum(samples, "/diskHits"),
+                    sum(samples, "/evicted"),
+                    sum(samples, "/tokensSaved"));
+            fromStats = List.of(
+                    sum(tenants, "/reads/hits") + sum(namespaces, "/blocksFound"),
+                    sum(tenants, "/fromDisk") + sum(namespaces, "/blocksArrived"),
+                    stats.at("/removals/evicted").longValue(),
+                    16 * sum(namespaces, "/blocksFound"));
+            if (fromHistory.equals(fromStats)) {
+                assertThat(metric(operator, "kv_reads_total", "result=\"hit\"")).isEqualTo(sum(tenants, "/reads/hits"));
+                assertThat(samples.get(samples.size() - 1).get("memoryBytes")).isEqualTo(stats.at("/host/heldBytes"));
+            }
+        }
+        assertThat(fromHistory).isEqualTo(fromStats);
+    }
+
+    /// The sum of a metric's values with a label.
+    private static long metric(HttpTestClient operator, String name, String label) throws Exception {
+        return new String(operator.get("/metrics").body(), UTF_8)
+                .lines()
+                .filter(line -> line.startsWith(name + "{") && line.contains(label))
+                .mapToLong(line -> (long) Double.parseDouble(line.substring(line.lastIndexOf(' '))))
+                .sum();
+    }
+
     @Test
     void givenAServerWithALifeBehindIt_whenABrowserGoesThroughEveryPage_thenNothingIsWrong() throws Exception {
         assumeTrue(isOnPath("npm"), "no npm on the PATH");
@@ -234,7 +280,9 @@ final class ConsoleBrowserTest {
                             .as("%s of %s", reason, reasons)
                             .isPositive();
                 }
+                awaitEqualFigures(operator);
                 drive(open, "", "console", List.of());
+                awaitEqualFigures(operator);
                 drive(
                         passwords,
                         "overview,prefixes,misses,requests,events",

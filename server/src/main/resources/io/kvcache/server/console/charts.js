@@ -157,7 +157,7 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
         borderWidth: stacked ? 1 : 1.75,
         borderDash: each.dashed ? [5, 3] : [],
         fill: stacked ? (index === 0 ? 'origin' : '-1') : false,
-        pointRadius: samples.length === 1 ? 3 : 0,
+        pointRadius: (point) => (isAlone(point.dataset.data, point.dataIndex) ? 3 : 0),
         pointHitRadius: 8,
         tension: 0,
       };
@@ -208,6 +208,15 @@ function clockTimeCell(at) {
 function binaryTicks(max) {
   const step = 2 ** Math.ceil(Math.log2(Math.max(max, 4) / 4));
   return Array.from({ length: Math.floor(max / step) + 1 }, (_, index) => index * step);
+}
+
+/** Whether a value has none beside it, so that no line leads to it. */
+function isAlone(points, index) {
+  return !isShown(points[index - 1]) && !isShown(points[index + 1]);
+}
+
+function isShown(point) {
+  return point !== undefined && point.y !== null && point.y !== undefined;
 }
 
 function timeTicks(from, to) {
