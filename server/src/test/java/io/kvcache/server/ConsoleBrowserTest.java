@@ -31,7 +31,7 @@ import redis.clients.jedis.params.SetParams;
 import tools.jackson.databind.JsonNode;
 
 /// The console in a browser, over a server with a life behind it: two tenants, evictions by room and by quota, expired
-/// and deleted values, a disk that failed and returned, and a cluster of three of which one has gone.
+/// and deleted values, a disk that lost bytes, and a cluster of three of which one has gone.
 ///
 /// Needs `npm` and Chromium (`apt-get install chromium`). Screenshots of every page, in both themes and three widths,
 /// lie under `target/console` afterwards.
@@ -99,6 +99,7 @@ final class ConsoleBrowserTest {
                   - { name: blue, password_hash: "%s", quota: 24MiB }
                   - { name: green, password_hash: "%s" }
                 disks: [ { directory: %s, bytes: 256MiB } ]
+                admission: always
                 log: { slow: 1ms }
                 """.formatted(hash("bluepass"), hash("greenpass"), disk);
     }
@@ -189,8 +190,8 @@ final class ConsoleBrowserTest {
         return HttpTestClient.json(client.get(path));
     }
 
-    /// Cuts the disk's files short, and has it opened anew.
-    private static void breakAndReopen(HttpTestClient operator, Tenant tenant, Path disk) throws Exception {
+    /// Cuts the disk's file short, and reads what lay there.
+    private static void loseBytes(HttpTestClient operator, Tenant tenant, Path disk) throws Exception {
         try (Stream<Path> files = Files.walk(disk)) {
             for (Path file : files.filter(Files::isRegularFile)
                     .filter(each -> each.toFile().length() > 1 << 20)
@@ -200,8 +201,10 @@ final class ConsoleBrowserTest {
                 }
             }
         }
+        tenant.usePrompts("llama-3-8b");
         tenant.readValues();
-        operator.post("/v1/disks/0/reopen", "");
+        assertThat(get(operator, "/v1/stats").at("/disks/0/readFailures").longValue())
+                .isPositive();
     }
 
     private static long sum(JsonNode objects, String path) {
@@ -273,7 +276,7 @@ final class ConsoleBrowserTest {
                 blue.useValues();
                 green.useValues();
                 cluster.stop("c");
-                breakAndReopen(operator, green, disk);
+                loseBytes(operator, blue, disk);
                 JsonNode reasons = get(operator, "/v1/misses").get("reasons");
                 for (String reason : List.of("never_seen", "expired", "deleted", "quota")) {
                     assertThat(reasons.get(reason).intValue())
