@@ -1,6 +1,5 @@
 package io.kvcache.core;
 
-import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import org.jspecify.annotations.Nullable;
@@ -9,7 +8,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Threads.** Called on the thread that uses the store, by any number at a time. It must return at once,
 /// must not throw and must not use the store. An exception is logged once and otherwise ignored.
-public interface AccessListener {
+public interface AccessListener extends ChainListener {
 
     /// Purpose of a lookup of one block or object.
     enum LookupKind {
@@ -18,13 +17,6 @@ public interface AccessListener {
         /// To learn whether it is here.
         LOOK
     }
-
-    /// A chain's blocks were asked for.
-    ///
-    /// @param from the first requested block
-    /// @param found how many of them are here, or on their way from a slower tier
-    /// @param blockBytes of each
-    void onAccess(BlockChain chain, int from, int found, int blockBytes);
 
     /// One block or object was asked for by its key.
     ///

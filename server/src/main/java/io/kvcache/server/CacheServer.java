@@ -163,7 +163,7 @@ public final class CacheServer implements AutoCloseable {
                 InstantSource.system(),
                 blocks.readStats().missCauses(),
                 (namespace, key) -> cache.blocks(namespace).contains(key));
-        cache.addAccessListener(misses);
+        cache.addChainListener(misses);
         blocks.readStats().recordMissesTo(misses);
         tenantKeyspaces.recordMissesTo(misses);
         policy = config.memory().policy().commandName();

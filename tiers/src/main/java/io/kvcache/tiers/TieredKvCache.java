@@ -5,6 +5,7 @@ import io.kvcache.core.AccessListener;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
+import io.kvcache.core.ChainListener;
 import io.kvcache.core.Hint;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
@@ -146,6 +147,11 @@ public final class TieredKvCache implements LocalKvCache {
     /// Registers a listener for look-ups and puts from now on.
     public void addAccessListener(AccessListener listener) {
         listeners.add(listener);
+    }
+
+    /// Registers a listener for look-ups of chains from now on.
+    public void addChainListener(ChainListener listener) {
+        listeners.addForChains(listener);
     }
 
     @Override
@@ -480,13 +486,14 @@ public final class TieredKvCache implements LocalKvCache {
 
         private static final Logger LOG = System.getLogger(TieredKvCache.class.getName());
 
-        private final List<RegisteredListener> registrations = new CopyOnWriteArrayList<>();
+        private final List<RegisteredListener<AccessListener>> registrations = new CopyOnWriteArrayList<>();
+        private final List<RegisteredListener<ChainListener>> chainRegistrations = new CopyOnWriteArrayList<>();
 
-        private static final class RegisteredListener {
-            private final AccessListener listener;
+        private static final class RegisteredListener<L extends ChainListener> {
+            private final L listener;
             private final AtomicBoolean failed = new AtomicBoolean();
 
-            RegisteredListener(AccessListener listener) {
+            RegisteredListener(L listener) {
                 this.listener = listener;
             }
 
@@ -502,16 +509,27 @@ public final class TieredKvCache implements LocalKvCache {
         }
 
         void add(AccessListener listener) {
-            registrations.add(new RegisteredListener(Objects.requireNonNull(listener, "listener")));
+            registrations.add(new RegisteredListener<>(Objects.requireNonNull(listener, "listener")));
         }
 
+        void addForChains(ChainListener listener) {
+            chainRegistrations.add(new RegisteredListener<>(Objects.requireNonNull(listener, "listener")));
+        }
+
+        /// Returns whether any listener hears of puts.
         boolean hasListeners() {
             return !registrations.isEmpty();
         }
 
         @Override
         public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
-            for (RegisteredListener each : registrations) {
+            tell(registrations, chain, from, found, blockBytes);
+            tell(chainRegistrations, chain, from, found, blockBytes);
+        }
+
+        private static <L extends ChainListener> void tell(
+                List<RegisteredListener<L>> registrations, BlockChain chain, int from, int found, int blockBytes) {
+            for (RegisteredListener<L> each : registrations) {
                 try {
                     each.listener.onAccess(chain, from, found, blockBytes);
                 } catch (RuntimeException failure) {
@@ -522,7 +540,7 @@ public final class TieredKvCache implements LocalKvCache {
 
         @Override
         public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
-            for (RegisteredListener each : registrations) {
+            for (RegisteredListener<AccessListener> each : registrations) {
                 try {
                     each.listener.onAccess(lookupKind, namespace, key, bytes);
                 } catch (RuntimeException failure) {
@@ -533,7 +551,7 @@ public final class TieredKvCache implements LocalKvCache {
 
         @Override
         public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
-            for (RegisteredListener each : registrations) {
+            for (RegisteredListener<AccessListener> each : registrations) {
                 try {
                     each.listener.onPut(namespace, key, after, bytes, replaces);
                 } catch (RuntimeException failure) {

@@ -14,6 +14,7 @@ import io.netty.handler.codec.http.QueryStringDecoder;
 import java.time.Instant;
 import java.util.List;
 import java.util.Locale;
+import java.util.Map;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -23,6 +24,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
 
     private static final String PATH = "/v1/cluster";
     private static final String DRAIN_PATH = PATH + "/drain";
+    private static final String LOAD_PATH = PATH + "/load";
 
     private final @Nullable ClusterMember member;
 
@@ -33,12 +35,12 @@ public final class ClusterEndpoint implements HttpEndpoint {
 
     @Override
     public List<String> paths() {
-        return List.of(PATH, DRAIN_PATH);
+        return List.of(PATH, DRAIN_PATH, LOAD_PATH);
     }
 
     @Override
     public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
-        if (!path.equals(PATH) && !path.equals(DRAIN_PATH)) {
+        if (!paths().contains(path)) {
             return null;
         }
         ClusterMember here = member;
@@ -50,7 +52,21 @@ public final class ClusterEndpoint implements HttpEndpoint {
                                     + " join one")
                     .toHandler();
         }
-        return path.equals(PATH) ? viewHandler(request, here) : drainHandler(request, here);
+        return switch (path) {
+            case DRAIN_PATH -> drainHandler(request, here);
+            case LOAD_PATH -> loadHandler(request, here);
+            default -> viewHandler(request, here);
+        };
+    }
+
+    /// On a thread of its own, as the other servers are asked.
+    private static HttpRequestHandler loadHandler(HttpRequest request, ClusterMember here) {
+        return request.method().name().equals("GET")
+                ? (HttpRequestHandler.BodylessHandler) out -> Thread.ofVirtual().start(() -> {
+                    Map<String, Object> load = Map.of("servers", here.load());
+                    out.sendLater(() -> out.sendJson(HttpResponseStatus.OK, load), () -> {});
+                })
+                : HttpResponder.methodNotAllowed(request, "GET");
     }
 
     private static HttpRequestHandler viewHandler(HttpRequest request, ClusterMember here) {
@@ -129,6 +145,9 @@ public final class ClusterEndpoint implements HttpEndpoint {
     /// @param notServing why it does not serve, as `/health/ready` says it; empty when it serves
     /// @param epoch number of its view
     /// @param digest the same at servers that see the same, in hexadecimal
+    /// @param handoverBlocks that it has fetched from their former owners
+    /// @param copiedBlocks that it has fetched as copies of what other servers own
+    /// @param givenValues that it has given to the servers that own them
     private record ClusterJson(
             String cluster,
             String node,
@@ -136,6 +155,9 @@ public final class ClusterEndpoint implements HttpEndpoint {
             String notServing,
             long epoch,
             String digest,
+            long handoverBlocks,
+            long copiedBlocks,
+            long givenValues,
             List<NodeJson> nodes) {
 
         static ClusterJson of(ClusterMember here) {
@@ -152,6 +174,9 @@ public final class ClusterEndpoint implements HttpEndpoint {
                     here.notServingReason(),
                     view.epoch(),
                     String.format(Locale.ROOT, "%016x", view.digest()),
+                    here.handoverBlocks(),
+                    here.copiedBlocks(),
+                    here.givenValues(),
                     view.nodes().stream()
                             .map(each -> NodeJson.of(
                                     each, serving, own == null ? 0 : own.drops(), here.differencesAt(each.name())))

@@ -76,6 +76,7 @@ public final class ClusterMember implements AutoCloseable {
     private volatile @Nullable DrainHandover drainHandover;
     private volatile @Nullable ValueHandover valueHandover;
     private @Nullable SlotMoves slotMoves;
+    private @Nullable ClusterLoad load;
     private Duration drainLimit = Duration.ZERO;
     private @Nullable GroupDrops drops;
     private @Nullable DropExchange exchange;
@@ -146,6 +147,7 @@ public final class ClusterMember implements AutoCloseable {
                 new PeeredKvCache.Handover(config.node(), keeper, config.handover(), log::digest),
                 connector::connect);
         opened.serveThrough(cache);
+        load = new ClusterLoad(config.node(), keeper, connector, store::stats);
         drops = opened;
         exchange = log;
         settings = comparison;
@@ -237,6 +239,11 @@ public final class ClusterMember implements AutoCloseable {
     @Nullable
     List<String> differencesAt(String server) {
         return requireSettings().differencesAt(server);
+    }
+
+    /// Asks all servers what they hold, which takes a second where one does not answer.
+    List<ClusterLoad.ServerLoad> load() {
+        return Objects.requireNonNull(load, "openStore has not been called").ask();
     }
 
     /// Hears what clients drop.

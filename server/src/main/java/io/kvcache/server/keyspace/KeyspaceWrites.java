@@ -116,7 +116,7 @@ final class KeyspaceWrites {
     void logMiss(ObjectKey key, MissLog.Reason reason) {
         MissLog log = missLog;
         if (log != null) {
-            log.recordValue(namespace, key.bytes(), reason, missCauses.departureOf(key.digest()));
+            log.recordValue(namespace, key.bytes(), reason, () -> missCauses.departureOf(key.digest()));
         }
     }
 

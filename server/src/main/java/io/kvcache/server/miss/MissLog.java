@@ -1,6 +1,6 @@
 package io.kvcache.server.miss;
 
-import io.kvcache.core.AccessListener;
+import io.kvcache.core.ChainListener;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
@@ -23,6 +23,7 @@ import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.BiPredicate;
 import java.util.function.Predicate;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// The last look-ups that found less than they asked for, each with the reason, and how many of each reason
@@ -32,7 +33,7 @@ import org.jspecify.annotations.Nullable;
 /// nanoseconds a miss, details some hundred.
 ///
 /// **Threads.** Any; [#tick] one at a time.
-public final class MissLog implements AccessListener {
+public final class MissLog implements ChainListener {
 
     /// Misses whose details are kept.
     public static final int KEPT = 512;
@@ -159,16 +160,6 @@ public final class MissLog implements AccessListener {
         }
     }
 
-    @Override
-    public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
-        // Keyspaces and the front ends for single blocks record their own misses, with what they know of them.
-    }
-
-    @Override
-    public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
-        // Not a look-up.
-    }
-
     /// A look-up of blocks ended at one that is not in host memory.
     public void recordBlocks(BlockLookup lookup) {
         Departure departure = blockCauses.departureOf(lookup.key);
@@ -199,11 +190,11 @@ public final class MissLog implements AccessListener {
 
     /// A look-up of a value found none.
     ///
-    /// @param departure when and why it left, as far as is known
-    public void recordValue(Namespace namespace, byte[] key, Reason reason, Departure departure) {
+    /// @param departure when and why it left, as far as is known; asked for if details are kept
+    public void recordValue(Namespace namespace, byte[] key, Reason reason, Supplier<Departure> departure) {
         if (hasRoom()) {
             String text = new String(key, 0, Math.min(key.length, MAX_KEY_BYTES), StandardCharsets.UTF_8);
-            add(namespace, false, key.length > MAX_KEY_BYTES ? text + "…" : text, 1, 0, reason, departure);
+            add(namespace, false, key.length > MAX_KEY_BYTES ? text + "…" : text, 1, 0, reason, departure.get());
         }
     }
 

@@ -1,6 +1,6 @@
 import { request } from './api.js';
 import { bar, fill, h, name } from './dom.js';
-import { ago, byName, percent, sentence, words } from './format.js';
+import { ago, byName, bytes, count, percent, ratio, sentence, words } from './format.js';
 import { state } from './states.js';
 import { table } from './table.js';
 
@@ -21,7 +21,7 @@ export function open(view) {
 
   view.poll(load, {
     everySeconds,
-    onData: ({ cluster, drain, alone }) => {
+    onData: ({ cluster, drain, load, alone }) => {
       if (alone) {
         fill(content, single);
         fill(single, h('p', {}, sentence(alone)));
@@ -35,21 +35,26 @@ export function open(view) {
         cluster.notServing && ['Not serving', cluster.notServing],
         ['View', `epoch ${cluster.epoch}`],
         ['Digest', h('span', { class: 'mono' }, cluster.digest)],
+        ['Blocks handed over', count(cluster.handoverBlocks)],
+        ['Blocks copied', count(cluster.copiedBlocks)],
+        ['Values given away', count(cluster.givenValues)],
         drain && ['Other serving servers', String(drain.othersServing)],
         ...Object.entries(drain?.handover ?? {}).filter(([, value]) => value !== false && value !== 0)
           .map(([key, value]) => [`Handover: ${words(key).toLowerCase()}`, value === true ? 'yes' : byName(key, value)]),
       ].filter(Boolean).map(([label, value]) => h('div', { class: 'fact' }, h('span', {}, label), h('b', {}, value))));
-      nodes.setRows((cluster.nodes ?? []).map((node) => ({ ...node, here: node.name === cluster.node })));
+      const loads = new Map((load?.servers ?? []).map((each) => [each.name, each]));
+      nodes.setRows((cluster.nodes ?? []).map((node) => ({ ...node, here: node.name === cluster.node, load: loads.get(node.name) })));
     },
   });
 
   /** A single server is a state to show, no error. */
   async function load() {
     try {
+      const asked = everySeconds > 0 ? request('cluster/load', { signal }).catch(() => null) : null;
       const cluster = await request('cluster', { signal });
       const drain = cluster.state === 'serving' && !cluster.notServing
         ? null : await request('cluster/drain', { signal }).catch(() => null);
-      return { cluster, drain };
+      return { cluster, drain, load: await asked };
     } catch (error) {
       if (error.isType?.('no-cluster')) {
         return { alone: error.message };
@@ -67,6 +72,13 @@ function columns() {
     { id: 'share', label: 'Share', number: true, hint: 'Average share of block groups owned', value: (node) => node.sharePercent,
       cell: (node) => h('span', { class: 'bar-cell' }, bar((node.sharePercent ?? 0) / 100),
         h('span', {}, percent(node.sharePercent === undefined ? null : node.sharePercent / 100))) },
+    { id: 'held', label: 'In memory', number: true, value: (node) => node.load?.heldBytes ?? null, hint: 'Held in memory, of its capacity',
+      cell: (node) => (node.load?.reachable === false ? 'no answer' : h('span', { class: 'bar-cell' },
+        bar(ratio(node.load?.heldBytes, node.load?.capacityBytes), 'memory'), h('span', {}, bytes(node.load?.heldBytes)))) },
+    { id: 'mean', label: 'Of the mean', number: true, hint: 'What it holds for its weight, beside the mean of all servers',
+      value: (node) => node.load?.heldOverMean ?? null, cell: (node) => percent(node.load?.heldOverMean) },
+    { id: 'stored', label: 'Stored', number: true, hint: 'Blocks and values since its start', value: (node) => node.load?.stored ?? null, cell: (node) => count(node.load?.stored) },
+    { id: 'evicted', label: 'Evicted', number: true, value: (node) => node.load?.evicted ?? null, cell: (node) => count(node.load?.evicted) },
     { id: 'weight', label: 'Weight', number: true, value: (node) => node.weight },
     { id: 'address', label: 'Address', value: (node) => node.address, cell: (node) => name(node.address ?? '–', 'mono') },
     { id: 'valueAddress', label: 'Redis Cluster address', value: (node) => node.valueAddress, cell: (node) => (node.valueAddress ? name(node.valueAddress, 'mono') : '–') },

@@ -99,7 +99,7 @@ final class MissLogTest {
     @Test
     void givenValuesOfTenants_whenAskedForOne_thenOnlyItsMissesAreShown() {
         byte[] key = "<script>alert(1)</script>".getBytes(StandardCharsets.UTF_8);
-        log.recordValue(VALUES, key, Reason.EXPIRED, new Departure(Cause.EXPIRED, 7));
+        log.recordValue(VALUES, key, Reason.EXPIRED, () -> new Departure(Cause.EXPIRED, 7));
         log.onAccess(chain, 0, 0, 1);
         assertThat(log.recent(miss -> miss.tenant().equals("green"), 10))
                 .containsExactly(new Miss(
@@ -113,7 +113,7 @@ final class MissLogTest {
                         Reason.EXPIRED,
                         7,
                         null));
-        log.recordValue(VALUES, new byte[4096], Reason.NEVER_SEEN, new Departure(Cause.NEVER_SEEN, 0));
+        log.recordValue(VALUES, new byte[4096], Reason.NEVER_SEEN, () -> new Departure(Cause.NEVER_SEEN, 0));
         assertThat(last().key()).hasSize(257).endsWith("…");
     }
 

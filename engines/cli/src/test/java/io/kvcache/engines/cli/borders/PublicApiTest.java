@@ -49,6 +49,7 @@ final class PublicApiTest {
             "io.kvcache.core.CacheStats",
             "io.kvcache.core.NamespaceStats",
             "io.kvcache.core.AccessListener",
+            "io.kvcache.core.ChainListener",
             // What blocks are named by
             "io.kvcache.core.identity.Namespace",
             "io.kvcache.core.identity.BlockChain",
