@@ -367,6 +367,10 @@ async function inNewPage({ theme = 'light', tolerant = false }, work) {
   const page = await context.newPage();
   page.setDefaultTimeout(STEP_MILLIS);
   page.pendingFetches = new Set();
+  page.on('dialog', (dialog) => {
+    fail(`a script of somebody else ran: ${dialog.message()}`); // the console itself opens none of the browser's own
+    dialog.dismiss().catch(() => {});
+  });
   context.on('request', (request) => {
     const url = new URL(request.url());
     if (!['data:', 'blob:'].includes(url.protocol) && url.origin !== base.origin) {

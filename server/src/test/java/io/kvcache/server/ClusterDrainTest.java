@@ -33,6 +33,10 @@ final class ClusterDrainTest {
 
     private static final String PATH = "/v1/cluster/drain";
 
+    /// A shape with blocks of 64 KiB.
+    private static final String SHAPE =
+            "{\"shape\":{\"layers\":1,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+
     private BusClusterServers servers;
 
     @BeforeEach
@@ -55,6 +59,29 @@ final class ClusterDrainTest {
 
     private static String text(HttpResponse<byte[]> reply) {
         return reply.statusCode() + " " + new String(reply.body(), UTF_8);
+    }
+
+    @Test
+    void givenTwoServers_whenOneIsAskedForTheirLoad_thenItAsksTheOther() throws Exception {
+        CacheServer asked = servers.start("a", false);
+        CacheServer other = servers.start("b", false);
+        try (HttpTestClient client = client(asked);
+                HttpTestClient elsewhere = client(other)) {
+            elsewhere.put("/v1/namespaces/m", SHAPE);
+            for (int block = 0; block < 20; block++) {
+                assertThat(elsewhere
+                                .put("/v1/blocks/m/%04x".formatted(block), new byte[64 << 10])
+                                .statusCode())
+                        .isEqualTo(201);
+            }
+            JsonNode loads = HttpTestClient.json(client.get("/v1/cluster/load")).get("servers");
+            assertThat(loads.findValuesAsString("name")).containsExactly("a", "b");
+            assertThat(loads.get(0).get("heldBytes").longValue()).isZero();
+            assertThat(loads.get(1).get("reachable").booleanValue()).isTrue();
+            assertThat(loads.get(1).get("stored").longValue()).isEqualTo(20);
+            assertThat(loads.get(1).get("heldBytes").longValue()).isGreaterThanOrEqualTo(20 * (64 << 10));
+            assertThat(loads.get(1).get("heldOverMean").doubleValue()).isEqualTo(2);
+        }
     }
 
     @Test
