@@ -110,6 +110,10 @@ export function open(view) {
       { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,
         cell: (node) => lastUse(node) },
     ];
+    if (server.tenants.length > 1) {
+      columns.splice(2, 0, { id: 'tenant', label: 'Tenant', value: (node) => namespaces.get(node.namespace)?.tenant ?? '',
+        cell: (node) => name(namespaces.get(node.namespace)?.tenant ?? '–') });
+    }
     if (server.mayChange) {
       columns.push({ id: 'drop', label: h('span', { class: 'visually-hidden' }, 'Actions'), unsorted: true, cell: dropButton });
     }
