@@ -386,7 +386,8 @@ public final class CacheServer implements AutoCloseable {
                 cost == null ? null : 1 / cost.secondsPerToken(),
                 policy,
                 ProtocolFactory.version(),
-                cluster != null);
+                cluster != null,
+                config.disks().disks().stream().anyMatch(disk -> disk.bytesPerDay() > 0));
     }
 
     private HttpEndpoints httpEndpoints(

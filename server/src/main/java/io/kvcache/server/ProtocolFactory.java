@@ -265,9 +265,10 @@ final class ProtocolFactory {
     /// clients authenticate; where they do not, all see them, and other machines change nothing.
     private List<HttpEndpoint> pagesEndpoints(ListenerConfig listen) {
         boolean authenticated = listen.auth().auth();
+        boolean ofTenants = authenticated || listen.auth().tenant() != null;
         boolean loopback = listen.socketAddress().getAddress().isLoopbackAddress();
         Viewer.Rules rules = new Viewer.Rules(
-                !authenticated && loopback && listen.auth().tenant() == null,
+                !ofTenants && loopback,
                 tenants.stream()
                         .filter(TenantConfig::admin)
                         .map(TenantConfig::name)
@@ -277,11 +278,11 @@ final class ProtocolFactory {
         List<HttpEndpoint> operators = new ArrayList<>(httpEndpoints.operatorEndpoints());
         operators.add(operatorPages());
         for (HttpEndpoint each : operators) {
-            all.add(authenticated ? new AdministratorEndpoint(each, rules) : each);
+            all.add(ofTenants ? new AdministratorEndpoint(each, rules) : each);
         }
         all.add(new EventEndpoint(httpEndpoints.events(), rules));
         StatsEndpoint stats = new StatsEndpoint(cache, tenantKeyspaces, metricSources, version());
-        all.add(new StatsPage(stats, authenticated ? rules : Viewer.Rules.OF_OPERATORS));
+        all.add(new StatsPage(stats, ofTenants ? rules : Viewer.Rules.OF_OPERATORS));
         all.add(new ConsoleEndpoint(httpEndpoints.console(), rules));
         all.add(new ConsoleFiles());
         return rules.readOnly()

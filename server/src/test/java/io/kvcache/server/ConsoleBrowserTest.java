@@ -233,7 +233,8 @@ final class ConsoleBrowserTest {
             fromStats = List.of(
                     sum(tenants, "/reads/hits") + sum(namespaces, "/blocksFound"),
                     sum(tenants, "/fromDisk") + sum(namespaces, "/blocksArrived"),
-                    stats.at("/removals/evicted").longValue(),
+                    stats.at("/removals/evicted").longValue()
+                            + stats.at("/removals/quota").longValue(),
                     16 * sum(namespaces, "/blocksFound"));
             if (fromHistory.equals(fromStats)) {
                 assertThat(metric(operator, "kv_reads_total", "result=\"hit\"")).isEqualTo(sum(tenants, "/reads/hits"));

@@ -193,17 +193,44 @@ final class ConsoleEndpointTest {
                 + node.get("key").stringValue();
     }
 
+    @Test
+    void givenATenantThatFollowsAsOftenAsItMay_whenAnAdministratorFollows_thenThereIsRoom() throws Exception {
+        List<SseTestClient> followers = new ArrayList<>();
+        HttpTestClient blue = new HttpTestClient(server.port(OF_BLUE));
+        clients.add(blue);
+        for (int i = 0; i < 10; i++) {
+            followers.add(new SseTestClient(blue, blue.request("/v1/live")));
+        }
+        assertThat(status(OF_BLUE, "", "/v1/live")).isEqualTo(503);
+        HttpTestClient administrator = new HttpTestClient(server.port(OPEN));
+        clients.add(administrator);
+        followers.add(new SseTestClient(administrator, administrator.request("/v1/live")));
+        for (SseTestClient each : followers) {
+            each.close();
+        }
+    }
+
+    @Test
+    void givenAListenerThatSpeaksForATenant_whenPagesOfAllTenantsAreAskedFor_thenForbidden() throws Exception {
+        for (String path : List.of("/metrics", "/v1/disks", "/v1/cluster", "/v1/settings")) {
+            assertThat(status(OF_BLUE, "", path)).as(path).isEqualTo(403);
+        }
+        assertThat(get(OF_BLUE, "", "/v1/stats").get("tenants").propertyNames()).containsExactly("blue");
+    }
+
     @ParameterizedTest
     @ValueSource(
             strings = {
                 "/v1/history?minutes=0",
                 "/v1/history?minutes=241",
                 "/v1/history?minutes=x",
-                "/v1/misses?limit=513",
+                "/v1/misses?limit=1001",
                 "/v1/misses?reason=nonsense",
                 "/v1/prefixes?under=xyz",
                 "/v1/prefixes?limit=1001",
-                "/v1/prefixes?namespace=-1"
+                "/v1/prefixes?namespace=-1",
+                "/v1/prefixes?namespace=99",
+                "/v1/history?tenant=nobody"
             })
     void givenAWrongParameter_whenAsked_thenTheAnswerNamesItItsValueAndTheRange(String path) throws Exception {
         HttpResponse<byte[]> refused = send(OPEN, "", "GET", path);

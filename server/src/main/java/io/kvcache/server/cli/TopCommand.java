@@ -6,6 +6,7 @@ import java.io.PrintWriter;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Collection;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.Formatter;
 import java.util.HashMap;
@@ -13,6 +14,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.concurrent.Callable;
+import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.jline.terminal.Terminal;
 import org.jline.terminal.TerminalBuilder;
@@ -33,6 +35,12 @@ final class TopCommand implements Callable<Integer> {
 
     /// Cursor home, clear to the end.
     private static final String CLEAR_SCREEN = "\033[H\033[2J";
+
+    /// All that is not shown, but for line ends.
+    private static final Pattern HIDDEN = Pattern.compile("[\\p{C}&&[^\n]]");
+
+    /// Kinds of requests that are shown in a terminal, the most frequent ones.
+    private static final int MAX_REQUEST_ROWS = 10;
 
     private static final int CONTROL_C = 3;
     private static final int BACKSPACE = 127;
@@ -86,21 +94,21 @@ final class TopCommand implements Callable<Integer> {
             boolean goesOn = true;
             while (goesOn) {
                 // A raw terminal does not return the carriage.
-                terminal.writer().print(CLEAR_SCREEN + fit(screen.next() + Screen.KEYS, terminal));
+                terminal.writer().print(CLEAR_SCREEN + fit(screen.next(), terminal) + Screen.KEYS);
                 terminal.writer().flush();
                 goesOn = screen.onKey(terminal.reader().read(SECOND_MILLIS));
             }
         }
     }
 
-    /// Cuts what would scroll.
+    /// Cuts what would scroll, with a row left for the keys.
     private static String fit(String text, Terminal terminal) {
-        int rows = terminal.getHeight() > 0 ? terminal.getHeight() : Integer.MAX_VALUE;
+        int rows = terminal.getHeight() > 1 ? terminal.getHeight() - 1 : Integer.MAX_VALUE;
         int columns = terminal.getWidth() > 0 ? terminal.getWidth() : Integer.MAX_VALUE;
         return text.lines()
                 .limit(rows)
                 .map(line -> line.substring(0, Math.min(line.length(), columns)))
-                .collect(Collectors.joining("\r\n"));
+                .collect(Collectors.joining("\r\n", "", "\r\n"));
     }
 
     private static boolean sleepOneSecond() {
@@ -136,12 +144,13 @@ final class TopCommand implements Callable<Integer> {
         /// Returns the text of the view by now; an error that the server answers takes its place.
         String next() throws IOException {
             try {
-                return switch (view) {
-                    case overview -> overview();
-                    case prefixes -> prefixes();
-                    case misses ->
-                        new MissTable(client.hostAndPort(), client.get("/v1/misses?limit=" + MISSES)).format();
-                };
+                return printable(
+                        switch (view) {
+                            case overview -> overview();
+                            case prefixes -> prefixes();
+                            case misses ->
+                                new MissTable(client.hostAndPort(), client.get("/v1/misses?limit=" + MISSES)).format();
+                        });
             } catch (HttpApiClient.HttpStatusException refused) {
                 if (!ProgressLine.isOnTerminal()) {
                     throw refused;
@@ -230,7 +239,7 @@ final class TopCommand implements Callable<Integer> {
                         "%2s %-14s %-28s %6d %6d %8d %9d %10.1f %6s %6s %7s %9s%n",
                         ++number > 9 ? "" : number,
                         node.get("key").stringValue().substring(0, 12),
-                        printable(names.getOrDefault(node.get("namespace").intValue(), "")),
+                        names.getOrDefault(node.get("namespace").intValue(), ""),
                         node.get("depth").intValue(),
                         node.get("run").intValue(),
                         node.get("branches").intValue(),
@@ -250,9 +259,9 @@ final class TopCommand implements Callable<Integer> {
         }
     }
 
-    /// Control characters of keys and names would command the terminal.
+    /// Replaces what would command the terminal, or turn text around: keys and names come from clients.
     private static String printable(String text) {
-        return text.replaceAll("\\p{Cntrl}", "?");
+        return HIDDEN.matcher(text).replaceAll("?");
     }
 
     /// The last misses as a table for a terminal.
@@ -276,9 +285,9 @@ final class TopCommand implements Callable<Integer> {
                 out.format(
                         "%-12s %-16s %-20s %-34s %5d %5d %-16s %10s %s%n",
                         miss.get("at").stringValue().replaceAll(".*T(.{8}).*", "$1"),
-                        printable(miss.get("tenant").stringValue()),
-                        printable(miss.get("namespace").stringValue()),
-                        abbreviate(printable(miss.get("key").stringValue())),
+                        miss.get("tenant").stringValue(),
+                        miss.get("namespace").stringValue(),
+                        abbreviate(miss.get("key").stringValue()),
                         miss.get("found").intValue(),
                         miss.get("requested").intValue(),
                         miss.get("reason").stringValue().replace('_', ' '),
@@ -385,16 +394,20 @@ final class TopCommand implements Callable<Integer> {
                 return;
             }
             out.format("%n%-24s %12s %10s %9s %9s%n", "REQUEST", "COUNT", "PER S", "P50 us", "P99 us");
-            now.get("latency").properties().forEach(each -> {
-                JsonNode kind = each.getValue();
-                out.format(
-                        "%-24s %12d %10s %9d %9d%n",
-                        each.getKey(),
-                        kind.get("count").longValue(),
-                        rate("/latency/" + each.getKey() + "/count"),
-                        kind.get("p50Micros").longValue(),
-                        kind.get("p99Micros").longValue());
-            });
+            now.get("latency").properties().stream()
+                    .sorted(Comparator.comparingLong(
+                            each -> -each.getValue().get("count").longValue()))
+                    .limit(MAX_REQUEST_ROWS)
+                    .forEach(each -> {
+                        JsonNode kind = each.getValue();
+                        out.format(
+                                "%-24s %12d %10s %9d %9d%n",
+                                each.getKey(),
+                                kind.get("count").longValue(),
+                                rate("/latency/" + each.getKey() + "/count"),
+                                kind.get("p50Micros").longValue(),
+                                kind.get("p99Micros").longValue());
+                    });
         }
 
         private void appendTenants(Formatter out) {

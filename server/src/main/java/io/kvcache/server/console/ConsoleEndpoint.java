@@ -29,6 +29,8 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
@@ -51,6 +53,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     private static final int MAX_NODES = 1000;
     private static final int DEFAULT_NODES = 50;
     private static final int DEFAULT_MISSES = 200;
+    private static final int MAX_MISSES = 1000;
     private static final int MAX_CONNECTIONS = 1000;
     private static final Pattern KEY = Pattern.compile("[0-9a-f]{32}");
 
@@ -84,7 +87,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         this.rules = rules;
         pages.put("/v1/console", query -> json(() -> overview(query.viewer)));
         pages.put("/v1/history", this::history);
-        pages.put("/v1/live", query -> parts.live.follow(query.scope()));
+        pages.put("/v1/live", query -> parts.live.follow(query.viewer, query.scope()));
         pages.put("/v1/misses", query -> json(misses(query)));
         pages.put(PREFIXES, this::prefixes);
         pages.put("/v1/requests", query -> json(() -> requests(query.viewer)));
@@ -110,7 +113,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             return HttpResponder.methodNotAllowed(request, allowed);
         }
         try {
-            Query query = new Query(rules.viewer(tenant), new QueryStringDecoder(request.uri()));
+            Query query = new Query(
+                    rules.viewer(tenant), parts.sources.keyspaces().keySet(), new QueryStringDecoder(request.uri()));
             return page == null ? drop(query.viewer, path.substring(PREFIX.length())) : page.apply(query);
         } catch (IllegalArgumentException mistake) {
             return new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())).toHandler();
@@ -130,7 +134,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     }
 
     /// A request's parameters.
-    private record Query(Viewer viewer, QueryStringDecoder decoder) {
+    private record Query(Viewer viewer, Set<String> tenants, QueryStringDecoder decoder) {
 
         @Nullable
         String text(String name) {
@@ -151,8 +155,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             } catch (NumberFormatException notOne) {
                 // Said below.
             }
-            throw new IllegalArgumentException(
-                    name + " is '" + text + "'; it takes a whole number, " + least + " to " + most);
+            throw new IllegalArgumentException(name + " is '" + text + "'; it takes a whole number, " + least + " to "
+                    + most + (name.equals("namespace") ? ", the id of one of the namespaces in /v1/prefixes" : ""));
         }
 
         /// The tenant that is asked about, which is a viewer's own unless it is an administrator; null for
@@ -160,6 +164,10 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         @Nullable
         String scope() {
             String asked = text("tenant");
+            if (asked != null && viewer.administrator() && !tenants.contains(asked)) {
+                throw new IllegalArgumentException(
+                        "tenant is '" + asked + "'; it takes " + String.join(", ", new TreeSet<>(tenants)));
+            }
             if (asked != null && !viewer.sees(asked)) {
                 throw new ForbiddenException("tenant " + asked + " is not yours, which is " + viewer.tenant());
             }
@@ -254,7 +262,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     private record MissesJson(Map<String, Long> reasons, int kept, long notKept, List<MissJson> recent) {}
 
     private Supplier<Object> misses(Query query) {
-        int limit = query.number("limit", DEFAULT_MISSES, 1, MissLog.KEPT);
+        int limit = query.number("limit", DEFAULT_MISSES, 1, MAX_MISSES);
         String scope = query.scope();
         String reason = query.text("reason");
         List<String> reasons = Arrays.stream(MissLog.Reason.values())
@@ -273,13 +281,13 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             return new MissesJson(
                     counts,
                     MissLog.KEPT,
-                    sources.misses().notKeptCount(),
+                    sources.misses().notKeptCount(scope),
                     sources
                             .misses()
                             .recent(
-                                    miss -> (scope == null || miss.tenant().equals(scope))
-                                            && (reason == null
-                                                    || miss.reason().label().equals(reason)),
+                                    scope,
+                                    miss -> reason == null
+                                            || miss.reason().label().equals(reason),
                                     limit)
                             .stream()
                             .map(MissJson::of)
@@ -338,7 +346,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         String scope = query.scope();
         String under = query.text("under");
         BlockKey above = under == null ? null : parseKey("under", under);
-        int only = query.number("namespace", -1, 0, Integer.MAX_VALUE);
+        int known = parts.sources.cache().stats().namespaces().size();
+        int only = query.number("namespace", -1, 0, known - 1);
         return (HttpRequestHandler.BodylessHandler) out -> {
             if (!parts.scans.tryAcquire()) {
                 out.sendProblem(ProblemDetails.withType(
@@ -378,13 +387,11 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 level.blocks(),
                 level.bytes(),
                 namespaces,
-                level.nodes().stream()
-                        .map(node -> nodeJson(node, level.clock()))
-                        .toList(),
+                level.nodes().stream().map(this::nodeJson).toList(),
                 level.more());
     }
 
-    private NodeJson nodeJson(PrefixNode node, long clock) {
+    private NodeJson nodeJson(PrefixNode node) {
         return new NodeJson(
                 hex(node.key()),
                 node.namespaceId(),
@@ -396,7 +403,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 node.diskBlocks(),
                 node.branches(),
                 node.uses() < 0 ? null : node.uses(),
-                parts.history.secondsSince(node.lastUse(), clock));
+                parts.history.secondsSince(node.lastUse()));
     }
 
     private static String hex(BlockKey key) {
@@ -420,8 +427,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         int slash = path.indexOf('/');
         String number = path.substring(0, Math.max(0, slash));
         if (!number.matches("\\d{1,5}")) {
-            throw new IllegalArgumentException(
-                    "the namespace is '" + number + "'; it takes a number, as in /v1/prefixes/3/KEY");
+            throw new IllegalArgumentException("the namespace is '" + number
+                    + "'; it takes the id of one of the namespaces in /v1/prefixes, as" + " in /v1/prefixes/3/KEY");
         }
         BlockKey key = parseKey("the key", path.substring(slash + 1));
         List<NamespaceStats> all = parts.sources.cache().stats().namespaces();
@@ -521,7 +528,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     private record PolicyJson(
             String name, boolean followsLru, long sampledUses, long hits, long lruHits, long switches) {}
 
-    /// @param tokensAskedPerSecond in the last hour, if those not found are as many a look-up as those found
+    /// @param tokensSavedPerSecond in the last hour
     private record WhatIfJson(
             List<SizeJson> lru,
             long uses,
@@ -530,7 +537,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             @Nullable PolicyJson policy,
             long capacityBytes,
             @Nullable Double prefillTokensPerSecond,
-            @Nullable Double tokensAskedPerSecond) {}
+            @Nullable Double tokensSavedPerSecond) {}
 
     private WhatIfJson whatIf() {
         ConsoleSources sources = parts.sources;
@@ -538,11 +545,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         LruFallback.Report policy = sources.cache().lruFallbackReport();
         List<LoadSample> hour = parts.history.history(null, 60).samples();
         double seconds = hour.stream().mapToDouble(LoadSample::seconds).sum();
-        long found = hour.stream()
-                .mapToLong(each -> each.memoryHits() + each.diskHits())
-                .sum();
         long tokens = hour.stream().mapToLong(LoadSample::tokensSaved).sum();
-        long looked = found + hour.stream().mapToLong(LoadSample::misses).sum();
         return new WhatIfJson(
                 curve.sizes().stream()
                         .map(size -> new SizeJson(size.factor(), size.bytes(), size.lruHitRatio()))
@@ -561,7 +564,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                                 policy.switches()),
                 sources.cache().stats().host().capacityBytes(),
                 sources.prefillTokensPerSecond(),
-                seconds == 0 || found == 0 ? null : tokens / seconds * looked / found);
+                seconds == 0 ? null : tokens / seconds);
     }
 
     private record SettingsJson(List<SettingInForce> settings) {}

@@ -20,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// @param chunkTokens tokens of one of LMCache's chunks
 /// @param prefillTokensPerSecond that engines compute; null when it is not configured
 /// @param policy name of the eviction policy
+/// @param hasWriteBudget whether a disk may be written only so much a day
 /// @param inCluster whether the server belongs to a cluster
 public record ConsoleSources(
         TieredKvCache cache,
@@ -35,4 +36,5 @@ public record ConsoleSources(
         @Nullable Double prefillTokensPerSecond,
         String policy,
         String version,
-        boolean inCluster) {}
+        boolean inCluster,
+        boolean hasWriteBudget) {}

@@ -6,6 +6,7 @@ import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.HttpStream;
 import io.kvcache.server.http.Json;
 import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.http.Viewer;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.HashMap;
 import java.util.Map;
@@ -25,6 +26,12 @@ public final class LiveFeed {
 
     static final int MAX_FOLLOWERS = 50;
 
+    /// Of these, by one tenant that is no administrator.
+    static final int MAX_OF_A_TENANT = 10;
+
+    /// Of these, kept for administrators.
+    private static final int ADMINISTRATORS_ALONE = 10;
+
     /// Stands for the whole server.
     private static final String SERVER = "";
 
@@ -39,8 +46,8 @@ public final class LiveFeed {
     /// The handler of a request to follow.
     ///
     /// @param tenant null for the whole server
-    HttpRequestHandler follow(@Nullable String tenant) {
-        return new Follower(tenant == null ? SERVER : tenant);
+    HttpRequestHandler follow(Viewer viewer, @Nullable String tenant) {
+        return new Follower(viewer, tenant == null ? SERVER : tenant);
     }
 
     int followerCount() {
@@ -75,21 +82,34 @@ public final class LiveFeed {
     /// A client that follows. One that does not read misses samples.
     private final class Follower implements HttpRequestHandler.BodylessHandler {
 
+        private final Viewer viewer;
         private final String scope;
         private volatile @Nullable HttpStream stream;
 
-        Follower(String scope) {
+        Follower(Viewer viewer, String scope) {
+            this.viewer = viewer;
             this.scope = scope;
+        }
+
+        private boolean mayFollow() {
+            if (viewer.administrator()) {
+                return followers.size() < MAX_FOLLOWERS;
+            }
+            long own = followers.stream()
+                    .filter(each -> each.viewer.tenant().equals(viewer.tenant()))
+                    .count();
+            return followers.size() < MAX_FOLLOWERS - ADMINISTRATORS_ALONE && own < MAX_OF_A_TENANT;
         }
 
         @Override
         public void respond(HttpResponder out) {
             synchronized (followers) {
-                if (followers.size() >= MAX_FOLLOWERS) {
+                if (!mayFollow()) {
                     out.sendProblem(ProblemDetails.withType(
                             HttpResponseStatus.SERVICE_UNAVAILABLE,
                             "busy",
-                            MAX_FOLLOWERS + " clients follow the load already; /v1/history has it too"));
+                            "the load has as many followers as it may, " + MAX_FOLLOWERS + ", or " + MAX_OF_A_TENANT
+                                    + " of one tenant; /v1/history has it too"));
                     return;
                 }
                 followers.add(this);

@@ -107,34 +107,29 @@ public final class LoadHistory {
         }
     }
 
-    /// Returns how many seconds ago the policy's clock read so; null when that is longer than the history
-    /// goes back.
+    /// Returns how many seconds ago the policy's clock came to a reading, to ten seconds; null when that is longer than
+    /// the history goes back.
     ///
-    /// @param clock the reading
-    /// @param now the reading by now
+    /// The clock advances with uses, so a use happened before the first moment at which the clock read that much.
     @Nullable
-    Long secondsSince(long clock, long now) {
+    Long secondsSince(long clock) {
         if (clock < 0) {
             return null;
         }
         synchronized (clockReadings) {
-            long nanos = sources.clock().nanos();
-            if (clock >= now) {
-                return 0L;
-            }
-            ClockReading earliest = clockReadings.peekFirst();
-            if (earliest == null || earliest.clock > clock) {
+            ClockReading first = clockReadings.peekFirst();
+            if (first == null || first.clock >= clock) {
                 return null;
             }
-            // The last moment at which the clock did not read more: the use came after it, and before the next one.
-            long at = earliest.nanos;
+            long now = sources.clock().nanos();
+            long at = now;
             for (ClockReading reading : clockReadings) {
-                if (reading.clock > clock) {
+                if (reading.clock >= clock) {
+                    at = reading.nanos;
                     break;
                 }
-                at = reading.nanos;
             }
-            return TimeUnit.NANOSECONDS.toSeconds(nanos - at);
+            return TimeUnit.NANOSECONDS.toSeconds(now - at);
         }
     }
 

@@ -43,8 +43,12 @@ record LoadTotals(
 
     /// The disks together.
     ///
-    /// @param budgetSpent largest share of a day's write budget
-    record Disk(long bytes, long capacityBytes, long writtenBytes, double budgetSpent) {}
+    /// @param budgetSpent largest share of a day's write budget; null without one
+    record Disk(
+            long bytes,
+            long capacityBytes,
+            long writtenBytes,
+            @Nullable Double budgetSpent) {}
 
     /// The counters of the whole server.
     static LoadTotals ofServer(ConsoleSources sources, CacheStats stats) {
@@ -61,7 +65,7 @@ record LoadTotals(
                 stats.host().capacityBytes(),
                 disk(sources),
                 sources.latencies().mergedCounts(),
-                stats.removals().evicted(),
+                stats.removals().evicted() + stats.removals().quota(),
                 sources.connections().openCount(),
                 sum.reasons);
     }
@@ -82,7 +86,7 @@ record LoadTotals(
                 sum.diskHits,
                 sum.misses,
                 sum.tokens,
-                sum.liveBytes,
+                sum.storedBytes,
                 keyspace == null ? 0 : keyspace.quota().limitBytes(),
                 null,
                 new long[0],
@@ -101,7 +105,12 @@ record LoadTotals(
                 live.stream().mapToLong(LiveUsage::bytes).sum(),
                 disks.stream().mapToLong(each -> each.tier().capacityBytes()).sum(),
                 disks.stream().mapToLong(each -> each.tier().allBytesWritten()).sum(),
-                disks.stream().mapToDouble(TierTransferStats::budgetSpent).max().orElse(0));
+                sources.hasWriteBudget()
+                        ? disks.stream()
+                                .mapToDouble(TierTransferStats::budgetSpent)
+                                .max()
+                                .orElse(0)
+                        : null);
     }
 
     /// Adds up namespaces and keyspaces.
@@ -111,7 +120,8 @@ record LoadTotals(
         private long diskHits;
         private long misses;
         private long tokens;
-        private long liveBytes;
+        private long storedBytes;
+        private long blockBytes;
         private long evicted;
         private final Map<Reason, Long> reasons = new EnumMap<>(Reason.class);
 
@@ -122,7 +132,7 @@ record LoadTotals(
             misses += Math.max(0, stats.blocksRequested() - stats.blocksFound());
             boolean blocks = !stats.namespace().parts().isEmpty();
             tokens += blocks ? stats.blocksFound() * stats.namespace().blockTokens() : 0;
-            liveBytes += stats.liveBytes();
+            blockBytes += blocks ? stats.liveBytes() : 0;
         }
 
         void add(ConsoleSources sources, String tenant, Keyspace keyspace) {
@@ -132,7 +142,9 @@ record LoadTotals(
             diskHits += stats.fromDisk();
             misses += reads.misses();
             tokens += keyspace.chunksRead() * sources.chunkTokens();
-            evicted += stats.evicted();
+            evicted += stats.evicted() + stats.usage().evicted();
+            // A quota counts blocks too; without one only values are counted, and the store knows the rest.
+            storedBytes += stats.usage().usedBytes() + (keyspace.quota().isLimited() ? 0 : blockBytes);
             add(Reason.NEVER_SEEN, reads.absent());
             add(Reason.EVICTED, reads.evicted());
             add(Reason.QUOTA, reads.quota());

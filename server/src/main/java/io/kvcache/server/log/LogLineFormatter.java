@@ -113,7 +113,7 @@ public final class LogLineFormatter extends Formatter {
     private static String quote(String value) {
         boolean plain = !value.isEmpty()
                 && value.chars()
-                        .noneMatch(each -> each <= ' ' || each == '"' || each == '=' || each == '\\' || each == 127);
+                        .noneMatch(each -> each <= ' ' || each == '"' || each == '=' || each == '\\' || isHidden(each));
         return plain ? value : "\"" + escape(value) + "\"";
     }
 
@@ -128,13 +128,22 @@ public final class LogLineFormatter extends Formatter {
         };
     }
 
+    /// Returns whether a terminal would obey a character and not show it: controls, those of ISO 6429 beyond ASCII too,
+    /// and what changes the direction of the text.
+    private static boolean isHidden(int character) {
+        return switch (Character.getType(character)) {
+            case Character.CONTROL, Character.FORMAT, Character.LINE_SEPARATOR, Character.PARAGRAPH_SEPARATOR -> true;
+            default -> false;
+        };
+    }
+
     private static String escape(String value) {
         StringBuilder text = new StringBuilder();
         value.chars().forEach(each -> {
             String known = escapeSequence(each);
             if (known != null) {
                 text.append(known);
-            } else if (each < ' ' || each == 127) {
+            } else if (isHidden(each)) {
                 text.append(String.format(Locale.ROOT, "\\u%04x", each));
             } else {
                 text.append((char) each);

@@ -19,6 +19,7 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.regex.Pattern;
 import java.util.stream.DoubleStream;
 
 /// How long requests take, by protocol and verb: a histogram in Prometheus' text, quantiles in the
@@ -35,6 +36,9 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
                     Arrays.stream(LatencyHistogram.boundNanos()).mapToDouble(nanos -> nanos / NANOS),
                     DoubleStream.of(Double.POSITIVE_INFINITY))
             .toArray();
+
+    private static final Pattern OPERATOR_VERBS = Pattern.compile(
+            "[a-z]+_(?:page|stats|disks|cluster|events|console|history|live|misses|prefixes|requests|whatif|settings)");
 
     private final Map<ProtocolKind, ConcurrentMap<String, LatencyHistogram>> histograms =
             new EnumMap<>(ProtocolKind.class);
@@ -78,10 +82,14 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
         return all;
     }
 
-    /// Counts of requests of all kinds by how long they took, for [#quantileMicros].
+    /// Counts of requests of all kinds by how long they took, for [#quantileMicros]; those for pages of operators are
+    /// left out, as who looks at the server is none of its load.
     public long[] mergedCounts() {
         long[] merged = new LatencyHistogram().counts();
-        forEach((_, _, histogram) -> {
+        forEach((_, verb, histogram) -> {
+            if (OPERATOR_VERBS.matcher(verb).matches()) {
+                return;
+            }
             long[] counts = histogram.counts();
             Arrays.setAll(merged, i -> merged[i] + counts[i]);
         });

@@ -9,10 +9,9 @@ import io.kvcache.server.miss.MissCauses.Departure;
 import java.nio.charset.StandardCharsets;
 import java.time.InstantSource;
 import java.util.ArrayDeque;
-import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.Deque;
 import java.util.EnumMap;
-import java.util.Iterator;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -29,26 +28,23 @@ import org.jspecify.annotations.Nullable;
 /// The last look-ups that found less than they asked for, each with the reason, and how many of each reason
 /// there were for blocks. Keyspaces count those of values.
 ///
-/// Details of [#KEPT] are kept, and of no more than [#MAX_IN_A_TICK] between two ticks: counting costs some
-/// nanoseconds a miss, details some hundred.
+/// Of each tenant the details of [#KEPT] are kept, and of no more than [#MAX_IN_A_TICK] between two ticks: counting
+/// costs some nanoseconds a miss, details some hundred. So no tenant drives out what is kept of another one.
 ///
 /// **Threads.** Any; [#tick] one at a time.
 public final class MissLog implements ChainListener {
 
-    /// Misses whose details are kept.
-    public static final int KEPT = 512;
+    /// Misses of each tenant whose details are kept.
+    public static final int KEPT = 256;
 
-    private static final int MAX_IN_A_TICK = 32;
+    private static final int MAX_IN_A_TICK = 16;
     private static final int MAX_KEY_BYTES = 256;
     private static final int MAX_SWITCHES = 64;
 
     private final InstantSource wall;
     private final MissCauses blockCauses;
     private final BiPredicate<Namespace, BlockKey> stored;
-    private final ConcurrentMap<String, Map<Reason, LongAdder>> blockMisses = new ConcurrentHashMap<>();
-    private final LongAdder notKept = new LongAdder();
-    private final AtomicInteger room = new AtomicInteger(MAX_IN_A_TICK);
-    private final Deque<Miss> recent = new ArrayDeque<>();
+    private final ConcurrentMap<String, TenantMisses> tenants = new ConcurrentHashMap<>();
     private final Deque<OrderSwitch> switches = new ArrayDeque<>();
 
     /// Why a look-up found nothing, or less.
@@ -129,7 +125,7 @@ public final class MissLog implements ChainListener {
     ///
     /// @param orderedBy what evictions are ordered by now, `importance` or `lru`
     public void tick(String orderedBy) {
-        room.set(MAX_IN_A_TICK);
+        tenants.values().forEach(each -> each.room.set(MAX_IN_A_TICK));
         OrderSwitch last = switches.peekLast();
         if (last == null || !last.orderedBy.equals(orderedBy)) {
             synchronized (switches) {
@@ -173,9 +169,9 @@ public final class MissLog implements ChainListener {
     }
 
     private void recordBlocks(BlockLookup lookup, Reason reason, Departure departure) {
-        String tenant = lookup.namespace.tenant();
-        Objects.requireNonNull(counters(tenant).get(reason)).increment();
-        if (!hasRoom()) {
+        TenantMisses misses = missesOf(lookup.namespace.tenant());
+        Objects.requireNonNull(misses.ofBlocks.get(reason)).increment();
+        if (!misses.hasRoom()) {
             return;
         }
         add(
@@ -192,18 +188,10 @@ public final class MissLog implements ChainListener {
     ///
     /// @param departure when and why it left, as far as is known; asked for if details are kept
     public void recordValue(Namespace namespace, byte[] key, Reason reason, Supplier<Departure> departure) {
-        if (hasRoom()) {
+        if (missesOf(namespace.tenant()).hasRoom()) {
             String text = new String(key, 0, Math.min(key.length, MAX_KEY_BYTES), StandardCharsets.UTF_8);
             add(namespace, false, key.length > MAX_KEY_BYTES ? text + "…" : text, 1, 0, reason, departure.get());
         }
-    }
-
-    private boolean hasRoom() {
-        boolean is = room.get() > 0 && room.getAndDecrement() > 0;
-        if (!is) {
-            notKept.increment();
-        }
-        return is;
     }
 
     private void add(
@@ -227,52 +215,83 @@ public final class MissLog implements ChainListener {
                 reason,
                 left ? departure.secondsAgo() : -1,
                 departure.cause() == Cause.EVICTED ? orderAt(now - departure.secondsAgo() * 1000) : null);
-        synchronized (recent) {
-            if (recent.size() == KEPT) {
-                recent.removeFirst();
-                notKept.increment();
-            }
-            recent.addLast(miss);
-        }
+        missesOf(namespace.tenant()).add(miss);
     }
 
-    private Map<Reason, LongAdder> counters(String tenant) {
-        Map<Reason, LongAdder> known = blockMisses.get(tenant);
-        return known == null ? blockMisses.computeIfAbsent(tenant, _ -> newCounters()) : known;
-    }
-
-    private static Map<Reason, LongAdder> newCounters() {
-        Map<Reason, LongAdder> counters = new EnumMap<>(Reason.class); // never changed, so that any thread may read it
-        for (Reason reason : Reason.values()) {
-            counters.put(reason, new LongAdder());
-        }
-        return counters;
+    private TenantMisses missesOf(String tenant) {
+        TenantMisses known = tenants.get(tenant);
+        return known == null ? tenants.computeIfAbsent(tenant, _ -> new TenantMisses()) : known;
     }
 
     /// Returns the last misses that satisfy a predicate, newest first.
-    public List<Miss> recent(Predicate<Miss> wanted, int limit) {
-        List<Miss> found = new ArrayList<>();
-        synchronized (recent) {
-            Iterator<Miss> newest = recent.descendingIterator();
-            while (newest.hasNext() && found.size() < limit) {
-                Miss miss = newest.next();
-                if (wanted.test(miss)) {
-                    found.add(miss);
-                }
-            }
-        }
-        return found;
+    ///
+    /// @param tenant whose; null for those of all
+    public List<Miss> recent(@Nullable String tenant, Predicate<Miss> wanted, int limit) {
+        return tenants.entrySet().stream()
+                .filter(each -> tenant == null || each.getKey().equals(tenant))
+                .flatMap(each -> each.getValue().newestFirst().stream())
+                .filter(wanted)
+                .sorted(Comparator.comparingLong(miss -> -miss.atMillis))
+                .limit(limit)
+                .toList();
     }
 
     /// Misses whose details are not kept.
-    public long notKeptCount() {
-        return notKept.sum();
+    ///
+    /// @param tenant whose; null for those of all
+    public long notKeptCount(@Nullable String tenant) {
+        return tenants.entrySet().stream()
+                .filter(each -> tenant == null || each.getKey().equals(tenant))
+                .mapToLong(each -> each.getValue().notKept.sum())
+                .sum();
     }
 
     /// Returns how many look-ups of a tenant's blocks ended early, by reason.
     public Map<Reason, Long> blockMisses(String tenant) {
         Map<Reason, Long> counts = new EnumMap<>(Reason.class);
-        blockMisses.getOrDefault(tenant, newCounters()).forEach((reason, counter) -> counts.put(reason, counter.sum()));
+        TenantMisses misses = tenants.getOrDefault(tenant, new TenantMisses());
+        misses.ofBlocks.forEach((reason, counter) -> counts.put(reason, counter.sum()));
         return counts;
+    }
+
+    /// The misses of one tenant.
+    private static final class TenantMisses {
+
+        /// Never changed, so that any thread may read it.
+        private final Map<Reason, LongAdder> ofBlocks = new EnumMap<>(Reason.class);
+        private final LongAdder notKept = new LongAdder();
+        private final AtomicInteger room = new AtomicInteger(MAX_IN_A_TICK);
+        private final Deque<Miss> recent = new ArrayDeque<>();
+
+        TenantMisses() {
+            for (Reason reason : Reason.values()) {
+                ofBlocks.put(reason, new LongAdder());
+            }
+        }
+
+        /// Takes one of the places for details, or counts that there was none.
+        boolean hasRoom() {
+            boolean is = room.get() > 0 && room.getAndDecrement() > 0;
+            if (!is) {
+                notKept.increment();
+            }
+            return is;
+        }
+
+        void add(Miss miss) {
+            synchronized (recent) {
+                if (recent.size() == KEPT) {
+                    recent.removeFirst();
+                    notKept.increment();
+                }
+                recent.addLast(miss);
+            }
+        }
+
+        List<Miss> newestFirst() {
+            synchronized (recent) {
+                return List.copyOf(recent.reversed());
+            }
+        }
     }
 }

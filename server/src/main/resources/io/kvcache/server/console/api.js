@@ -25,7 +25,10 @@ export function url(path, parameters = {}) {
   const query = new URLSearchParams(
     Object.entries(parameters).filter(([, value]) => value !== null && value !== undefined && value !== ''));
   const text = query.toString();
-  return `../v1/${path}${text ? `?${text}` : ''}`;
+  const address = new URL(`../v1/${path}${text ? `?${text}` : ''}`, location.href);
+  address.username = ''; // a page that was opened with a password in its address may not ask with one
+  address.password = '';
+  return address.href;
 }
 
 /** Requests JSON. Rejects with an ApiError, or with the signal's reason when the page was left. */

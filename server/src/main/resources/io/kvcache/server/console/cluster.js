@@ -1,10 +1,11 @@
 import { request } from './api.js';
-import { bar, fill, h, name } from './dom.js';
-import { ago, byName, bytes, count, percent, ratio, sentence, words } from './format.js';
+import { bar, fill, h, keyText, name } from './dom.js';
+import { age, ago, byName, bytes, count, percent, ratio, sentence, words } from './format.js';
 import { state } from './states.js';
 import { table } from './table.js';
 
 const POLL_SECONDS = 10;
+const HOT_GROUPS = 10;
 
 export function open(view) {
   const { server, parameters, toolbar, content, signal } = view;
@@ -12,6 +13,10 @@ export function open(view) {
   const nodes = table({
     id: 'nodes', caption: 'Servers', file: 'cluster', columns: columns(), sort: parameters.sort ?? 'name',
     onSort: (sort) => view.remember({ sort }), rowKey: (node) => node.name, empty: 'No servers are known.',
+  });
+  const hot = table({
+    id: 'hot', caption: 'Hottest groups at this server', file: 'groups', columns: hotColumns(), rowKey: (node) => node.key,
+    empty: 'No blocks are stored here.',
   });
   const single = h('div');
   // A single server joins no cluster before its next start.
@@ -21,13 +26,13 @@ export function open(view) {
 
   view.poll(load, {
     everySeconds,
-    onData: ({ cluster, drain, load, alone }) => {
+    onData: ({ cluster, drain, load, prefixes, alone }) => {
       if (alone) {
         fill(content, single);
         fill(single, h('p', {}, sentence(alone)));
         return;
       }
-      fill(content, facts, nodes.element);
+      fill(content, facts, nodes.element, hot.element);
       fill(facts, [
         ['Cluster', name(cluster.cluster)],
         ['This server', name(cluster.node)],
@@ -42,6 +47,8 @@ export function open(view) {
         ...Object.entries(drain?.handover ?? {}).filter(([, value]) => value !== false && value !== 0)
           .map(([key, value]) => [`Handover: ${words(key).toLowerCase()}`, value === true ? 'yes' : byName(key, value)]),
       ].filter(Boolean).map(([label, value]) => h('div', { class: 'fact' }, h('span', {}, label), h('b', {}, value))));
+      const namespaces = new Map((prefixes?.namespaces ?? []).map((each) => [each.id, each]));
+      hot.setRows((prefixes?.nodes ?? []).map((node) => ({ ...node, of: namespaces.get(node.namespace) })));
       const loads = new Map((load?.servers ?? []).map((each) => [each.name, each]));
       nodes.setRows((cluster.nodes ?? []).map((node) => ({ ...node, here: node.name === cluster.node, load: loads.get(node.name) })));
     },
@@ -51,10 +58,12 @@ export function open(view) {
   async function load() {
     try {
       const asked = everySeconds > 0 ? request('cluster/load', { signal }).catch(() => null) : null;
+      const hottest = everySeconds > 0
+        ? request('prefixes', { parameters: { limit: HOT_GROUPS }, signal }).catch(() => null) : null;
       const cluster = await request('cluster', { signal });
       const drain = cluster.state === 'serving' && !cluster.notServing
         ? null : await request('cluster/drain', { signal }).catch(() => null);
-      return { cluster, drain, load: await asked };
+      return { cluster, drain, load: await asked, prefixes: await hottest };
     } catch (error) {
       if (error.isType?.('no-cluster')) {
         return { alone: error.message };
@@ -88,6 +97,20 @@ function columns() {
     { id: 'started', label: 'Started', value: (node) => node.incarnation, cell: (node) => ago(node.incarnation) },
     { id: 'agrees', label: 'Agrees', hint: 'Same drops and same settings as this server', class: 'wrap',
       value: (node) => differences(node) },
+  ];
+}
+
+/** Blocks of a cluster lie in groups, each of which is a tree of its own. */
+function hotColumns() {
+  return [
+    { id: 'key', label: 'Group', value: (node) => node.key, cell: (node) => keyText(node.key) },
+    { id: 'namespace', label: 'Namespace', value: (node) => node.of?.name ?? '', cell: (node) => name(node.of?.name ?? '–') },
+    { id: 'tenant', label: 'Tenant', value: (node) => node.of?.tenant ?? '', cell: (node) => name(node.of?.tenant ?? '–') },
+    { id: 'blocks', label: 'Blocks', number: true, value: (node) => node.blocks, cell: (node) => count(node.blocks) },
+    { id: 'bytes', label: 'Size', number: true, value: (node) => node.bytes, cell: (node) => bytes(node.bytes) },
+    { id: 'uses', label: 'Uses', number: true, value: (node) => node.uses, cell: (node) => count(node.uses) },
+    { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,
+      cell: (node) => (node.lastUseSecondsAgo === null || node.lastUseSecondsAgo === undefined ? '–' : `${age(node.lastUseSecondsAgo)} ago`) },
   ];
 }
 

@@ -17,7 +17,7 @@ const PAGES = [
   { id: 'disks', title: 'Disks', administrators: true, load: () => import('./disks.js') },
   { id: 'settings', title: 'Settings', administrators: true, load: () => import('./settings.js') },
   { id: 'events', title: 'Events', load: () => import('./events.js') },
-  { id: 'cluster', title: 'Cluster', load: () => import('./cluster.js') },
+  { id: 'cluster', title: 'Cluster', administrators: true, load: () => import('./cluster.js') },
 ];
 const TICK_MILLIS = 1000;
 
@@ -39,6 +39,11 @@ async function show({ moveFocus }) {
     return;
   }
   document.title = `${page.title} · KVCache`;
+  if (page.administrators && server.administrator === false) {
+    fill(main, h('h1', { tabIndex: -1 }, page.title), h('p', {}, 'This page tells of all tenants and is for administrators: tenants with ',
+      h('code', {}, 'admin: true'), ', and clients of a listener on loopback without authentication.'));
+    return;
+  }
   let module;
   try {
     module = await page.load();

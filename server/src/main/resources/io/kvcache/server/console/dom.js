@@ -50,12 +50,17 @@ export function button(text, onclick, kind = 'outline-secondary', properties = {
   return h('button', { type: 'button', class: `btn btn-sm btn-${kind}`, onclick, ...properties }, text);
 }
 
+/** Text in which characters that would not be seen, or would turn others around, show as a sign. */
+export function visible(text) {
+  return String(text).replaceAll(/\p{C}/gu, '\ufffd');
+}
+
 /** A name from a client: bounded in width, whole in its title, and isolated from the direction of the text around it. */
 export function name(text, extraClass = '') {
-  return h('bdi', { class: `name ${extraClass}`, title: text }, text === '' ? '(empty)' : text);
+  return h('bdi', { class: `name ${extraClass}`, title: visible(text) }, text === '' ? '(empty)' : visible(text));
 }
 
 /** A key, in a face where its digits line up. A narrow one is cut at its end, but copied whole. */
 export function keyText(key, narrow = false) {
-  return h('bdi', { class: narrow ? 'key key-narrow' : 'key', title: key }, key);
+  return h('bdi', { class: narrow ? 'key key-narrow' : 'key', title: visible(key) }, visible(key));
 }

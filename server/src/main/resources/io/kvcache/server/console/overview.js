@@ -110,7 +110,7 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
   const speed = server.prefillTokensPerSecond;
   tiles.prefill.show(
     isKnown(speed) ? `${decimal(rate(now, 'tokensSaved') / speed)} s/s` : '–',
-    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : 'prefill speed is unknown');
+    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : h('span', {}, 'set ', h('code', {}, 'prefill.tokens_per_second')));
 
   tiles.memory.show(bytes(now.memoryBytes), ...useOf(now.memoryBytes, now.memoryCapacityBytes, 'memory',
     isOfATenant ? 'no quota' : ''));
@@ -119,9 +119,9 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
   tiles.written.show(isKnown(rate(now, 'diskWrittenBytes')) ? `${bytes(rate(now, 'diskWrittenBytes'))}/s` : '–',
     isKnown(now.diskBudgetSpent) ? `${percent(now.diskBudgetSpent)} of the daily budget` : 'no write budget');
   tiles.requests.show(isKnown(now.requests) ? `${compact(rate(now, 'requests'))}/s` : '–',
-    isKnown(now.connections) ? counted(now.connections, 'connection') : '');
+    isKnown(now.connections) ? counted(now.connections, 'connection') : 'not counted per tenant');
   tiles.latency.show(micros(latency(now, 'p99Micros')),
-    isKnown(latency(now, 'p50Micros')) && h('span', {}, `p50 ${micros(now.p50Micros)}`),
+    isOfATenant && 'not measured per tenant', isKnown(latency(now, 'p50Micros')) && h('span', {}, `p50 ${micros(now.p50Micros)}`),
     isKnown(latency(total, 'p99Micros')) && h('span', {}, `at most ${micros(total.p99Micros)} ${span}`));
 }
 
@@ -164,15 +164,21 @@ function createCharts(isOfATenant, signal) {
     }),
     missChart({ id: 'misses', signal }),
     timeChart({
-      id: 'requests', title: 'Requests', note: 'per second', signal, format: compact,
-      series: [{ label: 'requests', colour: 5, value: (sample) => rate(sample, 'requests') }],
+      id: 'evictions', title: 'Evictions', note: 'per second', signal, format: compact,
+      series: [{ label: 'evicted', colour: 3, value: (sample) => rate(sample, 'evicted') }],
     }),
-    timeChart({
-      id: 'latency', title: 'Latency', note: 'of requests', signal, format: micros,
-      series: [
-        { label: 'p50', value: (sample) => latency(sample, 'p50Micros') },
-        { label: 'p99', colour: 1, dashed: true, value: (sample) => latency(sample, 'p99Micros') },
-      ],
-    }),
+    ...(isOfATenant ? [] : [
+      timeChart({
+        id: 'requests', title: 'Requests', note: 'per second', signal, format: compact,
+        series: [{ label: 'requests', colour: 5, value: (sample) => rate(sample, 'requests') }],
+      }),
+      timeChart({
+        id: 'latency', title: 'Latency', note: 'of requests', signal, format: micros,
+        series: [
+          { label: 'p50', value: (sample) => latency(sample, 'p50Micros') },
+          { label: 'p99', colour: 1, dashed: true, value: (sample) => latency(sample, 'p99Micros') },
+        ],
+      }),
+    ]),
   ];
 }

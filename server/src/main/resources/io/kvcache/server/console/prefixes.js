@@ -1,7 +1,7 @@
 import { request } from './api.js';
 import { tenantSelect } from './controls.js';
 import { confirm } from './dialog.js';
-import { bar, button, field, fill, h, keyText, name, select } from './dom.js';
+import { bar, button, field, fill, h, keyText, name, select, visible } from './dom.js';
 import { age, ago, bytes, count, counted, percent, ratio } from './format.js';
 import { serverNow } from './clock.js';
 import { table } from './table.js';
@@ -56,7 +56,8 @@ export function open(view) {
   }
 
   function showNamespaceSelect() {
-    const offered = [...namespaces.values()].map((each) => [String(each.id), namespaceText(each)]);
+    const offered = [...namespaces.values()].filter((each) => each.blockTokens !== null)
+      .map((each) => [String(each.id), visible(server.tenants.length > 1 ? `${each.name} (${each.tenant})` : each.name)]);
     if (namespace && !namespaces.has(Number(namespace))) {
       offered.push([namespace, namespace]);
     }
@@ -106,7 +107,7 @@ export function open(view) {
       tierColumn('memory', 'Memory', 'memoryBlocks'),
       tierColumn('disk', 'Disk', 'diskBlocks'),
       { id: 'uses', label: 'Uses', number: true, hint: 'Of its first block since that came into memory: exact up to 3, above that within a factor of two; not counted under LRU',
-        value: (node) => node.uses, cell: (node) => count(node.uses) },
+        value: (node) => node.uses, cell: (node) => (node.uses > 3 ? `about ${count(node.uses)}` : count(node.uses)) },
       { id: 'used', label: 'Last use', number: true, value: (node) => node.lastUseSecondsAgo,
         cell: (node) => lastUse(node) },
     ];
@@ -169,7 +170,8 @@ export function open(view) {
   function namespaceColumns() {
     return [
       { id: 'name', label: 'Namespace', value: (each) => each.name,
-        cell: (each) => h('a', { href: link({ namespace: each.id, under: '', path: '' }) }, name(each.name)) },
+        cell: (each) => (each.blockTokens === null ? name(each.name)
+          : h('a', { href: link({ namespace: each.id, under: '', path: '' }) }, name(each.name))) },
       { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => name(each.tenant) },
       { id: 'tokens', label: 'Tokens per block', number: true, value: (each) => each.blockTokens, cell: (each) => count(each.blockTokens) },
       { id: 'block', label: 'Block size', number: true, value: (each) => each.blockBytes, cell: (each) => bytes(each.blockBytes) },

@@ -9,7 +9,7 @@ const HOURS_A_MONTH = 730;
 const STORAGE_KEY = 'kvcache.prices';
 
 export function open(view) {
-  const { toolbar, content, signal } = view;
+  const { server, toolbar, content, signal } = view;
   const prices = readPrices();
   let data = null;
 
@@ -57,14 +57,17 @@ export function open(view) {
     sizes.setRows(rows);
     fill(note, `Estimate for LRU eviction from ${count(data.uses)} uses (sample rate ${percent(data.sampledShare)}). `,
       data.dropped > 0 && `${count(data.dropped)} uses were dropped from the sample. `,
-      isKnown(data.tokensAskedPerSecond) && `Requested over the last hour: ${compact(data.tokensAskedPerSecond)} tokens/s. `,
+      isKnown(data.tokensSavedPerSecond) && `Saved now: ${compact(data.tokensSavedPerSecond)} tokens/s, the mean of the last hour or since the start; `
+        + 'other sizes save in proportion to their hit ratios. ',
       'A month has 730 hours. Prices are stored in this browser only.');
     showPolicy();
   }
 
   function showPolicy() {
     if (!data.policy) {
-      fill(policy, h('p', { class: 'note' }, 'Memory uses LRU eviction, so there is nothing to compare.'));
+      fill(policy, h('p', { class: 'note' }, server.policy === 'lru'
+        ? 'Memory uses LRU eviction, so there is nothing to compare.'
+        : `Nothing to compare yet: too few uses were sampled. Evictions are ordered by ${server.followsLru ? 'LRU' : server.policy}.`));
       return;
     }
     const { name, hits, lruHits, sampledUses, switches, followsLru } = data.policy;
@@ -85,8 +88,10 @@ function compute(data, prices) {
   const memoryPrice = positive(prices.memoryPrice);
   const gpuPrice = positive(prices.gpuPrice);
   const speed = positive(prices.prefill) ?? data.prefillTokensPerSecond;
+  const now = (data.lru ?? []).find((size) => size.factor === 1);
   const rows = (data.lru ?? []).map((size) => {
-    const tokensSaved = isKnown(data.tokensAskedPerSecond) ? data.tokensAskedPerSecond * size.hitRatio : null;
+    const tokensSaved = isKnown(data.tokensSavedPerSecond) && now?.hitRatio > 0
+      ? data.tokensSavedPerSecond * size.hitRatio / now.hitRatio : null;
     const prefillSeconds = tokensSaved !== null && speed > 0 ? tokensSaved * 3600 / speed : null;
     const memoryCost = memoryPrice === null ? null : size.bytes / GIB * memoryPrice;
     const gpuSaved = gpuPrice === null || prefillSeconds === null ? null : prefillSeconds / 3600 * gpuPrice * HOURS_A_MONTH;

@@ -41,7 +41,7 @@ final class MissReasonsTest {
     }
 
     private void assertLogged() {
-        List<String> logged = log.recent(_ -> true, MissLog.KEPT).reversed().stream()
+        List<String> logged = log.recent(null, _ -> true, MissLog.KEPT).reversed().stream()
                 .map(miss -> miss.key() + " " + miss.reason())
                 .toList();
         assertThat(logged).isEqualTo(expected);
@@ -86,7 +86,7 @@ final class MissReasonsTest {
             test.time().advance(Duration.ofSeconds(90));
             miss(test, "k0", Reason.EVICTED);
             assertLogged();
-            Miss logged = log.recent(_ -> true, 1).getFirst();
+            Miss logged = log.recent(null, _ -> true, 1).getFirst();
             assertThat(logged.leftSecondsAgo()).isEqualTo(90);
             assertThat(logged.orderedBy()).isEqualTo("lru");
         }

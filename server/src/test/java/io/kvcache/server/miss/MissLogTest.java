@@ -44,7 +44,7 @@ final class MissLogTest {
     }
 
     private Miss last() {
-        return log.recent(_ -> true, 1).getFirst();
+        return log.recent(null, _ -> true, 1).getFirst();
     }
 
     @Test
@@ -84,16 +84,16 @@ final class MissLogTest {
             log.onAccess(chain, 0, 0, 1);
         }
         assertThat(log.blockMisses("blue")).containsEntry(Reason.NEVER_SEEN, 100L);
-        assertThat(log.recent(_ -> true, 1000)).hasSize(32);
-        assertThat(log.notKeptCount()).isEqualTo(68);
+        assertThat(log.recent(null, _ -> true, 1000)).hasSize(16);
+        assertThat(log.notKeptCount(null)).isEqualTo(84);
         for (int tick = 0; tick < 20; tick++) {
             log.tick("lru");
             for (int i = 0; i < 40; i++) {
                 log.onAccess(chain, 0, 0, 1);
             }
         }
-        assertThat(log.recent(_ -> true, 1000)).hasSize(MissLog.KEPT);
-        assertThat(log.notKeptCount()).isEqualTo(100 + 800 - MissLog.KEPT);
+        assertThat(log.recent(null, _ -> true, 1000)).hasSize(MissLog.KEPT);
+        assertThat(log.notKeptCount(null)).isEqualTo(100 + 800 - MissLog.KEPT);
     }
 
     @Test
@@ -101,7 +101,7 @@ final class MissLogTest {
         byte[] key = "<script>alert(1)</script>".getBytes(StandardCharsets.UTF_8);
         log.recordValue(VALUES, key, Reason.EXPIRED, () -> new Departure(Cause.EXPIRED, 7));
         log.onAccess(chain, 0, 0, 1);
-        assertThat(log.recent(miss -> miss.tenant().equals("green"), 10))
+        assertThat(log.recent("green", _ -> true, 10))
                 .containsExactly(new Miss(
                         1_000_000,
                         "green",
@@ -115,6 +115,21 @@ final class MissLogTest {
                         null));
         log.recordValue(VALUES, new byte[4096], Reason.NEVER_SEEN, () -> new Departure(Cause.NEVER_SEEN, 0));
         assertThat(last().key()).hasSize(257).endsWith("…");
+    }
+
+    @Test
+    void givenATenantWithManyMisses_whenAnotherHasFew_thenThoseStay() {
+        log.recordValue(VALUES, new byte[] {1}, Reason.BUSY, () -> new Departure(Cause.NEVER_SEEN, 0));
+        for (int tick = 0; tick < 100; tick++) {
+            log.tick("lru");
+            for (int i = 0; i < 40; i++) {
+                log.onAccess(chain, 0, 0, 1);
+            }
+        }
+        assertThat(log.recent("green", _ -> true, 10)).hasSize(1);
+        assertThat(log.notKeptCount("green")).isZero();
+        assertThat(log.notKeptCount("blue")).isEqualTo(4000 - MissLog.KEPT);
+        assertThat(log.recent(null, _ -> true, 1000)).hasSize(MissLog.KEPT + 1);
     }
 
     @Test
