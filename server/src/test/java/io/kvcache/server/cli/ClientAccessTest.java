@@ -2,6 +2,7 @@ package io.kvcache.server.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
@@ -81,6 +82,10 @@ final class ClientAccessTest {
                     .contains("0 blocks, 0.0 MiB in all prefixes");
             assertThat(run(0, "top", "--once", "--view=misses", port, "--user=blue", mine))
                     .contains("REASON");
+            server.cache().register(Namespace.objects("\u001b[31m\u009b\u202e", "blue"));
+            assertThat(run(0, "top", "--once", port, "--user=blue", mine))
+                    .contains("?[31m?? (blue)")
+                    .doesNotContain("\u001b", "\u009b", "\u202e");
             assertThat(run(1, "disk", "list", port, "--user=blue", mine))
                     .contains("the server says 403", "admin: true at a tenant");
             assertThat(run(1, "ping", port))

@@ -34,6 +34,15 @@ final class LogLineFormatterTest {
     }
 
     @Test
+    void givenCharactersThatATerminalObeys_whenWritten_thenTheyAreEscaped() {
+        assertThat(new LogLineFormatter(LogFormat.KEY_VALUE)
+                        .format(event(Level.WARNING, "a\u001b\u009b\u202eb\u2028ö")))
+                .endsWith(" msg=\"a\\u001b\\u009b\\u202eb\\u2028ö\"\n");
+        assertThat(new LogLineFormatter(LogFormat.KEY_VALUE).format(event(Level.WARNING, "a\u009bb")))
+                .endsWith(" msg=\"a\\u009bb\"\n");
+    }
+
+    @Test
     void givenALoggerOfANestedClass_whenWritten_thenTheLineNamesTheOuterClass() {
         LogRecord event = event(Level.INFO, "reloaded");
         event.setLoggerName("io.kvcache.server.X$Reloader$1");

@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.console;
+
+import org.jspecify.annotations.NullMarked;
