@@ -261,8 +261,8 @@ final class ProtocolFactory {
         return spoken;
     }
 
-    /// Endpoints of a listener with `pages`. Those that tell of all tenants are for administrators where
-    /// clients authenticate; where they do not, all see them, and other machines change nothing.
+    /// Endpoints of a listener with `pages`. Those that tell of all tenants are for administrators where clients
+    /// authenticate or act as its tenant; elsewhere all see them, and other machines change nothing.
     private List<HttpEndpoint> pagesEndpoints(ListenerConfig listen) {
         boolean authenticated = listen.auth().auth();
         boolean ofTenants = authenticated || listen.auth().tenant() != null;

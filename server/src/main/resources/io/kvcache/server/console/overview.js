@@ -110,7 +110,7 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
   const speed = server.prefillTokensPerSecond;
   tiles.prefill.show(
     isKnown(speed) ? `${decimal(rate(now, 'tokensSaved') / speed)} s/s` : '–',
-    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : h('span', {}, 'set ', h('code', {}, 'prefill.tokens_per_second')));
+    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : h('span', { title: 'The setting prefill.tokens_per_second has it' }, 'prefill speed is not set'));
 
   tiles.memory.show(bytes(now.memoryBytes), ...useOf(now.memoryBytes, now.memoryCapacityBytes, 'memory',
     isOfATenant ? 'no quota' : ''));
