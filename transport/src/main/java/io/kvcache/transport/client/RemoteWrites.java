@@ -51,7 +51,8 @@ final class RemoteWrites {
             last = run.acceptedCount() > 0 ? run.lastOutcome() : last;
             PutOutcome refusal = run.rejection();
             long left = Math.max(0, timeoutNanos - (System.nanoTime() - start));
-            if (run.isParentEvicted() && !begunAgain) {
+            boolean parentGone = refusal == PutOutcome.NO_PARENT && !run.isDropped() && at + run.acceptedCount() > 0;
+            if (parentGone && !begunAgain) { // another put has evicted the last block of the run
                 begunAgain = true;
                 stored = 0;
                 present = 0;
@@ -241,7 +242,7 @@ final class RemoteWrites {
         private @Nullable PutOutcome rejection;
         private boolean paused;
         private boolean sizeMismatch;
-        private boolean parentEvicted;
+        private boolean dropped;
         private @Nullable RpcException failure;
 
         /// @param from block of the chain that the first one is
@@ -399,13 +400,13 @@ final class RemoteWrites {
                 client.counters().bytesOut.add(blockBytes);
             } else if (putReply.outcome == PutOutcome.RESERVED) {
                 rejection = PutOutcome.NO_PARENT;
+                dropped = true;
             } else if (putReply.outcome.allowsNextBlock()) {
                 presentCount++;
                 lastOutcome = putReply.outcome;
                 paused |= putReply.outcome == PutOutcome.PRESENT;
             } else {
                 rejection = putReply.outcome;
-                parentEvicted = rejection == PutOutcome.NO_PARENT && acceptedCount() > 0;
             }
         }
 
@@ -423,9 +424,9 @@ final class RemoteWrites {
             }
         }
 
-        /// Returns whether another put evicted the last block that was accepted before the next one came.
-        boolean isParentEvicted() {
-            return parentEvicted;
+        /// Returns whether the run ended at a block that was dropped while it was written.
+        boolean isDropped() {
+            return dropped;
         }
 
         int storedCount() {
