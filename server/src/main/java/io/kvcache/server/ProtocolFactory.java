@@ -265,7 +265,8 @@ final class ProtocolFactory {
     /// authenticate or act as its tenant; elsewhere all see them, and other machines change nothing.
     private List<HttpEndpoint> pagesEndpoints(ListenerConfig listen) {
         boolean authenticated = listen.auth().auth();
-        boolean ofTenants = authenticated || listen.auth().tenant() != null;
+        String tenant = listen.auth().tenant();
+        boolean ofTenants = authenticated || (tenant != null && !tenant.equals(TenantConfig.DEFAULT));
         boolean loopback = listen.socketAddress().getAddress().isLoopbackAddress();
         Viewer.Rules rules = new Viewer.Rules(
                 !ofTenants && loopback,
