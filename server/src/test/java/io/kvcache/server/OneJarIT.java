@@ -60,6 +60,8 @@ final class OneJarIT {
                                     part.stream()
                                             .map(JarEntry::getName)
                                             .filter(name -> !name.endsWith("/"))
+                                            .filter(name -> !name.matches(
+                                                    "META-INF/(maven/org\\.webjars|resources/webjars)/?.*")) // below
                                             .filter(
                                                     name -> !name.matches(
                                                             "META-INF/(MANIFEST\\.MF|INDEX\\.LIST|SIG-.*"
@@ -75,6 +77,12 @@ final class OneJarIT {
                     }
                 }
             }
+            assertThat(all.stream().map(JarEntry::getName))
+                    .as("of the console's libraries what its pages load")
+                    .filteredOn(name -> name.startsWith("META-INF/resources/webjars/") && !name.endsWith("/"))
+                    .hasSize(4)
+                    .anyMatch(name -> name.endsWith("/bootstrap.min.css"))
+                    .anyMatch(name -> name.endsWith("/chart.umd.min.js"));
             assertThat(lines(all, "LICENSE")).isEqualTo(Files.readAllLines(ROOT.resolve("LICENSE")));
             assertThat(lines(all, "NOTICE")).isEqualTo(Files.readAllLines(ROOT.resolve("NOTICE")));
         }

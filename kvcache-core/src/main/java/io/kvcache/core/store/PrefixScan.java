@@ -158,10 +158,10 @@ public final class PrefixScan {
 
         /// Returns false when the run to look below is not known.
         boolean begin(@Nullable BlockKey under) {
+            nodeOf = new int[highWaterMark()];
             lock.lock();
             try {
                 lookup.drainUses();
-                nodeOf = new int[pool.highWaterMark()];
                 if (under == null) {
                     return true;
                 }
@@ -171,6 +171,15 @@ public final class PrefixScan {
                 }
                 above = endOfRun(record);
                 return true;
+            } finally {
+                lock.unlock();
+            }
+        }
+
+        private int highWaterMark() {
+            lock.lock();
+            try {
+                return pool.highWaterMark();
             } finally {
                 lock.unlock();
             }
