@@ -259,7 +259,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         }
     }
 
-    private record MissesJson(Map<String, Long> reasons, int kept, long notKept, List<MissJson> recent) {}
+    private record MissesJson(MissCounts reasons, int kept, long notKept, List<MissJson> recent) {}
 
     private Supplier<Object> misses(Query query) {
         int limit = query.number("limit", DEFAULT_MISSES, 1, MAX_MISSES);
@@ -276,10 +276,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             LoadTotals totals = scope == null
                     ? LoadTotals.ofServer(sources, sources.cache().stats())
                     : LoadTotals.ofTenant(sources, sources.cache().stats(), scope);
-            Map<String, Long> counts = new LinkedHashMap<>();
-            totals.missReasons().forEach((each, count) -> counts.put(each.label(), count));
             return new MissesJson(
-                    counts,
+                    MissCounts.between(Map.of(), totals.missReasons()),
                     MissLog.KEPT,
                     sources.misses().notKeptCount(scope),
                     sources

@@ -1,6 +1,5 @@
 package io.kvcache.server.console;
 
-import java.util.Map;
 import org.jspecify.annotations.Nullable;
 
 /// The load of an interval, of the whole server or of one tenant, as JSON has it. Null is what is not known
@@ -38,4 +37,4 @@ record LoadSample(
         @Nullable Long p99Micros,
         long evicted,
         @Nullable Integer connections,
-        Map<String, Long> missReasons) {}
+        MissCounts missReasons) {}

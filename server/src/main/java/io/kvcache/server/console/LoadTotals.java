@@ -9,7 +9,6 @@ import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.EnumMap;
-import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import org.jspecify.annotations.Nullable;
@@ -173,11 +172,6 @@ record LoadTotals(
             requests += latencies[i];
         }
         boolean server = latencies.length > 0;
-        Map<String, Long> reasons = new LinkedHashMap<>();
-        for (Reason reason : Reason.values()) {
-            reasons.put(
-                    reason.label(), missReasons.getOrDefault(reason, 0L) - before.missReasons.getOrDefault(reason, 0L));
-        }
         Disk disks = disk;
         Disk disksBefore = before.disk;
         return new LoadSample(
@@ -200,6 +194,6 @@ record LoadTotals(
                 server ? RequestLatencies.quantileMicros(latencies, 0.99) : null,
                 evicted - before.evicted,
                 server ? connections : null,
-                reasons);
+                MissCounts.between(before.missReasons, missReasons));
     }
 }

@@ -102,7 +102,7 @@ public final class HttpResponder {
     /// @param allowed the methods, with commas
     public static HttpRequestHandler methodNotAllowed(HttpRequest request, String allowed) {
         ProblemDetails problemDetails = new ProblemDetails(
-                HttpResponseStatus.METHOD_NOT_ALLOWED, request.method() + " is not one of " + allowed);
+                HttpResponseStatus.METHOD_NOT_ALLOWED, request.method() + " is not allowed here; it takes " + allowed);
         return (HttpRequestHandler.BodylessHandler) out -> out.sendProblem(problemDetails, allowed);
     }
 
