@@ -36,7 +36,7 @@ const QUIET_MILLIS = 400;
 /** Until pages that follow a stream of events show some. */
 const STREAM_MILLIS = 1500;
 const problems = [];
-/** Replies that are no failure of the page: a single server has no cluster, and viewers of the live stream are limited. */
+/** Error replies that are expected: a single server has no cluster, and viewers of the live stream are limited. */
 const EXPECTED_ERRORS = [/\/v1\/cluster$/, /\/v1\/live(\?|$)/];
 
 mkdirSync(options.out, { recursive: true });
@@ -368,7 +368,7 @@ async function inNewPage({ theme = 'light', tolerant = false }, work) {
   page.setDefaultTimeout(STEP_MILLIS);
   page.pendingFetches = new Set();
   page.on('dialog', (dialog) => {
-    fail(`a script of somebody else ran: ${dialog.message()}`); // the console itself opens none of the browser's own
+    fail(`a script of a stored name ran: ${dialog.message()}`); // the console itself opens none of the browser's own
     dialog.dismiss().catch(() => {});
   });
   context.on('request', (request) => {

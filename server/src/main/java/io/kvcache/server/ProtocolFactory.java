@@ -455,13 +455,7 @@ final class ProtocolFactory {
         @Override
         public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
             TextEndpoint page = pages.get(path);
-            if (page == null) {
-                return null;
-            }
-            boolean get = request.method().equals(HttpMethod.GET);
-            return get || request.method().equals(HttpMethod.HEAD)
-                    ? (HttpRequestHandler.BodylessHandler) out -> out.sendPage(page, get)
-                    : HttpResponder.methodNotAllowed(request, "GET, HEAD");
+            return page == null ? null : HttpResponder.pageHandler(request, page);
         }
     }
 
@@ -477,10 +471,12 @@ final class ProtocolFactory {
 
         @Override
         public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            if (!path.equals(PATH)) {
+                return null;
+            }
             Supplier<String> body =
                     rules.viewer(tenant).administrator() ? stats::ofServer : () -> stats.ofTenant(tenant);
-            return new TextPages(Map.of(PATH, TextEndpoint.of("application/json", body)))
-                    .handlerFor(request, path, tenant);
+            return HttpResponder.pageHandler(request, TextEndpoint.of("application/json", body));
         }
     }
 
@@ -498,7 +494,7 @@ final class ProtocolFactory {
             return found == null || rules.viewer(tenant).administrator()
                     ? found
                     : Viewer.administratorsOnly(
-                            path + " tells of all tenants, and tenant " + tenant + " is no administrator");
+                            path + " tells of all tenants, and tenant " + tenant + " is not an administrator");
         }
     }
 

@@ -83,7 +83,7 @@ final class PrefixTreeTest {
             assertThat(shared.diskBlocks()).isZero();
             assertThat(shared.branches()).isEqualTo(2);
             assertThat(shared.uses()).isGreaterThan(top.nodes().get(1).uses());
-            assertThat(shared.lastUse()).isEqualTo(top.clock());
+            assertThat(shared.lastUse()).isEqualTo(cache.policyClock());
 
             PrefixLevel below = cache.prefixes(_ -> true, shared.key(), 10);
             assertThat(below.nodes()).extracting(PrefixNode::depth).containsExactly(2, 2);
@@ -118,7 +118,7 @@ final class PrefixTreeTest {
             put(cache, chain(SPACE, 1, 2));
             cache.drop(chain(SPACE, 1), 0);
             assertThat(cache.prefixes(_ -> true, chain(SPACE, 1).key(0), 10))
-                    .isEqualTo(new PrefixLevel(List.of(), 0, 0, 0, cache.policyClock()));
+                    .isEqualTo(new PrefixLevel(List.of(), 0, 0, 0));
         }
     }
 

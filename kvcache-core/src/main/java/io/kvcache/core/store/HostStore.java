@@ -111,7 +111,7 @@ public final class HostStore implements AutoCloseable {
                 tree, slabs, policies, namespaceRegistry, disks, writeBackQueue, recordStates, slotAllocator, lock);
         namespaceScan = new NamespaceScan(
                 tree, namespaceRegistry, disks, writeBackQueue.tombstones(), recordStates, lookup, lock);
-        prefixScan = new PrefixScan(tree, recordStates, lookup, policies.state(), lock);
+        prefixScan = new PrefixScan(tree, recordStates, lookup, lock);
         hintApplier = new HintApplier(
                 tree,
                 slabs,

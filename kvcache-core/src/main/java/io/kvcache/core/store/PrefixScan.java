@@ -4,7 +4,6 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.PolicyState;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordFlags;
@@ -45,20 +44,13 @@ public final class PrefixScan {
     private final BlockTree tree;
     private final RecordStates recordStates;
     private final RecordLookup lookup;
-    private final PolicyState policyState;
     private final ReentrantLock lock;
 
-    PrefixScan(
-            BlockTree tree,
-            RecordStates recordStates,
-            RecordLookup lookup,
-            PolicyState policyState,
-            ReentrantLock lock) {
+    PrefixScan(BlockTree tree, RecordStates recordStates, RecordLookup lookup, ReentrantLock lock) {
         pool = tree.pool();
         this.tree = tree;
         this.recordStates = recordStates;
         this.lookup = lookup;
-        this.policyState = policyState;
         this.lock = lock;
     }
 
@@ -96,8 +88,7 @@ public final class PrefixScan {
     /// @param more nodes that were left out
     /// @param blocks of all nodes of the level and below them
     /// @param bytes of those
-    /// @param clock the policy's clock reading by now
-    public record PrefixLevel(List<PrefixNode> nodes, long more, long blocks, long bytes, long clock) {
+    public record PrefixLevel(List<PrefixNode> nodes, long more, long blocks, long bytes) {
 
         public PrefixLevel {
             nodes = List.copyOf(nodes);
@@ -112,26 +103,10 @@ public final class PrefixScan {
     synchronized PrefixLevel scan(IntPredicate namespaces, @Nullable BlockKey under, int limit) {
         Pass pass = new Pass(namespaces);
         if (!pass.begin(under)) {
-            return new PrefixLevel(List.of(), 0, 0, 0, clock());
+            return new PrefixLevel(List.of(), 0, 0, 0);
         }
         pass.visitAll();
         return pass.level(limit);
-    }
-
-    private long clock() {
-        lock.lock();
-        try {
-            return policyState.now();
-        } finally {
-            lock.unlock();
-        }
-    }
-
-    private static boolean isListed(int state) {
-        return switch (state) {
-            case ControlWord.SEALED, ControlWord.ON_DISK, ControlWord.LOADING, ControlWord.LOADED -> true;
-            default -> false;
-        };
     }
 
     /// One pass over all records.
@@ -187,7 +162,7 @@ public final class PrefixScan {
 
         private boolean isWanted(int record) {
             int flags = pool.flags(record);
-            return isListed(recordStates.stateOf(record))
+            return ControlWord.isKnown(recordStates.stateOf(record))
                     && !RecordFlags.isObject(flags)
                     && namespaces.test(RecordFlags.namespaceId(flags));
         }
@@ -208,7 +183,7 @@ public final class PrefixScan {
         private int onlyChild(int record) {
             int[] found = {NONE, 0};
             tree.allChildrenMatch(record, Integer.MAX_VALUE, child -> {
-                if (isListed(recordStates.stateOf(child))) {
+                if (ControlWord.isKnown(recordStates.stateOf(child))) {
                     found[0] = child;
                     found[1]++;
                 }
@@ -318,8 +293,7 @@ public final class PrefixScan {
                     nodes,
                     known - nodes.size() + uncounted,
                     Arrays.stream(blocks, 0, count).asLongStream().sum(),
-                    Arrays.stream(bytes, 0, count).sum(),
-                    clock());
+                    Arrays.stream(bytes, 0, count).sum());
         }
 
         private PrefixNode node(int node) {
@@ -329,7 +303,8 @@ public final class PrefixScan {
                 boolean still = isWanted(record) && pool.parent(record) == above;
                 int end = still ? endOfRun(record) : record;
                 int[] branches = {0};
-                tree.forEachChild(end, child -> branches[0] += isListed(recordStates.stateOf(child)) ? 1 : 0);
+                tree.forEachChild(
+                        end, child -> branches[0] += ControlWord.isKnown(recordStates.stateOf(child)) ? 1 : 0);
                 return new PrefixNode(
                         new BlockKey(pool.keyHi(record), pool.keyLo(record)),
                         RecordFlags.namespaceId(pool.flags(record)),

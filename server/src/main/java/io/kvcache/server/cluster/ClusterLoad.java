@@ -13,7 +13,7 @@ import java.util.concurrent.Executor;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// What each server of a cluster holds, beside the mean: asked of each when somebody wants to know.
+/// What each server of a cluster holds, beside the mean: asked of each on request.
 ///
 /// **Threads.** Any; [#ask] waits for the others, a second for one that does not answer.
 final class ClusterLoad {

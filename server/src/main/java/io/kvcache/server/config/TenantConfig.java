@@ -79,7 +79,7 @@ public record TenantConfig(
         CONTENT
     }
 
-    /// A tenant whose keys may get other values, and that is no administrator.
+    /// A tenant whose keys may get other values, and whose clients are not administrators.
     public TenantConfig(
             String path,
             String name,

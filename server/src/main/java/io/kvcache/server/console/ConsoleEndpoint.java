@@ -182,8 +182,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     private static HttpRequestHandler forAdministrator(Viewer viewer, Supplier<Object> value) {
         return viewer.administrator()
                 ? json(value)
-                : Viewer.administratorsOnly(
-                        "this page tells of all tenants, and tenant " + viewer.tenant() + " is no administrator here");
+                : Viewer.administratorsOnly("this page tells of all tenants, and tenant " + viewer.tenant()
+                        + " is not an administrator here");
     }
 
     private record OverviewJson(
@@ -391,7 +391,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
 
     private NodeJson nodeJson(PrefixNode node) {
         return new NodeJson(
-                hex(node.key()),
+                node.key().toString(),
                 node.namespaceId(),
                 node.depth(),
                 node.run(),
@@ -402,10 +402,6 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 node.branches(),
                 node.uses() < 0 ? null : node.uses(),
                 parts.history.secondsSince(node.lastUse()));
-    }
-
-    private static String hex(BlockKey key) {
-        return String.format(Locale.ROOT, "%016x%016x", key.hi(), key.lo());
     }
 
     private static BlockKey parseKey(String name, String text) {

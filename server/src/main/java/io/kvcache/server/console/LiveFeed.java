@@ -26,7 +26,7 @@ public final class LiveFeed {
 
     static final int MAX_FOLLOWERS = 50;
 
-    /// Of these, by one tenant that is no administrator.
+    /// Of these, by one tenant without administrator rights.
     static final int MAX_OF_A_TENANT = 10;
 
     /// Of these, kept for administrators.
@@ -48,10 +48,6 @@ public final class LiveFeed {
     /// @param tenant null for the whole server
     HttpRequestHandler follow(Viewer viewer, @Nullable String tenant) {
         return new Follower(viewer, tenant == null ? SERVER : tenant);
-    }
-
-    int followerCount() {
-        return followers.size();
     }
 
     /// Sends each follower its sample.

@@ -17,6 +17,7 @@ import io.netty.handler.codec.http.FullHttpResponse;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaderValues;
 import io.netty.handler.codec.http.HttpHeaders;
+import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponse;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -73,8 +74,7 @@ public final class HttpResponder {
         finish(reply);
     }
 
-    /// Answers by a text page, or for HEAD by its headers alone.
-    public void sendPage(TextEndpoint textEndpoint, boolean withBody) {
+    void sendPage(TextEndpoint textEndpoint, boolean withBody) {
         HttpResponseStatus status =
                 textEndpoint.healthy().get() ? HttpResponseStatus.OK : HttpResponseStatus.SERVICE_UNAVAILABLE;
         sendText(status, textEndpoint.contentType(), textEndpoint.body().get(), withBody, _ -> {});
@@ -95,6 +95,14 @@ public final class HttpResponder {
                 headers.set(HttpHeaderNames.ALLOW, allowed);
             }
         });
+    }
+
+    /// Returns the handler of a request for a text page.
+    public static HttpRequestHandler pageHandler(HttpRequest request, TextEndpoint page) {
+        boolean get = request.method().equals(HttpMethod.GET);
+        return get || request.method().equals(HttpMethod.HEAD)
+                ? (HttpRequestHandler.BodylessHandler) out -> out.sendPage(page, get)
+                : methodNotAllowed(request, "GET, HEAD");
     }
 
     /// Returns the handler of a request with a method that its path does not take.

@@ -151,11 +151,7 @@ final class HttpRouter {
                             + (site.routers().isEmpty() ? "" : OBJECT_PREFIX + "{key}, ")
                             + knownPaths());
         }
-        boolean get = request.method().equals(HttpMethod.GET);
-        if (!get && !request.method().equals(HttpMethod.HEAD)) {
-            return methodNotAllowed(request, "GET, HEAD");
-        }
-        return (HttpRequestHandler.BodylessHandler) out -> out.sendPage(textEndpoint, get);
+        return HttpResponder.pageHandler(request, textEndpoint);
     }
 
     private String knownPaths() {

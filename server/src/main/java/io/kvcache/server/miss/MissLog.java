@@ -174,14 +174,7 @@ public final class MissLog implements ChainListener {
         if (!misses.hasRoom()) {
             return;
         }
-        add(
-                lookup.namespace,
-                true,
-                String.format(Locale.ROOT, "%016x%016x", lookup.key.hi(), lookup.key.lo()),
-                lookup.requested,
-                lookup.found,
-                reason,
-                departure);
+        add(lookup.namespace, true, lookup.key.toString(), lookup.requested, lookup.found, reason, departure);
     }
 
     /// A look-up of a value found none.
