@@ -2,10 +2,14 @@
 //
 //   npm ci
 //   node console.mjs http://localhost:7379/ [--out DIR] [--user NAME --password TEXT] [--pages a,b] [--widths 360,1440]
+//       [--insecure] [--behind PREFIX] [--reopen] [--hold SECONDS]
 //
-// It takes the server as it finds it: nothing is dropped or changed, and no values are expected.
+// It takes the server as it finds it: nothing is dropped or changed, and no values are expected. --insecure takes any
+// certificate, --behind puts a proxy in front that serves everything below a path, --reopen wants a disk that is not
+// serving and reopens it first, and --hold does nothing but keep the overview open.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
+import { createServer, request as forward } from 'node:http';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -19,14 +23,21 @@ const { values: options, positionals } = parseArgs({
     password: { type: 'string' },
     pages: { type: 'string' },
     widths: { type: 'string', default: '360,820,1440' },
+    insecure: { type: 'boolean', default: false },
+    behind: { type: 'string' },
+    reopen: { type: 'boolean', default: false },
+    hold: { type: 'string' },
   },
 });
 if (positionals.length !== 1) {
-  console.error('usage: node console.mjs BASE_URL [--out DIR] [--user NAME --password TEXT] [--pages a,b] [--widths 360,1440]');
+  console.error('usage: node console.mjs BASE_URL [--out DIR] [--user NAME --password TEXT] [--pages a,b] [--widths 360,1440]'
+    + ' [--insecure] [--behind PREFIX] [--reopen] [--hold SECONDS]');
   process.exit(2);
 }
 
-const base = new URL(positionals[0].endsWith('/') ? positionals[0] : `${positionals[0]}/`);
+const server = new URL(positionals[0].endsWith('/') ? positionals[0] : `${positionals[0]}/`);
+const proxy = options.behind ? await startProxy() : null;
+const base = proxy ? new URL(`http://127.0.0.1:${proxy.address().port}${options.behind}/`) : server;
 const consoleUrl = new URL('console/', base).href;
 const axeSource = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const widths = options.widths.split(',').map(Number);
@@ -47,6 +58,27 @@ const browser = await chromium.launch({
 });
 let where = '';
 try {
+  if (options.hold) {
+    await inNewPage({}, (page) => page.waitForTimeout(1000 * Number(options.hold)));
+  } else {
+    await checkAll();
+  }
+} finally {
+  await browser.close();
+  proxy?.close();
+}
+if (problems.length > 0) {
+  console.error(`${problems.length} problems:`);
+  problems.forEach((each) => console.error(`  ${each}`));
+  process.exit(1);
+}
+console.log(`The console is fine. Screenshots: ${options.out}`);
+
+async function checkAll() {
+  if (options.reopen) {
+    where = 'reopensADisk';
+    await inNewPage({}, reopensADisk).catch((error) => fail(firstLine(error)));
+  }
   for (const theme of ['light', 'dark']) {
     await tourPages(theme);
   }
@@ -57,15 +89,7 @@ try {
     where = name;
     await inNewPage({ tolerant: check === tellsWhenUnreachable }, check).catch((error) => fail(firstLine(error)));
   }
-} finally {
-  await browser.close();
 }
-if (problems.length > 0) {
-  console.error(`${problems.length} problems:`);
-  problems.forEach((each) => console.error(`  ${each}`));
-  process.exit(1);
-}
-console.log(`The console is fine. Screenshots: ${options.out}`);
 
 async function tourPages(theme) {
   await inNewPage({ theme }, async (page) => {
@@ -295,6 +319,18 @@ async function keepsTheViewInTheLink(page) {
   check(page.url().includes('minutes=5') && page.url().includes('reason=evicted'), `a choice leads to ${page.url()}`);
 }
 
+async function reopensADisk(page) {
+  await goTo(page, 'disks');
+  const failed = page.locator('#disks tbody tr', { has: page.getByRole('button', { name: /^Reopen/ }) });
+  check(await failed.count() === 1, `${await failed.count()} disks can be reopened`);
+  const cause = page.locator('#disks th', { hasText: /^Cause$/ });
+  check((await columnValues(cause, page.locator('#disks')))[0] !== '', 'the page does not tell why the disk does not serve');
+  await page.screenshot({ path: join(options.out, 'failed-disk.png'), fullPage: true });
+  await failed.getByRole('button').click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Reopen' }).click();
+  await failed.waitFor({ state: 'detached', timeout: STEP_MILLIS });
+}
+
 /** For a server without traffic but the console's own. */
 async function showsTheMissesOfTheServer(page) {
   await goTo(page, 'misses');
@@ -362,6 +398,7 @@ async function inNewPage({ theme = 'light', tolerant = false }, work) {
     colorScheme: theme,
     reducedMotion: 'reduce',
     acceptDownloads: true,
+    ignoreHTTPSErrors: options.insecure,
     ...(options.user ? { httpCredentials: { username: options.user, password: options.password ?? '' } } : {}),
   });
   const page = await context.newPage();
@@ -398,6 +435,29 @@ async function inNewPage({ theme = 'light', tolerant = false }, work) {
   } finally {
     await context.close();
   }
+}
+
+/** A proxy as operators have in front: all that is asked below its prefix goes on to the server without it. */
+async function startProxy() {
+  const listening = createServer((request, response) => {
+    if (!request.url.startsWith(`${options.behind}/`)) {
+      response.writeHead(404).end();
+      return;
+    }
+    const onward = forward(server, {
+      path: request.url.slice(options.behind.length), method: request.method, headers: request.headers,
+    }, (reply) => {
+      response.writeHead(reply.statusCode, reply.headers);
+      reply.pipe(response);
+    });
+    onward.on('error', () => response.destroy());
+    response.on('close', () => onward.destroy());
+    request.pipe(onward);
+  });
+  await new Promise((started) => {
+    listening.listen(0, '127.0.0.1', started);
+  });
+  return listening;
 }
 
 function findChromium() {

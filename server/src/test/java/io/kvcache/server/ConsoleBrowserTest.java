@@ -31,9 +31,11 @@ import redis.clients.jedis.params.SetParams;
 import tools.jackson.databind.JsonNode;
 
 /// The console in a browser, over a server with a life behind it: two tenants, evictions by room and by quota, expired
-/// and deleted values, a disk that lost bytes, and a cluster of three of which one has gone.
+/// and deleted values, a disk that lost bytes, failed and is reopened, and a cluster of three of which one has gone;
+/// also over TLS and behind a proxy's path prefix.
 ///
-/// Needs `npm` and Chromium (`apt-get install chromium`). Screenshots of every page, in both themes and three widths,
+/// Needs `npm`, Chromium (`apt-get install chromium`) and `prlimit` of util-linux. Screenshots of every page, in both
+/// themes and three widths,
 /// lie under `target/console` afterwards.
 @Tag("nightly")
 @Timeout(900)
@@ -45,6 +47,7 @@ final class ConsoleBrowserTest {
             "{\"shape\":{\"layers\":2,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
     private static final byte[] BLOCK = new byte[128 << 10];
     private static final int PROMPTS = 120;
+    private static final String TENANT_PAGES = "overview,prefixes,misses,requests,events";
 
     @TempDir
     private Path folder;
@@ -76,11 +79,11 @@ final class ConsoleBrowserTest {
         }
     }
 
-    private static void drive(int port, String pages, String out, List<String> more) throws Exception {
+    private static void drive(String server, String pages, String out, List<String> more) throws Exception {
         List<String> command = new ArrayList<>(List.of(
                 "node",
                 "console.mjs",
-                "http://127.0.0.1:" + port + "/",
+                server,
                 "--out",
                 Path.of("target", out).toAbsolutePath().toString()));
         if (!pages.isEmpty()) {
@@ -90,18 +93,29 @@ final class ConsoleBrowserTest {
         run(WORK, command);
     }
 
+    private static List<String> with(List<String> arguments, String... more) {
+        return Stream.concat(arguments.stream(), Stream.of(more)).toList();
+    }
+
     private String settings(Path disk) {
         return """
                 listeners:
                   - { name: open, address: 127.0.0.1, port: 0 }
                   - { name: passwords, address: 127.0.0.1, port: 0, auth: true, protocols: [pages, http, resp] }
+                  - name: tls
+                    address: 127.0.0.1
+                    port: 0
+                    auth: true
+                    protocols: [pages, http]
+                    tls: { keystore: %s, password_file: %s }
                 tenants:
                   - { name: blue, password_hash: "%s", quota: 24MiB }
                   - { name: green, password_hash: "%s" }
                 disks: [ { directory: %s, bytes: 256MiB } ]
                 admission: always
                 log: { slow: 1ms }
-                """.formatted(hash("bluepass"), hash("greenpass"), disk);
+                """.formatted(
+                folder.resolve("server.p12"), folder.resolve("password"), hash("bluepass"), hash("greenpass"), disk);
     }
 
     private static String hash(String password) {
@@ -190,21 +204,56 @@ final class ConsoleBrowserTest {
         return HttpTestClient.json(client.get(path));
     }
 
-    /// Cuts the disk's file short, and reads what lay there.
+    /// Cuts the disk's file short, reads what lay there, and gives the file its length back without the bytes.
     private static void loseBytes(HttpTestClient operator, Tenant tenant, Path disk) throws Exception {
-        try (Stream<Path> files = Files.walk(disk)) {
-            for (Path file : files.filter(Files::isRegularFile)
+        List<Path> files;
+        try (Stream<Path> all = Files.walk(disk)) {
+            files = all.filter(Files::isRegularFile)
                     .filter(each -> each.toFile().length() > 1 << 20)
-                    .toList()) {
-                try (RandomAccessFile cut = new RandomAccessFile(file.toFile(), "rw")) {
-                    cut.setLength(1 << 20);
-                }
+                    .toList();
+        }
+        for (Path file : files) {
+            try (RandomAccessFile cut = new RandomAccessFile(file.toFile(), "rw")) {
+                long length = cut.length();
+                cut.setLength(1 << 20);
+                tenant.usePrompts("llama-3-8b");
+                tenant.readValues();
+                cut.setLength(length);
             }
         }
-        tenant.usePrompts("llama-3-8b");
-        tenant.readValues();
         assertThat(get(operator, "/v1/stats").at("/disks/0/readFailures").longValue())
                 .isPositive();
+    }
+
+    /// Lets this process write no file beyond a size, as a disk that is full or broken would.
+    private static void limitFiles(String bytes) throws Exception {
+        run(
+                WORK,
+                List.of(
+                        "prlimit",
+                        "--pid",
+                        Long.toString(ProcessHandle.current().pid()),
+                        "--fsize=" + bytes + ":"));
+    }
+
+    /// Has the disk refuse writes until the server gives it up.
+    private static void failDisk(HttpTestClient operator, Tenant tenant) throws Exception {
+        limitFiles("1048576");
+        try {
+            for (int i = 0;
+                    i < 600
+                            && get(operator, "/v1/disks")
+                                    .at("/disks/0/state")
+                                    .stringValue()
+                                    .equals("serving");
+                    i++) {
+                tenant.redis.set("refused-" + i, "x".repeat(800_000));
+            }
+        } finally {
+            limitFiles("unlimited");
+        }
+        assertThat(get(operator, "/v1/disks").at("/disks/0/cause").stringValue())
+                .isNotEmpty();
     }
 
     private static long sum(JsonNode objects, String path) {
@@ -257,7 +306,10 @@ final class ConsoleBrowserTest {
     void givenAServerWithALifeBehindIt_whenABrowserGoesThroughEveryPage_thenNothingIsWrong() throws Exception {
         assumeTrue(isOnPath("npm"), "no npm on the PATH");
         assumeTrue(isOnPath("chromium"), "no Chromium on the PATH; Debian has it as the package chromium");
+        assumeTrue(isOnPath("prlimit"), "no prlimit on the PATH; it is in the package util-linux");
         installDriver();
+        TlsTest.makeKeystore("server", folder.resolve("server.p12"));
+        Files.writeString(folder.resolve("password"), TlsTest.PASSWORD);
         Path disk = folder.resolve("a");
         String yaml = settings(disk);
         try (BusClusterServers cluster = new BusClusterServers(folder)) {
@@ -284,14 +336,19 @@ final class ConsoleBrowserTest {
                             .as("%s of %s", reason, reasons)
                             .isPositive();
                 }
+                failDisk(operator, green);
                 awaitEqualFigures(operator);
-                drive(open, "", "console", List.of());
+                drive("http://127.0.0.1:" + open, "", "console", List.of("--reopen"));
                 awaitEqualFigures(operator);
+                List<String> asBlue = List.of("--user", "blue", "--password", "bluepass", "--widths", "1440");
+                drive("http://127.0.0.1:" + passwords, TENANT_PAGES, "console-tenant", asBlue);
+                int tls = server.addresses().get(2).getPort();
+                drive("https://127.0.0.1:" + tls, TENANT_PAGES, "console-tls", with(asBlue, "--insecure"));
                 drive(
-                        passwords,
-                        "overview,prefixes,misses,requests,events",
-                        "console-tenant",
-                        List.of("--user", "blue", "--password", "bluepass", "--widths", "1440"));
+                        "http://127.0.0.1:" + passwords,
+                        TENANT_PAGES,
+                        "console-prefix",
+                        with(asBlue, "--behind", "/cache/one"));
             }
         }
     }

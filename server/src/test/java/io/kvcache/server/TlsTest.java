@@ -61,7 +61,8 @@ import redis.clients.jedis.Jedis;
 @Tag("slow")
 final class TlsTest {
 
-    private static final String PASSWORD = "changeit";
+    /// Of all keystores that are made here.
+    static final String PASSWORD = "changeit";
 
     @TempDir
     private static Path shared = Path.of("");
@@ -78,7 +79,8 @@ final class TlsTest {
         return Files.copy(made, directory.resolve(name + ".p12"));
     }
 
-    private static void makeKeystore(String name, Path file) throws Exception {
+    /// Makes a keystore with a key and a certificate of its own, for this machine.
+    static void makeKeystore(String name, Path file) throws Exception {
         Process keytool = new ProcessBuilder(
                         Path.of(System.getProperty("java.home"), "bin", "keytool")
                                 .toString(),

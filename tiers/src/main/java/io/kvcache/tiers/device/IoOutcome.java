@@ -12,7 +12,8 @@ public record IoOutcome(Kind kind, String cause) {
     public enum Kind {
         /// All of it was done.
         DONE,
-        /// There is no space or no quota for it; the device is sound. A write may have been done in part.
+        /// There is no space, no quota, or no larger file allowed for it; the device is sound. A write may have been
+        /// done in part.
         NO_SPACE,
         /// The device does not know the operation, and will not tomorrow.
         UNSUPPORTED,
@@ -38,7 +39,7 @@ public record IoOutcome(Kind kind, String cause) {
     }
 
     private static Kind kindOf(long result) {
-        if (Errno.ENOSPC.isResult(result) || Errno.EDQUOT.isResult(result)) {
+        if (Errno.ENOSPC.isResult(result) || Errno.EDQUOT.isResult(result) || Errno.EFBIG.isResult(result)) {
             return Kind.NO_SPACE;
         }
         return Errno.ENOSYS.isResult(result) || Errno.EOPNOTSUPP.isResult(result) ? Kind.UNSUPPORTED : Kind.FAILED;
