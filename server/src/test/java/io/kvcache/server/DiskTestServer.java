@@ -58,7 +58,7 @@ final class DiskTestServer implements AutoCloseable {
     }
 
     private static List<DiskConfig> disks(Path folder) {
-        return List.of(new DiskConfig("disks.0", folder, 1L << 30, 0, 0, OnIncompatible.REFUSE));
+        return List.of(new DiskConfig("disks.0", folder, 1L << 30, 0, 0, OnIncompatible.REFUSE, true));
     }
 
     CacheServer server() {

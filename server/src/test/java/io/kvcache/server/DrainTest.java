@@ -92,7 +92,7 @@ final class DrainTest {
 
     private TestServer onDisk() {
         DiskTierConfig disks = new DiskTierConfig(
-                List.of(new DiskConfig("disks.0", folder, 256L << 20, 0, 0, OnIncompatible.REFUSE)),
+                List.of(new DiskConfig("disks.0", folder, 256L << 20, 0, 0, OnIncompatible.REFUSE, true)),
                 AdmissionKind.SECOND_HIT,
                 Duration.ofSeconds(60));
         return TestServer.start(TransportKind.AUTO, NetLimits.defaults(), disks);

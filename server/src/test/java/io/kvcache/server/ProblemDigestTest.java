@@ -14,7 +14,8 @@ import org.junit.jupiter.api.Test;
 final class ProblemDigestTest {
 
     private static TierTransferStats disk(long readErrors, long checksumErrors, long writesFailed) {
-        TierStats tier = new TierStats("", 0, 0, 0, writesFailed, 0, 0, readErrors, checksumErrors, 0, 0, 0);
+        TierStats tier = new TierStats(
+                "", 0, 0, 0, writesFailed, 0, 0, readErrors, checksumErrors, 0, 0, 0, TierStats.Coding.NONE);
         TierTransferStats.Latency none = TierTransferStats.Latency.empty();
         return new TierTransferStats(
                 "disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, none, none, 0);

@@ -74,6 +74,11 @@ public record DiskOptions(
         return withFiles(files.withOnIncompatible(change));
     }
 
+    /// Writes bf16 values in three quarters of their bytes or as they are, see [DirectoryOptions#coding].
+    public DiskOptions withCoding(boolean change) {
+        return withFiles(files.withCoding(change));
+    }
+
     /// As a store with this rule of admission opens it.
     DiskOptions forAdmission(AdmissionKind admission) {
         return admission == AdmissionKind.VALUE

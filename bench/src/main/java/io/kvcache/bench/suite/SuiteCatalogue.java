@@ -8,7 +8,7 @@ import java.util.stream.Collectors;
 public final class SuiteCatalogue {
 
     private static final List<BenchmarkSuite> ALL =
-            List.of(CoreSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), PolicySuite.suite());
+            List.of(CoreSuite.suite(), CodecSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), PolicySuite.suite());
 
     private SuiteCatalogue() {}
 

@@ -396,7 +396,8 @@ public final class DeviceTier implements Tier {
                 checksumErrors + scrubber.damagedBlocks(),
                 reclaimer.reclaimedRegions(),
                 reclaimer.keptBlocks(),
-                0);
+                0,
+                TierStats.Coding.NONE);
     }
 
     @Override

@@ -11,6 +11,9 @@ import java.nio.ByteOrder;
 /// blocks look alike, so the first wrong word shows a block that is shifted, torn or another key's. One multiplication
 /// for 8 bytes is as fast as memory.
 ///
+/// Half of all contents are bf16 values of few exponents, as keys and values have them, so that disks code them; the
+/// others are of any.
+///
 /// **Threads.** Any number; it is a value.
 ///
 /// @param seed of the content; equal seeds have equal bytes
@@ -21,6 +24,11 @@ public record BlockContent(long seed) {
     /// Words that are made at a time. A loop over an array and a bulk copy are fast long before a loop over a segment
     /// is compiled so that its checks cost nothing.
     private static final int CHUNK_WORDS = 256;
+
+    /// The upper five bits of four bf16 exponents, and what they are: eight exponents remain.
+    private static final long EXPONENT_BITS = 0x7C00_7C00_7C00_7C00L;
+
+    private static final long EXPONENTS = 0x3800_3800_3800_3800L;
 
     /// 2^64 divided by the golden ratio, odd: multiplying by it spreads neighbouring numbers.
     private static final long HASH_MULTIPLIER = 0x9E37_79B9_7F4A_7C15L;
@@ -148,7 +156,8 @@ public record BlockContent(long seed) {
 
     private long word(long offset) {
         long mixed = (seed + offset) * HASH_MULTIPLIER;
-        return mixed ^ mixed >>> 29;
+        long any = mixed ^ mixed >>> 29;
+        return (seed & 1) == 0 ? any : (any & ~EXPONENT_BITS) | EXPONENTS;
     }
 
     private static long mix(long value) {

@@ -64,6 +64,22 @@ public final class ChunkedCrc {
         update(view, 0, view.capacity());
     }
 
+    /// Adds a chunk, whole or the last one.
+    ///
+    /// @param bytes at most [#CHUNK_BYTES] of native memory
+    /// @return the chunk's own sum
+    /// @throws IllegalStateException in the middle of another chunk
+    public int addChunk(MemorySegment bytes) {
+        if (filled > 0 || bytes.byteSize() > CHUNK_BYTES) {
+            throw new IllegalStateException(bytes.byteSize() + " bytes after " + filled + " of a chunk; chunks of "
+                    + CHUNK_BYTES + " are taken");
+        }
+        chunk.update(bytes.asByteBuffer());
+        int sum = (int) chunk.getValue();
+        closeChunk();
+        return sum;
+    }
+
     /// Adds a span of a buffer, wherever position and limit stand, and leaves them where it ends.
     public void update(ByteBuffer view, int from, int to) {
         for (int at = from; at < to; ) {

@@ -2,6 +2,7 @@ package io.kvcache.core.store;
 
 import static io.kvcache.core.policy.RecordView.NONE;
 
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.policy.DiskLru;
 import io.kvcache.core.policy.PolicyState;
@@ -308,6 +309,9 @@ final class DiskUsage {
         void updateAddress(int record, long address) {
             assert DiskAddress.diskOf(address) == DiskAddress.diskOf(pool.diskAddress(record))
                     : "moved to another disk";
+            assert StoredLayout.ofAddress(DiskAddress.localAddress(address))
+                            .equals(StoredLayout.ofAddress(DiskAddress.localAddress(pool.diskAddress(record))))
+                    : "lies otherwise than before";
             pool.diskAddress(record, address);
         }
 
@@ -370,9 +374,10 @@ final class DiskUsage {
             return usages.get(DiskAddress.diskOf(pool.diskAddress(record)));
         }
 
-        /// Returns the pages that a record takes on disk.
+        /// Returns the bytes that a record takes on its disk, in whole pages.
         long pages(int record) {
-            return Pages.roundUp(pool.bytes(record));
+            long address = DiskAddress.localAddress(pool.diskAddress(record));
+            return Pages.offset(StoredLayout.ofAddress(address).pages((int) pool.bytes(record)));
         }
 
         /// Records as the orders see them: a record with a child of any kind is not a leaf.

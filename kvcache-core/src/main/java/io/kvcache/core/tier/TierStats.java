@@ -14,6 +14,7 @@ package io.kvcache.core.tier;
 /// @param regionsReclaimed spans made free
 /// @param blocksKept written again for that
 /// @param blocksRecovered found at opening
+/// @param coding of blocks that take fewer bytes there
 public record TierStats(
         String path,
         long capacityBytes,
@@ -26,11 +27,36 @@ public record TierStats(
         long checksumErrors,
         long regionsReclaimed,
         long blocksKept,
-        long blocksRecovered) {
+        long blocksRecovered,
+        Coding coding) {
+
+    /// What was coded and decoded.
+    ///
+    /// @param blocks that were written coded
+    /// @param plainBytes of these
+    /// @param storedBytes of these, in whole pages
+    /// @param leftPlain blocks that coding did not make smaller
+    /// @param encodedBytes plain bytes that were coded, in vain or not
+    /// @param encodeNanos that this took, of all threads together
+    /// @param decodedBytes plain bytes
+    /// @param decodeNanos that this took, of all threads together, with the check
+    public record Coding(
+            long blocks,
+            long plainBytes,
+            long storedBytes,
+            long leftPlain,
+            long encodedBytes,
+            long encodeNanos,
+            long decodedBytes,
+            long decodeNanos) {
+
+        /// Nothing coded.
+        public static final Coding NONE = new Coding(0, 0, 0, 0, 0, 0, 0, 0);
+    }
 
     /// Returns the statistics of a tier without any operation yet.
     public static TierStats empty(String path, long capacityBytes) {
-        return new TierStats(path, capacityBytes, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0);
+        return new TierStats(path, capacityBytes, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, Coding.NONE);
     }
 
     /// Bytes written to the storage for each byte of blocks; 0.0 when none were.

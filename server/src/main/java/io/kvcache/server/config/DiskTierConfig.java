@@ -117,6 +117,7 @@ public record DiskTierConfig(
         long perSecond = from.bytes(path + ".bytes_per_second", 0);
         long perDay = from.bytes(path + ".bytes_per_day", 0);
         OnIncompatible change = from.constant(path + ".on_incompatible", OnIncompatible.REFUSE);
+        boolean coding = from.flag(path + ".coding", true);
         Optional<DiskConfig> none = Optional.empty();
         if (from.isSet(path) && both.equals(SizedDirectory.UNSET)) {
             return none; // the parser reported it
@@ -129,7 +130,7 @@ public record DiskTierConfig(
                 throw new IllegalArgumentException("%s.bytes is not set; it takes %s and up, as in 1TiB"
                         .formatted(path, ByteSizeFormat.format(DiskGeometry.MIN_DEVICE_BYTES)));
             }
-            return Optional.of(new DiskConfig(path, directory, bytes, perSecond, perDay, change));
+            return Optional.of(new DiskConfig(path, directory, bytes, perSecond, perDay, change, coding));
         });
     }
 
@@ -140,13 +141,15 @@ public record DiskTierConfig(
     /// @param bytes of that file
     /// @param bytesPerSecond and `bytesPerDay`: written at most; 0 for no limit
     /// @param onIncompatible what becomes of a file there that is not a disk of this format and size
+    /// @param coding whether bf16 values are written in fewer bytes
     public record DiskConfig(
             String name,
             Path directory,
             long bytes,
             long bytesPerSecond,
             long bytesPerDay,
-            OnIncompatible onIncompatible) {
+            OnIncompatible onIncompatible,
+            boolean coding) {
 
         public DiskConfig {
             if (bytes < DiskGeometry.MIN_DEVICE_BYTES) {
@@ -167,7 +170,8 @@ public record DiskTierConfig(
         public DiskOptions toDiskOptions() {
             return DiskOptions.of(directory, bytes)
                     .withWriteBudget(limit(bytesPerSecond), limit(bytesPerDay))
-                    .withOnIncompatible(onIncompatible);
+                    .withOnIncompatible(onIncompatible)
+                    .withCoding(coding);
         }
 
         private static long limit(long bytes) {

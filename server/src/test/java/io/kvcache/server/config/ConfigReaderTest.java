@@ -400,9 +400,12 @@ final class ConfigReaderTest {
                                         1L << 40,
                                         500L << 20,
                                         2_000_000_000_000L,
-                                        OnIncompatible.REFUSE),
-                                new DiskConfig("disks.1", Path.of("/mnt/b"), 32L << 30, 0, 0, OnIncompatible.DISCARD),
-                                new DiskConfig("disks.2", Path.of("/mnt/c"), 1L << 30, 0, 0, OnIncompatible.REFUSE)),
+                                        OnIncompatible.REFUSE,
+                                        true),
+                                new DiskConfig(
+                                        "disks.1", Path.of("/mnt/b"), 32L << 30, 0, 0, OnIncompatible.DISCARD, true),
+                                new DiskConfig(
+                                        "disks.2", Path.of("/mnt/c"), 1L << 30, 0, 0, OnIncompatible.REFUSE, true)),
                         List.of(),
                         AdmissionKind.ALWAYS,
                         Duration.ofMillis(700),
@@ -452,7 +455,8 @@ final class ConfigReaderTest {
                 .read(file, Map.of("disks.0", new ConfigReader.Option("--disk", "/mnt/c:2GiB")));
 
         assertThat(config.disks().disks())
-                .containsExactly(new DiskConfig("disks.0", Path.of("/mnt/c"), 2L << 30, 0, 0, OnIncompatible.REFUSE));
+                .containsExactly(
+                        new DiskConfig("disks.0", Path.of("/mnt/c"), 2L << 30, 0, 0, OnIncompatible.REFUSE, true));
     }
 
     @Test

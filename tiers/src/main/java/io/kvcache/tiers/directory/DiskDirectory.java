@@ -204,7 +204,8 @@ public final class DiskDirectory implements AutoCloseable {
                 .withOnIncompatible(options.onIncompatible())
                 .withLimits(options.limits())
                 .withReclaim(options.reclaim());
-        return new DiskDirectory(directoryCheck.folder(), lock, device, config);
+        return new DiskDirectory(
+                directoryCheck.folder(), lock, device, options.coding() ? config.withCoding() : config);
     }
 
     /// The directory.

@@ -16,6 +16,7 @@ import java.util.List;
 import java.util.Queue;
 import java.util.SequencedSet;
 import java.util.function.Consumer;
+import java.util.function.LongConsumer;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -76,17 +77,26 @@ final class BatchWriter {
         return rewrites.isEmpty() && appends.isEmpty() && inFlight.isEmpty();
     }
 
-    void append(DiskEntry entry, BufferList bufferList, PendingAppend.Completion completion) {
+    void append(DiskEntry entry, BufferList bufferList, LongConsumer completion) {
+        appendLater(entry, bufferList, completion).setReady(entry, bufferList);
+    }
+
+    /// Appends what is not ready to be written yet. What is appended after it waits for it.
+    ///
+    /// @return to be told by [PendingAppend#setReady]
+    PendingAppend appendLater(DiskEntry entry, BufferList bufferList, LongConsumer completion) {
         acceptedAppends++;
-        appends.add(new PendingAppend(entry, bufferList, WriteKind.BLOCK, address -> {
+        PendingAppend append = new PendingAppend(entry, bufferList, WriteKind.BLOCK, address -> {
             if (address == LogAddress.NONE) {
                 failedAppends++;
             } else {
                 appended++;
                 appendedBytes += entry.bytes();
             }
-            completion.complete(address);
-        }));
+            completion.accept(address);
+        });
+        appends.add(append);
+        return append;
     }
 
     /// Returns the entries that callers appended and that are being written.
@@ -99,8 +109,10 @@ final class BatchWriter {
     }
 
     /// Writes an entry of a reclaimed region again.
-    void rewrite(DiskEntry entry, BufferList bufferList, PendingAppend.Completion completion) {
-        rewrites.add(new PendingAppend(entry, bufferList, WriteKind.REWRITE, completion));
+    void rewrite(DiskEntry entry, BufferList bufferList, LongConsumer completion) {
+        PendingAppend rewrite = new PendingAppend(entry, bufferList, WriteKind.REWRITE, completion);
+        rewrite.setReady(entry, bufferList);
+        rewrites.add(rewrite);
     }
 
     /// Makes durable, findable after a crash, all that callers appended by now.
@@ -202,10 +214,13 @@ final class BatchWriter {
         return begun;
     }
 
+    /// Rejects all, up to the first that is not ready: its memory is still in use.
     private static int rejectAll(Queue<PendingAppend> queue) {
-        int count = queue.size();
-        for (int i = 0; i < count; i++) {
-            queue.remove().completion().complete(LogAddress.NONE);
+        int count = 0;
+        for (PendingAppend next = queue.peek(); next != null && next.isReady(); next = queue.peek()) {
+            queue.remove();
+            next.complete(LogAddress.NONE);
+            count++;
         }
         return count;
     }
@@ -235,7 +250,8 @@ final class BatchWriter {
         if (rewrite != null) {
             return rewrite;
         }
-        return regionTable.freeCount() > 0 ? appends.peek() : null;
+        PendingAppend append = regionTable.freeCount() > 0 ? appends.peek() : null;
+        return append != null && append.isReady() ? append : null;
     }
 
     /// Returns the open region if it has room, else the next one, or null when there is none.
@@ -263,7 +279,7 @@ final class BatchWriter {
         if (!first.isRewrite() || regionTable.count(Region.State.FREEING) > 0) {
             return false;
         }
-        rewrites.remove().completion().complete(LogAddress.NONE);
+        rewrites.remove().complete(LogAddress.NONE);
         return true;
     }
 
@@ -394,10 +410,8 @@ final class BatchWriter {
         void notifyAppends() {
             List<DiskEntry> entries = placed.batchHeader().entries();
             for (int i = 0; i < appends.size(); i++) {
-                long address = failed
-                        ? LogAddress.NONE
-                        : into.region().addressOf(entries.get(i).page());
-                appends.get(i).completion().complete(address);
+                long address = failed ? LogAddress.NONE : into.region().addressOf(entries.get(i));
+                appends.get(i).complete(address);
             }
         }
     }
@@ -419,19 +433,52 @@ final class BatchWriter {
     }
 
     /// A block on its way into a group.
-    ///
-    /// @param kind whether a caller appended it, or the log writes it again
-    /// @param completion called with its address, or [LogAddress#NONE]
-    record PendingAppend(DiskEntry entry, BufferList bufferList, WriteKind kind, Completion completion) {
+    static final class PendingAppend {
 
-        /// Callback at the end of an append.
-        @FunctionalInterface
-        interface Completion {
-            void complete(long address);
+        private final WriteKind kind;
+        private final LongConsumer completion;
+        private DiskEntry entry;
+        private BufferList bufferList;
+        private boolean ready;
+
+        /// @param kind whether a caller appended it, or the log writes it again
+        /// @param completion hears its address, or [LogAddress#NONE]
+        PendingAppend(DiskEntry entry, BufferList bufferList, WriteKind kind, LongConsumer completion) {
+            this.entry = entry;
+            this.bufferList = bufferList;
+            this.kind = kind;
+            this.completion = completion;
+        }
+
+        /// It can be written now, as this.
+        void setReady(DiskEntry written, BufferList memory) {
+            entry = written;
+            bufferList = memory;
+            ready = true;
+        }
+
+        boolean isReady() {
+            return ready;
+        }
+
+        DiskEntry entry() {
+            return entry;
+        }
+
+        BufferList bufferList() {
+            return bufferList;
+        }
+
+        WriteKind kind() {
+            return kind;
         }
 
         boolean isRewrite() {
             return kind == WriteKind.REWRITE;
+        }
+
+        void complete(long address) {
+            completion.accept(address);
         }
     }
 }

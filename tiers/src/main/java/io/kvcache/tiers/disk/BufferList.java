@@ -2,6 +2,7 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.core.memory.ChunkedCrc;
 import java.lang.foreign.MemorySegment;
+import java.util.ArrayList;
 import java.util.List;
 
 /// The memory of one block or object: one slot, or the several slots of an object in order.
@@ -28,6 +29,26 @@ record BufferList(List<MemorySegment> spans, int bytes) {
             throw new IllegalArgumentException(
                     "pieces of %d bytes for %d bytes, which take %d pages".formatted(sum, bytes, pages));
         }
+    }
+
+    /// The spans of the last pages.
+    List<MemorySegment> lastPages(int pages) {
+        List<MemorySegment> last = new ArrayList<>(spans.size());
+        long left = (long) pages * DiskGeometry.PAGE_BYTES;
+        for (MemorySegment span : spans.reversed()) {
+            long taken = Math.min(left, span.byteSize());
+            if (taken > 0) {
+                last.addFirst(span.asSlice(span.byteSize() - taken));
+                left -= taken;
+            }
+        }
+        assert left == 0 : pages + " pages of " + this;
+        return last;
+    }
+
+    /// The stored bytes of an entry, in one piece.
+    static BufferList stored(MemorySegment memory, DiskEntry entry) {
+        return new BufferList(List.of(memory), entry.pages() * DiskGeometry.PAGE_BYTES);
     }
 
     /// The checksum of the bytes, as a record has it.

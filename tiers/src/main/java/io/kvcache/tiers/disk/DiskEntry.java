@@ -1,9 +1,11 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.tier.TierBlock;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import org.jspecify.annotations.Nullable;
 
 /// Metadata of one block or object on disk. It is all that recovery needs to put the record back into the tree.
 ///
@@ -15,8 +17,11 @@ import java.nio.ByteOrder;
 /// ```
 ///  0  int64 key high      8  int64 key low      16  int64 parent high   24  int64 parent low
 /// 32  int32 identity     36  int32 depth        40  int32 page          44  int32 bytes
-/// 48  int32 checksum     52  int32 0            56  int64 engine hash
+/// 48  int32 checksum     52  int32 descriptor   56  int64 engine hash
 /// ```
+///
+/// The descriptor tells how the bytes lie: `codec | pages of the head << 8 | key << 16`, the number of a key being
+/// reserved for encryption. 0 is what entries of before have: as they are.
 ///
 /// @param keyHi first half of the key
 /// @param keyLo second half of the key
@@ -28,6 +33,7 @@ import java.nio.ByteOrder;
 /// @param page where it begins in its region, in pages of 4 KiB
 /// @param bytes of the block or object, rounding not included; 0 of a tombstone
 /// @param checksum as in the record: CRC32C over the CRC32Cs of the 64 KiB chunks
+/// @param layout how the bytes lie
 /// @param engineHash low 64 bits of the engine's own hash, or 0
 public record DiskEntry(
         long keyHi,
@@ -39,6 +45,7 @@ public record DiskEntry(
         int page,
         int bytes,
         int checksum,
+        StoredLayout layout,
         long engineHash) {
 
     static final int ENTRY_BYTES = 64;
@@ -47,6 +54,11 @@ public record DiskEntry(
 
     static final ValueLayout.OfLong INT64 = ValueLayout.JAVA_LONG_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
     static final ValueLayout.OfInt INT32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+
+    /// Bytes of an entry that cannot be made out, which is never [#isValid].
+    private static final int UNKNOWN_BYTES = -1;
+
+    private static final int LAYOUT_HEAD_SHIFT = 8;
 
     /// Flag of an object.
     public static final int OBJECT = 1;
@@ -77,23 +89,24 @@ public record DiskEntry(
                 0,
                 block.bytes(),
                 block.checksum(),
+                StoredLayout.PLAIN,
                 block.engineHash());
     }
 
     /// A tombstone of what has this entry's key, namespace and part.
     public DiskEntry tombstone() {
         int buried = identity >>> FLAG_BITS << FLAG_BITS | TOMBSTONE;
-        return new DiskEntry(keyHi, keyLo, 0, 0, buried, 0, 0, 0, 0, 0);
+        return new DiskEntry(keyHi, keyLo, 0, 0, buried, 0, 0, 0, 0, StoredLayout.PLAIN, 0);
     }
 
     /// A tombstone of what has a key in a namespace, but for parts.
     public static DiskEntry tombstone(long keyHi, long keyLo, int namespace) {
-        return new DiskEntry(keyHi, keyLo, 0, 0, namespace << 16 | TOMBSTONE, 0, 0, 0, 0, 0);
+        return new DiskEntry(keyHi, keyLo, 0, 0, namespace << 16 | TOMBSTONE, 0, 0, 0, 0, StoredLayout.PLAIN, 0);
     }
 
     /// A tombstone of everything in a namespace.
     public static DiskEntry tombstone(int namespace) {
-        return new DiskEntry(0, 0, 0, 0, namespace << 16 | NAMESPACE_TOMBSTONE, 0, 0, 0, 0, 0);
+        return new DiskEntry(0, 0, 0, 0, namespace << 16 | NAMESPACE_TOMBSTONE, 0, 0, 0, 0, StoredLayout.PLAIN, 0);
     }
 
     /// Returns whether it is an object, not a block.
@@ -127,14 +140,21 @@ public record DiskEntry(
         return identity >>> 16;
     }
 
-    /// Pages that the bytes take.
+    /// Pages that it takes.
     public int pages() {
-        return (int) ((bytes + (long) DiskGeometry.PAGE_BYTES - 1) / DiskGeometry.PAGE_BYTES);
+        return layout.pages(bytes);
     }
 
     /// The same entry, beginning at another page.
     public DiskEntry withPage(int newPage) {
-        return new DiskEntry(keyHi, keyLo, parentHi, parentLo, identity, depth, newPage, bytes, checksum, engineHash);
+        return new DiskEntry(
+                keyHi, keyLo, parentHi, parentLo, identity, depth, newPage, bytes, checksum, layout, engineHash);
+    }
+
+    /// The same entry, lying otherwise.
+    DiskEntry withLayout(StoredLayout newLayout) {
+        return new DiskEntry(
+                keyHi, keyLo, parentHi, parentLo, identity, depth, page, bytes, checksum, newLayout, engineHash);
     }
 
     /// Returns whether it has bytes, or is a tombstone and has none.
@@ -159,13 +179,14 @@ public record DiskEntry(
         table.set(INT32, at + 40, page());
         table.set(INT32, at + 44, bytes());
         table.set(INT32, at + 48, checksum());
-        table.set(INT32, at + 52, 0);
+        table.set(INT32, at + 52, layout().codec() | layout().headPages() << LAYOUT_HEAD_SHIFT);
         table.set(INT64, at + 56, engineHash());
     }
 
     /// Reads a row of a table.
     static DiskEntry read(MemorySegment table, int index) {
         long at = (long) index * ENTRY_BYTES;
+        StoredLayout layout = layout(table.get(INT32, at + 52));
         return new DiskEntry(
                 table.get(INT64, at),
                 table.get(INT64, at + 8),
@@ -174,8 +195,17 @@ public record DiskEntry(
                 table.get(INT32, at + 32),
                 table.get(INT32, at + 36),
                 table.get(INT32, at + 40),
-                table.get(INT32, at + 44),
+                layout == null ? UNKNOWN_BYTES : table.get(INT32, at + 44),
                 table.get(INT32, at + 48),
+                layout == null ? StoredLayout.PLAIN : layout,
                 table.get(INT64, at + 56));
+    }
+
+    /// @return null for a descriptor of a later version: how far such an entry reaches is unknown
+    private static @Nullable StoredLayout layout(int descriptor) {
+        int codec = descriptor & 0xFF;
+        int headPages = descriptor >>> LAYOUT_HEAD_SHIFT & StoredLayout.MAX_HEAD_PAGES;
+        boolean known = descriptor >>> 16 == 0 && StoredLayout.isValid(codec, headPages);
+        return known ? new StoredLayout(codec, headPages) : null;
     }
 }

@@ -1,6 +1,8 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.identity.Part;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.tier.SubmitResult;
@@ -18,7 +20,6 @@ import io.kvcache.tiers.disk.LogIo.PagePool;
 import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
 import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
-import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.lang.foreign.MemorySegment;
@@ -117,15 +118,15 @@ public final class DiskLog implements Tier {
     /// @param owner closes the device: the device itself, or the directory that it is a file of
     /// @param memory source of the log's own memory, besides the blocks. The log's thread asks it twice, at
     ///     opening, while no operation is in flight. So it may register that memory with the device
-    /// @param checksumExecutor computes checksums of large blocks beside the log's thread, until the log is closed;
-    ///     null when the log's thread does that too
+    /// @param computeExecutor checks, codes and decodes large blocks beside the log's thread, until the log is
+    ///     closed; null when the log's thread does that too
     public record Resources(
             BlockDevice device,
             AutoCloseable owner,
             HostMemorySource memory,
-            @Nullable Executor checksumExecutor) {
+            @Nullable Executor computeExecutor) {
 
-        /// Resources of a log whose own thread computes checksums.
+        /// Resources of a log whose own thread computes all.
         public Resources(BlockDevice device, AutoCloseable owner, HostMemorySource memory) {
             this(device, owner, memory, null);
         }
@@ -296,6 +297,11 @@ public final class DiskLog implements Tier {
         if (log.writer.isFull()) {
             return SubmitResult.RETRY;
         }
+        if (log.isCoded(entry)) {
+            return log.encoder.append(entry, checked, address -> listener.onWritten(tag, address))
+                    ? SubmitResult.ACCEPTED
+                    : SubmitResult.RETRY;
+        }
         log.writer.append(entry, checked, address -> listener.onWritten(tag, address));
         return SubmitResult.ACCEPTED;
     }
@@ -379,6 +385,7 @@ public final class DiskLog implements Tier {
                 written,
                 io.failures(),
                 log.reads.stats(),
+                log.codingCounters.stats(),
                 log.regionReclaimer.stats(),
                 log.recovered(),
                 log.regionCounts());
@@ -424,6 +431,9 @@ public final class DiskLog implements Tier {
         private final TrailerWriter trailerWriter;
         private final RegionEraser regionEraser;
         private final BatchWriter writer;
+        private final ComputePool computePool;
+        private final BlockEncoder.CodingCounters codingCounters = new BlockEncoder.CodingCounters();
+        private final BlockEncoder encoder;
         private final VerifyingReader reads;
         private final RegionReclaimer regionReclaimer;
         private final List<RegionEntryReader> entryReaders;
@@ -441,9 +451,10 @@ public final class DiskLog implements Tier {
             regionEraser =
                     new RegionEraser(io, regionTable, pages, config.reclaim().discard());
             writer = new BatchWriter(io, regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun);
-            ChecksumPool checksumPool = new ChecksumPool(resources.checksumExecutor, device::wake);
+            computePool = new ComputePool(resources.computeExecutor, device::wake);
+            encoder = new BlockEncoder(slicer.allocate(config.codingBytes()), writer, computePool, codingCounters);
             reads = new VerifyingReader(
-                    io, regionTable, listener, config.limits().reads(), checksumPool);
+                    io, regionTable, listener, config.limits().reads(), computePool, codingCounters);
             entryReaders = new ArrayList<>();
             for (int i = 0; i < LogRecovery.MAX_READERS; i++) {
                 entryReaders.add(
@@ -465,7 +476,8 @@ public final class DiskLog implements Tier {
             return PagePool.PAGES * (long) DiskGeometry.PAGE_BYTES
                     + TrailerWriter.bytes(regionPages)
                     + LogRecovery.MAX_READERS * RegionEntryReader.bytes(regionPages)
-                    + config.reclaim().rewriteBytes();
+                    + config.reclaim().rewriteBytes()
+                    + config.codingBytes();
         }
 
         /// Cuts memory into spans, one after another.
@@ -488,7 +500,7 @@ public final class DiskLog implements Tier {
         ///
         /// @return the amount of work done, 0 for none
         int pump() {
-            int done = reads.pump();
+            int done = computePool.pump(io.isDeviceIdle());
             LogRecovery telling = recovery;
             if (telling == null) {
                 regionScan.pump();
@@ -518,6 +530,16 @@ public final class DiskLog implements Tier {
             }
             regionEraser.pump();
             return done;
+        }
+
+        /// Returns whether an entry of a caller is to be coded, if that makes it smaller: blocks whose values
+        /// are bf16, and objects, of which only a look at their bytes tells.
+        private boolean isCoded(DiskEntry entry) {
+            if (entry.isTombstone() || !encoder.takes(entry.bytes())) {
+                return false;
+            }
+            List<Part> parts = namespaces.all().get(entry.namespace()).parts();
+            return parts.isEmpty() || parts.getFirst().shape().dtype() == Dtype.BF16;
         }
 
         DiskGeometry geometry() {

@@ -4,8 +4,19 @@ package io.kvcache.tiers.disk;
 ///
 /// @param geometry layout of a device that is formatted; one that was formatted before keeps its regions
 /// @param deviceId id of a device that is formatted: random, never the same twice, hard to guess
+/// @param codingBytes memory for blocks that are coded on their way to the device, whole pages; 0 to code none. What
+/// was
+///     coded before is read either way
 public record DiskLogConfig(
-        DiskGeometry geometry, long deviceId, OnIncompatible onIncompatible, LogLimits limits, ReclaimConfig reclaim) {
+        DiskGeometry geometry,
+        long deviceId,
+        OnIncompatible onIncompatible,
+        LogLimits limits,
+        ReclaimConfig reclaim,
+        long codingBytes) {
+
+    /// Enough for the groups in flight, of a few large blocks each.
+    private static final long MAX_CODING_BYTES = 64L << 20;
 
     /// Action on a device that holds something other than a disk tier of this format and size.
     public enum OnIncompatible {
@@ -18,23 +29,34 @@ public record DiskLogConfig(
     /// Returns settings that refuse incompatible devices, with the default limits and rules.
     public static DiskLogConfig of(DiskGeometry geometry, long deviceId) {
         return new DiskLogConfig(
-                geometry, deviceId, OnIncompatible.REFUSE, LogLimits.defaults(), ReclaimConfig.defaults());
+                geometry, deviceId, OnIncompatible.REFUSE, LogLimits.defaults(), ReclaimConfig.defaults(), 0);
     }
 
     public DiskLogConfig withDeviceId(long change) {
-        return new DiskLogConfig(geometry, change, onIncompatible, limits, reclaim);
+        return new DiskLogConfig(geometry, change, onIncompatible, limits, reclaim, codingBytes);
     }
 
     public DiskLogConfig withOnIncompatible(OnIncompatible change) {
-        return new DiskLogConfig(geometry, deviceId, change, limits, reclaim);
+        return new DiskLogConfig(geometry, deviceId, change, limits, reclaim, codingBytes);
     }
 
     public DiskLogConfig withLimits(LogLimits change) {
-        return new DiskLogConfig(geometry, deviceId, onIncompatible, change, reclaim);
+        return new DiskLogConfig(geometry, deviceId, onIncompatible, change, reclaim, codingBytes);
     }
 
     public DiskLogConfig withReclaim(ReclaimConfig change) {
-        return new DiskLogConfig(geometry, deviceId, onIncompatible, limits, change);
+        return new DiskLogConfig(geometry, deviceId, onIncompatible, limits, change, codingBytes);
+    }
+
+    /// Returns settings that code, with memory for two of the largest blocks or for 64 MiB.
+    public DiskLogConfig withCoding() {
+        return new DiskLogConfig(
+                geometry,
+                deviceId,
+                onIncompatible,
+                limits,
+                reclaim,
+                Math.min(MAX_CODING_BYTES, 2 * geometry.regionBytes()));
     }
 
     /// Limits of the work that a [DiskLog] takes on at a time.

@@ -11,6 +11,7 @@ import java.util.Map;
 /// @param writtenBytes bytes that the device has written, by purpose
 /// @param failures operations that the device could not do
 /// @param reads ends of reads
+/// @param coding what was coded and decoded
 /// @param reclaimed outcomes of reclaiming
 /// @param recovered entries found at opening
 /// @param regions regions by state
@@ -21,6 +22,7 @@ public record DiskLogStats(
         Map<WriteKind, Long> writtenBytes,
         long failures,
         Reads reads,
+        TierStats.Coding coding,
         Reclaimed reclaimed,
         Recovered recovered,
         RegionCounts regions) {
@@ -71,7 +73,8 @@ public record DiskLogStats(
                 reads.checksumErrors,
                 reclaimed.regions,
                 reclaimed.kept,
-                recovered.entries);
+                recovered.entries,
+                coding);
     }
 
     private long allWrittenBytes() {

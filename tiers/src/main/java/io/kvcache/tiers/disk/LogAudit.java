@@ -1,7 +1,7 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.codec.StoredVerifier;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
@@ -29,7 +29,6 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.function.BooleanSupplier;
 import java.util.function.Consumer;
-import org.jspecify.annotations.Nullable;
 
 /// Looks at everything on a device that is not open as a log, the way an opening does: what an audit finds is
 /// what an opening would tell, newest first.
@@ -465,10 +464,9 @@ public final class LogAudit {
 
         private final class ReadBuffer {
             private final MemorySegment buffer;
-            private ChunkedCrc crc = new ChunkedCrc();
+            private final StoredVerifier verifier = new StoredVerifier();
             private long at;
             private long left;
-            private @Nullable DiskEntry entry;
             private Consumer<TierRead.Outcome> callback = _ -> {};
 
             ReadBuffer(MemorySegment buffer) {
@@ -476,31 +474,30 @@ public final class LogAudit {
             }
 
             void begin(Region region, DiskEntry next, Consumer<TierRead.Outcome> follow) {
-                crc = new ChunkedCrc();
-                entry = next;
+                verifier.begin(next.layout(), next.bytes(), next.checksum());
                 callback = follow;
                 at = regionTable.offset(region, next.page());
-                left = next.bytes();
+                left = (long) next.pages() * DiskGeometry.PAGE_BYTES;
                 read();
             }
 
             private void read() {
-                long bytes = Math.min(left, PIECE_BYTES);
-                long pages = Math.ceilDiv(bytes, DiskGeometry.PAGE_BYTES) * DiskGeometry.PAGE_BYTES;
-                io.read(buffer.asSlice(0, pages), at, outcome -> onRead(bytes, outcome));
+                MemorySegment piece = buffer.asSlice(0, Math.min(left, PIECE_BYTES));
+                io.read(piece, at, outcome -> onRead(piece, outcome));
             }
 
-            private void onRead(long bytes, IoOutcome outcome) {
-                crc.update(buffer.asSlice(0, bytes));
-                at += bytes;
-                left -= bytes;
+            private void onRead(MemorySegment piece, IoOutcome outcome) {
+                at += piece.byteSize();
+                left -= piece.byteSize();
                 if (!outcome.isDone()) {
                     finish(TierRead.Outcome.UNREADABLE);
-                } else if (left > 0) {
+                    return;
+                }
+                verifier.add(piece);
+                if (left > 0) {
                     read();
                 } else {
-                    boolean good = entry != null && crc.value() == entry.checksum();
-                    finish(good ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT);
+                    finish(verifier.isGood() ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT);
                 }
             }
 

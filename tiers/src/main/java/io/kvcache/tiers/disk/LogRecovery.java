@@ -186,7 +186,7 @@ final class LogRecovery {
             entries++;
             TierBlock block = tombstonedNamespaces.get(entry.namespace()) ? null : namespaces.toTierBlock(entry);
             if (block != null) {
-                store.onRecovered(block, from.region().addressOf(entry.page()));
+                store.onRecovered(block, from.region().addressOf(entry));
             }
         }
     }

@@ -3,6 +3,7 @@ package io.kvcache.tiers.disk;
 import static io.kvcache.tiers.disk.DiskEntry.INT32;
 import static io.kvcache.tiers.disk.DiskEntry.INT64;
 
+import io.kvcache.core.codec.StoredLayout;
 import java.lang.foreign.MemorySegment;
 
 /// State of one region, as the log knows it.
@@ -59,13 +60,13 @@ final class Region {
         epoch = number;
     }
 
-    long addressOf(int page) {
-        return LogAddress.of(generation, index, page);
+    long addressOf(DiskEntry entry) {
+        return LogAddress.of(entry.layout(), generation, index, entry.page());
     }
 
     /// Returns whether the address still names the entry that it was handed out for.
     boolean isCurrent(long address) {
-        return address == addressOf(LogAddress.page(address))
+        return address == LogAddress.of(StoredLayout.ofAddress(address), generation, index, LogAddress.page(address))
                 && switch (state) {
                     case OPEN, CLOSING, CLOSED, RECLAIMING -> true;
                     case UNKNOWN, FREE, FREEING, BAD -> false;

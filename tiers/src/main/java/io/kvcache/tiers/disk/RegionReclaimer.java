@@ -1,5 +1,6 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.codec.StoredVerifier;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
@@ -49,6 +50,7 @@ final class RegionReclaimer {
     private final NamespaceTable namespaces;
     private final MemorySegment buffer;
     private final ReclaimConfig rules;
+    private final StoredVerifier verifier = new StoredVerifier();
     private final Queue<DiskEntry> kept = new ArrayDeque<>();
     private final Map<EntryKey, DiskEntry> unwritten = new HashMap<>();
     private Phase phase = Phase.IDLE;
@@ -166,10 +168,10 @@ final class RegionReclaimer {
 
     private void read(DiskEntry entry, MemorySegment target) {
         Region region = entries.region();
-        BufferList bufferList = new BufferList(List.of(target), entry.bytes());
+        BufferList bufferList = BufferList.stored(target, entry);
         io.read(target, regionTable.offset(region, entry.page()), outcome -> {
             boolean current = unwritten.remove(EntryKey.of(entry), entry);
-            if (current && outcome.isDone() && bufferList.checksum() == entry.checksum()) {
+            if (current && outcome.isDone() && isGood(entry, target)) {
                 writer.rewrite(entry, bufferList, address -> onRewritten(entry, address));
             } else {
                 onRewritten(entry, LogAddress.NONE);
@@ -177,9 +179,15 @@ final class RegionReclaimer {
         });
     }
 
+    private boolean isGood(DiskEntry entry, MemorySegment stored) {
+        verifier.begin(entry.layout(), entry.bytes(), entry.checksum());
+        verifier.add(stored);
+        return verifier.isGood();
+    }
+
     private void onRewritten(DiskEntry entry, long to) {
         outstanding--;
-        long from = entries.region().addressOf(entry.page());
+        long from = entries.region().addressOf(entry);
         boolean written = to != LogAddress.NONE;
         if (!written && io.isWritingHalted()) {
             return;
@@ -276,7 +284,7 @@ final class RegionReclaimer {
         /// Returns the address of an entry.
         @Override
         public long address(int index) {
-            return region.addressOf(entries.get(index).page());
+            return region.addressOf(entries.get(index));
         }
 
         /// Number of the region, see [LogAddress#region].

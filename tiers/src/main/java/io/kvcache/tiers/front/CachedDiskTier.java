@@ -270,7 +270,8 @@ public final class CachedDiskTier implements Tier {
                 of.checksumErrors(),
                 of.regionsReclaimed(),
                 of.blocksKept(),
-                of.blocksRecovered());
+                of.blocksRecovered(),
+                of.coding());
     }
 
     /// Closes the front, then the disk, even when the front is still in use.

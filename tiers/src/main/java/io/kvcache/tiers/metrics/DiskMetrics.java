@@ -3,6 +3,7 @@ package io.kvcache.tiers.metrics;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.tier.TierState;
+import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.FunctionTimer;
@@ -36,6 +37,7 @@ public final class DiskMetrics implements MeterBinder {
     public static final String LATENCY = "kv.disk.latency";
 
     private static final double MICROS = 1e6;
+    private static final double NANOS = 1e9;
 
     private final TieredKvCache cache;
     private final Tags tags;
@@ -78,10 +80,32 @@ public final class DiskMetrics implements MeterBinder {
                 own.and("what", "all"),
                 disk,
                 stats -> stats.tier().allBytesWritten());
+        bindCoding(registry, disk, own);
         bindLatency(registry, disk, own.and("what", "load"), TierTransferStats::readLatency);
         bindLatency(registry, disk, own.and("what", "write"), TierTransferStats::writeLatency);
         bindLiveBytes(registry, "kv.disk.alive", own, disk, DiskTierStats.LiveUsage::bytes);
         bindLiveBytes(registry, "kv.disk.limit", own, disk, DiskTierStats.LiveUsage::limitBytes);
+    }
+
+    private void bindCoding(MeterRegistry registry, int disk, Tags own) {
+        coding(registry, "kv.disk.coded", own.and("what", "plain"), disk, TierStats.Coding::plainBytes);
+        coding(registry, "kv.disk.coded", own.and("what", "stored"), disk, TierStats.Coding::storedBytes);
+        coding(registry, "kv.disk.coded.blocks", own.and("outcome", "coded"), disk, TierStats.Coding::blocks);
+        coding(registry, "kv.disk.coded.blocks", own.and("outcome", "plain"), disk, TierStats.Coding::leftPlain);
+        coding(registry, "kv.disk.coder", own.and("what", "encode"), disk, TierStats.Coding::encodedBytes);
+        coding(registry, "kv.disk.coder", own.and("what", "decode"), disk, TierStats.Coding::decodedBytes);
+        coding(registry, "kv.disk.coder.time", own.and("what", "encode"), disk, of -> of.encodeNanos() / NANOS);
+        coding(registry, "kv.disk.coder.time", own.and("what", "decode"), disk, of -> of.decodeNanos() / NANOS);
+    }
+
+    private void coding(
+            MeterRegistry registry, String name, Tags own, int disk, ToDoubleFunction<TierStats.Coding> value) {
+        counter(
+                registry,
+                name,
+                own,
+                disk,
+                stats -> value.applyAsDouble(stats.tier().coding()));
     }
 
     private void bindFailures(MeterRegistry registry, int disk, Tags own) {

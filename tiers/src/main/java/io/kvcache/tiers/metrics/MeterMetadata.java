@@ -28,6 +28,14 @@ final class MeterMetadata {
             entry(
                     "kv.disk.budget",
                     "Share of the day's write budget that is spent; 1 is all of it, 0 also where there is none."),
+            entry(
+                    "kv.disk.coded",
+                    "Bytes of blocks and objects that were written coded: plain ones, and those that they take on disk."),
+            entry(
+                    "kv.disk.coded.blocks",
+                    "Blocks and objects that were coded, or left plain as coding gained nothing."),
+            entry("kv.disk.coder", "Plain bytes that were coded for the disk, and decoded."),
+            entry("kv.disk.coder.time", "Processor time of coding and decoding."),
             entry("kv.disk.failures", "Reads and writes of the disk that failed, by cause; each is a miss."),
             entry("kv.disk.latency", "Time from the request to its outcome, of reads and writes of the disk."),
             entry(
@@ -74,16 +82,19 @@ final class MeterMetadata {
             entry("kv.tables.open", "Tables and views that hold blocks and objects in memory."),
             entry("kv.touches.lost", "Uses that the order of eviction has not seen."));
 
-    private static final Map<String, String> UNITS = Map.of(
-            "kv.memory.held", "bytes",
-            "kv.memory.capacity", "bytes",
-            "kv.disk.alive", "bytes",
-            "kv.disk.limit", "bytes",
-            "kv.disk.written", "bytes",
-            "kv.disk.latency.p50", "seconds",
-            "kv.disk.latency.p99", "seconds",
-            "kv.disk.budget", "ratio",
-            "kv.hints.pinned", "bytes");
+    private static final Map<String, String> UNITS = Map.ofEntries(
+            entry("kv.memory.held", "bytes"),
+            entry("kv.memory.capacity", "bytes"),
+            entry("kv.disk.alive", "bytes"),
+            entry("kv.disk.limit", "bytes"),
+            entry("kv.disk.written", "bytes"),
+            entry("kv.disk.coded", "bytes"),
+            entry("kv.disk.coder", "bytes"),
+            entry("kv.disk.coder.time", "seconds"),
+            entry("kv.disk.latency.p50", "seconds"),
+            entry("kv.disk.latency.p99", "seconds"),
+            entry("kv.disk.budget", "ratio"),
+            entry("kv.hints.pinned", "bytes"));
 
     private MeterMetadata() {}
 

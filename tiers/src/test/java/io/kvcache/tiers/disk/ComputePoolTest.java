@@ -2,7 +2,7 @@ package io.kvcache.tiers.disk;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.tiers.disk.VerifyingReader.ChecksumPool;
+import io.kvcache.tiers.disk.ComputePool.Computation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
@@ -16,7 +16,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
 /// Checksums beside the log's thread, with an executor that the test drives.
-final class ChecksumPoolTest {
+final class ComputePoolTest {
 
     private static final int LARGE = 512 << 10;
 
@@ -24,11 +24,35 @@ final class ChecksumPoolTest {
     private final Queue<Runnable> beside = new ArrayDeque<>();
     private final List<Boolean> ended = new ArrayList<>();
     private int wakes;
-    private final ChecksumPool checksumPool = new ChecksumPool(beside::add, () -> wakes++);
+    private final ComputePool computePool = new ComputePool(beside::add, () -> wakes++);
 
     @AfterEach
     void close() {
         arena.close();
+    }
+
+    /// Compares a checksum, and tells a list.
+    private static final class Check implements Computation {
+        private final BufferList bufferList;
+        private final int checksum;
+        private final List<Boolean> told;
+        private boolean matches;
+
+        Check(BufferList bufferList, int checksum, List<Boolean> told) {
+            this.bufferList = bufferList;
+            this.checksum = checksum;
+            this.told = told;
+        }
+
+        @Override
+        public void compute() {
+            matches = bufferList.checksum() == checksum;
+        }
+
+        @Override
+        public void finish() {
+            told.add(matches);
+        }
     }
 
     private BufferList pieces(int bytes) {
@@ -39,7 +63,7 @@ final class ChecksumPoolTest {
 
     private void begin(int bytes, int off) {
         BufferList bufferList = pieces(bytes);
-        checksumPool.check(bufferList, bufferList.checksum() + off, ended::add);
+        computePool.submit(bytes, new Check(bufferList, bufferList.checksum() + off, ended));
     }
 
     @Test
@@ -47,32 +71,32 @@ final class ChecksumPoolTest {
         begin(4096, 0);
         begin(8192, 1);
         assertThat(ended).containsExactly(true, false);
-        assertThat(checksumPool.isIdle()).isTrue();
+        assertThat(computePool.isIdle()).isTrue();
     }
 
     @Test
     void givenALargeBlock_whenItWasCheckedBeside_thenTheOwnerIsWokenAndToldWhenItAsks() {
         begin(LARGE, 0);
         begin(LARGE, 1);
-        assertThat(checksumPool.pump(false)).isZero();
+        assertThat(computePool.pump(false)).isZero();
         Objects.requireNonNull(beside.poll()).run();
         Objects.requireNonNull(beside.poll()).run();
         assertThat(wakes).isEqualTo(2);
         assertThat(ended).isEmpty();
-        assertThat(checksumPool.pump(false)).isEqualTo(2);
+        assertThat(computePool.pump(false)).isEqualTo(2);
         assertThat(ended).containsExactly(true, false);
-        assertThat(checksumPool.isIdle()).isTrue();
+        assertThat(computePool.isIdle()).isTrue();
     }
 
     @Test
     void givenNobodyBeside_whenTheOwnerHelps_thenItChecksOneATimeAndTheOtherDoesNotCheckItAgain() {
         begin(LARGE, 0);
         begin(LARGE, 1);
-        assertThat(checksumPool.pump(true)).isOne();
-        assertThat(checksumPool.pump(true)).isOne();
+        assertThat(computePool.pump(true)).isOne();
+        assertThat(computePool.pump(true)).isOne();
         assertThat(ended).containsExactly(true, false);
         beside.forEach(Runnable::run);
-        assertThat(checksumPool.pump(true)).isZero();
+        assertThat(computePool.pump(true)).isZero();
         assertThat(wakes).isZero();
     }
 
@@ -80,11 +104,11 @@ final class ChecksumPoolTest {
     void givenTwoThreads_whenTheyRaceForManyBlocks_thenEachIsToldOnce() {
         try (ExecutorService threads = Executors.newFixedThreadPool(2)) {
             List<Boolean> told = new ArrayList<>();
-            ChecksumPool shared = new ChecksumPool(threads, () -> {});
+            ComputePool shared = new ComputePool(threads, () -> {});
             BufferList bufferList = pieces(LARGE);
             int right = bufferList.checksum();
             for (int i = 0; i < 500; i++) {
-                shared.check(bufferList, right + i % 2, told::add);
+                shared.submit(LARGE, new Check(bufferList, right + i % 2, told));
                 shared.pump(i % 3 == 0);
             }
             while (!shared.isIdle()) {

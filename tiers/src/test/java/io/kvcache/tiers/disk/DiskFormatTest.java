@@ -3,6 +3,7 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
@@ -47,8 +48,9 @@ final class DiskFormatTest {
                         random.nextInt() << 8 | DiskEntry.OBJECT,
                         i,
                         0,
-                        1 + random.nextInt(20_000),
+                        1 + random.nextInt(200_000),
                         random.nextInt(),
+                        StoredLayout.ofBits(random.nextBoolean() ? 0 : 257 + random.nextInt(3)),
                         random.nextLong()))
                 .toList();
     }
@@ -223,11 +225,15 @@ final class DiskFormatTest {
 
     @Test
     void givenAPlace_whenTakenApart_thenItsPartsComeBack() {
-        long address = LogAddress.of((1 << 20) - 1, LogAddress.MAX_REGIONS - 1, (1 << 17) - 1);
+        StoredLayout layout = new StoredLayout(StoredLayout.EXPONENT_CODEC, StoredLayout.MAX_HEAD_PAGES);
+        long address = LogAddress.of(layout, (1 << 11) - 1, LogAddress.MAX_REGIONS - 1, (1 << 17) - 1);
         assertThat(address).isEqualTo((1L << LogAddress.BITS) - 1);
+        assertThat(StoredLayout.ofAddress(address)).isEqualTo(layout);
         assertThat(LogAddress.BITS).isEqualTo(59);
         assertThat(LogAddress.region(address)).isEqualTo(LogAddress.MAX_REGIONS - 1);
         assertThat(LogAddress.page(address)).isEqualTo((1 << 17) - 1);
-        assertThat(LogAddress.of(1 << 20, 5, 6)).as("generations wrap").isEqualTo(LogAddress.of(0, 5, 6));
+        assertThat(LogAddress.of(StoredLayout.PLAIN, 1 << 11, 5, 6))
+                .as("generations wrap")
+                .isEqualTo(LogAddress.of(StoredLayout.PLAIN, 0, 5, 6));
     }
 }

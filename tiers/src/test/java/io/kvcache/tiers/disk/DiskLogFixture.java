@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.tier.ReclaimCandidates;
@@ -108,7 +109,8 @@ public final class DiskLogFixture implements AutoCloseable, TierListener {
         BlockContent.of(key, ~key).fill(slot.asSlice(0, bytes));
         int checksum = ChunkedCrc.of(slot.asSlice(0, bytes));
         long parentLo = parent == 0 ? 0 : ~parent;
-        DiskEntry entry = new DiskEntry(key, ~key, parent, parentLo, identity(), 0, 0, bytes, checksum, 0);
+        DiskEntry entry =
+                new DiskEntry(key, ~key, parent, parentLo, identity(), 0, 0, bytes, checksum, StoredLayout.PLAIN, 0);
         appending.put(key, new Known(entry, LogAddress.NONE));
         slots.put(key, slot);
         submitUntilAccepted(() -> log.append(entry, pieces(slot, entry), key));
@@ -133,7 +135,7 @@ public final class DiskLogFixture implements AutoCloseable, TierListener {
 
     /// Buries an object, and does not wait.
     public void appendTombstone(long key) {
-        DiskEntry entry = new DiskEntry(key, ~key, 0, 0, identity(), 0, 0, 1, 0, 0);
+        DiskEntry entry = new DiskEntry(key, ~key, 0, 0, identity(), 0, 0, 1, 0, StoredLayout.PLAIN, 0);
         submitUntilAccepted(() -> log.appendTombstone(entry.tombstone(), -key));
         known.remove(key);
     }

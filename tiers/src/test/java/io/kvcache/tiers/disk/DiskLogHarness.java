@@ -1,6 +1,7 @@
 package io.kvcache.tiers.disk;
 
 import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
@@ -255,7 +256,7 @@ final class DiskLogHarness implements TierListener {
 
     private DiskEntry entry(long key, int version, int bytes, int checksum) {
         int namespace = log().namespaceId(NAMESPACE);
-        return new DiskEntry(key, ~key, 0, 0, namespace << 16, version, 0, bytes, checksum, 0);
+        return new DiskEntry(key, ~key, 0, 0, namespace << 16, version, 0, bytes, checksum, StoredLayout.PLAIN, 0);
     }
 
     @Override

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.AuditReport.NamespaceReport;
@@ -246,7 +247,7 @@ final class LogAuditTest {
         FingerprintSet prints = new FingerprintSet();
         List<DiskEntry> entries = new ArrayList<>();
         for (int i = 0; i < 20_000; i++) {
-            entries.add(new DiskEntry(random.nextLong(), i, 0, 0, i << 16, 0, 0, 1, 0, 0));
+            entries.add(new DiskEntry(random.nextLong(), i, 0, 0, i << 16, 0, 0, 1, 0, StoredLayout.PLAIN, 0));
         }
         entries.forEach(entry ->
                 assertThat(prints.add(FingerprintSet.of(entry))).as("new").isTrue());

@@ -4,6 +4,7 @@ import static java.lang.foreign.ValueLayout.JAVA_BYTE;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierState;
@@ -206,7 +207,7 @@ final class LogMountTest {
     @Test
     void givenAnEntryOfAnUnknownNamespace_whenAppended_thenThatIsABug() {
         rig.openAndSettle(device(), REFUSE);
-        DiskEntry entry = new DiskEntry(1, 2, 0, 0, 7 << 16, 0, 0, 100, 0, 0);
+        DiskEntry entry = new DiskEntry(1, 2, 0, 0, 7 << 16, 0, 0, 100, 0, StoredLayout.PLAIN, 0);
         MemorySegment page = arena.allocate(DiskGeometry.PAGE_BYTES, DiskGeometry.PAGE_BYTES);
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> rig.log().append(entry, List.of(page), 1))

@@ -62,7 +62,9 @@ final class LogSimulation implements AutoCloseable {
                 50_000_000);
         ReclaimConfig rules = new ReclaimConfig(
                 2 + random.nextInt(2), random.nextInt(51), 1 << (16 + random.nextInt(4)), random.nextBoolean());
-        config = DiskLogConfig.of(geometry, 0).withLimits(limits).withReclaim(rules);
+        DiskLogConfig plain = DiskLogConfig.of(geometry, 0).withLimits(limits).withReclaim(rules);
+        // Not drawn, so that seeds from before it still mean what they meant.
+        config = seed % 5 > 1 ? plain.withCoding() : plain;
         rates = rates();
         rig.strict = faultProfile == FaultProfile.CALM || faultProfile == FaultProfile.HONEST;
         rig.keep = _ -> random.nextInt(100) < keepPercent;
@@ -173,7 +175,9 @@ final class LogSimulation implements AutoCloseable {
             return;
         }
         for (int i = random.nextInt(8); i > 0; i--) {
-            int bytes = 1 + random.nextInt(random.nextInt(50) == 0 ? 500_000 : MAX_BLOCK_BYTES);
+            int bytes = 1
+                    + random.nextInt(
+                            random.nextInt(config.codingBytes() > 0 ? 15 : 50) == 0 ? 500_000 : MAX_BLOCK_BYTES);
             count("full", rig.append(bytes) == 0);
         }
     }
@@ -242,6 +246,9 @@ final class LogSimulation implements AutoCloseable {
         }
         DiskLogStats stats = rig.log().logStats();
         requireCounts(stats);
+        count("coded", stats.coding().blocks() > 0);
+        count("left plain", stats.coding().leftPlain() > 0);
+        count("decoded", stats.coding().decodedBytes() > 0);
         count("kept", stats.reclaimed().kept() > 0);
         count("dropped", stats.reclaimed().dropped() > 0);
         count("lost", stats.reclaimed().lost() > 0);

@@ -3,6 +3,7 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
 
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
@@ -92,9 +93,10 @@ final class LogTombstoneTest {
 
     @Test
     void givenATombstoneOfAnotherPart_whenCompared_thenItReplacesNothing() {
-        DiskEntry block = new DiskEntry(1, 2, 0, 0, 3 << 16 | 4 << 8, 0, 0, 100, 0, 0);
-        DiskEntry object = new DiskEntry(1, 2, 0, 0, 3 << 16 | 4 << 8 | DiskEntry.OBJECT, 0, 0, 100, 0, 0);
-        DiskEntry otherPart = new DiskEntry(1, 2, 0, 0, 3 << 16 | 5 << 8, 0, 0, 100, 0, 0);
+        DiskEntry block = new DiskEntry(1, 2, 0, 0, 3 << 16 | 4 << 8, 0, 0, 100, 0, StoredLayout.PLAIN, 0);
+        DiskEntry object =
+                new DiskEntry(1, 2, 0, 0, 3 << 16 | 4 << 8 | DiskEntry.OBJECT, 0, 0, 100, 0, StoredLayout.PLAIN, 0);
+        DiskEntry otherPart = new DiskEntry(1, 2, 0, 0, 3 << 16 | 5 << 8, 0, 0, 100, 0, StoredLayout.PLAIN, 0);
         assertThat(block.tombstone().replaces(block)).isTrue();
         assertThat(block.tombstone().replaces(object)).isTrue();
         assertThat(block.tombstone().replaces(otherPart)).isFalse();

@@ -1,0 +1,242 @@
+package io.kvcache.core.codec;
+
+import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.memory.Pages;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.lang.foreign.ValueLayout;
+import java.nio.ByteOrder;
+import java.util.List;
+import org.jspecify.annotations.Nullable;
+
+/// Codes whole blocks and objects for where they are stored, and proves them when they come back.
+///
+/// ```
+/// head   of each whole chunk int32 head of ChunkCoder, int32 CRC32C of its plain bytes;
+///        then the escapes of all chunks, up to a whole page
+/// body   the chunks' bodies, 48 KiB each
+/// tail   the plain bytes behind the last whole chunk, up to a whole page
+/// ```
+///
+/// What does not become an eighth smaller stays plain: fp8, texts, and values of less than a chunk.
+///
+/// **Reading in place.** Coded bytes are read into the end of the memory that the plain ones take. Chunk by chunk they
+/// are then copied out and decoded, from the first on: what a chunk writes over was decoded before.
+///
+/// **Threads.** One at a time: it has the memory of one chunk.
+public final class BlockCodec {
+
+    private static final ValueLayout.OfInt INT32 = ValueLayout.JAVA_INT_UNALIGNED.withOrder(ByteOrder.LITTLE_ENDIAN);
+    private static final int CHUNK_BYTES = ChunkCoder.CHUNK_BYTES;
+    private static final int BODY_BYTES = ChunkCoder.BODY_BYTES;
+
+    /// Bytes of a chunk in the directory.
+    private static final int ENTRY_BYTES = 8;
+
+    /// Half of what a chunk saves: the other half is what coding must gain at least.
+    private static final int MAX_HEAD_PAGES_PER_CHUNK = 2;
+
+    private static final int MAX_ESCAPES_PER_CHUNK = MAX_HEAD_PAGES_PER_CHUNK * Pages.BYTES - ENTRY_BYTES;
+
+    private final ChunkCoder coder = new ChunkCoder();
+    private final MemorySegment chunk = Arena.ofAuto().allocate(CHUNK_BYTES, Long.BYTES);
+    private final MemorySegment body = Arena.ofAuto().allocate(BODY_BYTES, Long.BYTES);
+    private final ChunkedCrc crc = new ChunkedCrc();
+    private MemorySegment head = MemorySegment.NULL;
+
+    /// A block as it is to be stored.
+    ///
+    /// @param bytes whole pages of the memory that was given
+    public record CodedBlock(StoredLayout layout, MemorySegment bytes) {}
+
+    /// Bytes of memory that [#encode] takes for a block.
+    public static long encodeBytes(int bytes) {
+        int chunks = StoredLayout.chunks(bytes);
+        return Pages.offset(maxHeadPages(chunks)) + (long) chunks * BODY_BYTES + Pages.roundUp(tailBytes(bytes));
+    }
+
+    private static int maxHeadPages(int chunks) {
+        return Math.min(StoredLayout.MAX_HEAD_PAGES, MAX_HEAD_PAGES_PER_CHUNK * chunks);
+    }
+
+    private static int tailBytes(int bytes) {
+        return bytes % CHUNK_BYTES;
+    }
+
+    /// Codes a block.
+    ///
+    /// @param plain native memory with its bytes, in order
+    /// @param into [#encodeBytes] of native memory, whole pages
+    /// @return null when it stays plain
+    public @Nullable CodedBlock encode(List<MemorySegment> plain, int bytes, MemorySegment into) {
+        int chunks = StoredLayout.chunks(bytes);
+        if (chunks == 0) {
+            return null;
+        }
+        Spans source = new Spans(plain);
+        long bodies = Pages.offset(maxHeadPages(chunks));
+        long directory = (long) chunks * ENTRY_BYTES;
+        long end = directory;
+        for (int i = 0; i < chunks; i++) {
+            MemorySegment from = source.view((long) i * CHUNK_BYTES, CHUNK_BYTES, chunk);
+            long limit = Math.min(bodies, directory + (i + 1L) * MAX_ESCAPES_PER_CHUNK);
+            int chunkHead = coder.encode(from, 0, into, bodies + (long) i * BODY_BYTES, into, end, limit - end);
+            if (chunkHead == ChunkCoder.NO_ROOM) {
+                return null;
+            }
+            end += ChunkCoder.escapes(chunkHead);
+            crc.reset();
+            into.set(INT32, (long) i * ENTRY_BYTES, chunkHead);
+            into.set(INT32, (long) i * ENTRY_BYTES + 4, crc.addChunk(from));
+        }
+        copyTail(source, bytes, into, bodies + (long) chunks * BODY_BYTES);
+        StoredLayout layout = new StoredLayout(StoredLayout.EXPONENT_CODEC, (int) (Pages.roundUp(end) >> Pages.SHIFT));
+        into.asSlice(end, Pages.roundUp(end) - end).fill((byte) 0);
+        long begin = bodies - Pages.roundUp(end);
+        MemorySegment.copy(into, 0, into, begin, Pages.roundUp(end));
+        return new CodedBlock(layout, into.asSlice(begin, Pages.offset(layout.pages(bytes))));
+    }
+
+    private static void copyTail(Spans source, int bytes, MemorySegment into, long at) {
+        int tail = tailBytes(bytes);
+        source.copy((long) bytes - tail, into.asSlice(at, tail));
+        into.asSlice(at + tail, Pages.roundUp(tail) - tail).fill((byte) 0);
+    }
+
+    /// Decodes a block in place.
+    ///
+    /// @param pages native memory in whole pages, as many as the plain bytes take; its last ones hold
+    ///     the stored bytes
+    /// @param checksum that the plain bytes must have
+    /// @return whether they have it
+    public boolean decode(StoredLayout layout, List<MemorySegment> pages, int bytes, int checksum) {
+        Spans spans = new Spans(pages);
+        int chunks = StoredLayout.chunks(bytes);
+        long headBytes = Pages.offset(layout.headPages());
+        long bodies = Pages.roundUp(bytes) - Pages.offset(layout.pages(bytes)) + headBytes;
+        if (head.byteSize() < headBytes) {
+            head = Arena.ofAuto().allocate(headBytes, Long.BYTES);
+        }
+        spans.copy(bodies - headBytes, head.asSlice(0, headBytes));
+        ChunkDirectory directory = new ChunkDirectory(head, headBytes, chunks);
+        crc.reset();
+        for (int i = 0; i < chunks; i++) {
+            if (!directory.next()) {
+                return false;
+            }
+            spans.copy(bodies + (long) i * BODY_BYTES, body);
+            MemorySegment inPlace = spans.contiguous((long) i * CHUNK_BYTES, CHUNK_BYTES);
+            MemorySegment to = inPlace == null ? chunk : inPlace;
+            coder.decode(directory.chunkHead(), body, 0, head, directory.escapes(), to, 0);
+            if (crc.addChunk(to) != directory.chunkSum()) {
+                return false;
+            }
+            if (inPlace == null) {
+                spans.fill((long) i * CHUNK_BYTES, chunk);
+            }
+        }
+        int tail = tailBytes(bytes);
+        if (tail > 0) {
+            crc.addChunk(spans.view((long) bytes - tail, tail, chunk));
+        }
+        return crc.value() == checksum;
+    }
+
+    /// Walks the directory of a head that may be damaged.
+    static final class ChunkDirectory {
+
+        private final MemorySegment head;
+        private final long headBytes;
+        private int index = -1;
+        private int chunkHead;
+        private long escapes;
+        private long end;
+
+        ChunkDirectory(MemorySegment head, long headBytes, int chunks) {
+            this.head = head;
+            this.headBytes = headBytes;
+            end = (long) chunks * ENTRY_BYTES;
+        }
+
+        /// Goes on to the next chunk, and returns whether its escapes lie within the head.
+        boolean next() {
+            index++;
+            if (end > headBytes) {
+                return false;
+            }
+            chunkHead = head.get(INT32, (long) index * ENTRY_BYTES);
+            escapes = end;
+            end += ChunkCoder.escapes(chunkHead);
+            return end <= headBytes;
+        }
+
+        int chunkHead() {
+            return chunkHead;
+        }
+
+        /// The sum of the chunk's plain bytes.
+        int chunkSum() {
+            return head.get(INT32, (long) index * ENTRY_BYTES + 4);
+        }
+
+        /// Where the chunk's escapes begin.
+        long escapes() {
+            return escapes;
+        }
+    }
+
+    /// Memory in several pieces, by offset.
+    private record Spans(List<MemorySegment> pieces) {
+
+        /// The bytes themselves, or null when they lie in more than one piece.
+        @Nullable
+        MemorySegment contiguous(long from, long bytes) {
+            long at = from;
+            for (MemorySegment piece : pieces) {
+                if (at < piece.byteSize()) {
+                    return at + bytes <= piece.byteSize() ? piece.asSlice(at, bytes) : null;
+                }
+                at -= piece.byteSize();
+            }
+            return null;
+        }
+
+        /// The bytes themselves, or a copy when they lie in more than one piece.
+        MemorySegment view(long from, long bytes, MemorySegment copy) {
+            MemorySegment view = contiguous(from, bytes);
+            if (view == null) {
+                view = copy.asSlice(0, bytes);
+                copy(from, view);
+            }
+            return view;
+        }
+
+        void copy(long from, MemorySegment into) {
+            long skipped = 0;
+            long done = 0;
+            for (MemorySegment piece : pieces) {
+                long at = from + done - skipped;
+                long length = Math.min(piece.byteSize() - at, into.byteSize() - done);
+                if (length > 0) {
+                    MemorySegment.copy(piece, at, into, done, length);
+                    done += length;
+                }
+                skipped += piece.byteSize();
+            }
+        }
+
+        void fill(long to, MemorySegment bytes) {
+            long skipped = 0;
+            long done = 0;
+            for (MemorySegment piece : pieces) {
+                long at = to + done - skipped;
+                long length = Math.min(piece.byteSize() - at, bytes.byteSize() - done);
+                if (length > 0) {
+                    MemorySegment.copy(bytes, done, piece, at, length);
+                    done += length;
+                }
+                skipped += piece.byteSize();
+            }
+        }
+    }
+}

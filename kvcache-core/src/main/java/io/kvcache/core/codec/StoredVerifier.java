@@ -1,0 +1,114 @@
+package io.kvcache.core.codec;
+
+import io.kvcache.core.codec.BlockCodec.ChunkDirectory;
+import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.memory.Pages;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import org.jspecify.annotations.Nullable;
+
+/// Proves stored bytes without keeping the plain ones, piece by piece.
+///
+/// **Threads.** One at a time.
+public final class StoredVerifier {
+
+    private final ChunkCoder coder = new ChunkCoder();
+    private final ChunkedCrc crc = new ChunkedCrc();
+    private StoredLayout layout = StoredLayout.PLAIN;
+    private int checksum;
+    private MemorySegment head = MemorySegment.NULL;
+    private long headBytes;
+    private long headFilled;
+    private @Nullable MemorySegment body;
+    private @Nullable MemorySegment chunk;
+    private @Nullable ChunkDirectory directory;
+    private int bodyFilled;
+    private int chunksLeft;
+    private long plainLeft;
+    private boolean isBad;
+
+    /// Begins with another block or object.
+    ///
+    /// @param bytes plain ones
+    /// @param plainChecksum that these must have
+    public void begin(StoredLayout storedLayout, int bytes, int plainChecksum) {
+        layout = storedLayout;
+        checksum = plainChecksum;
+        headBytes = Pages.offset(layout.headPages());
+        headFilled = 0;
+        if (head.byteSize() < headBytes) {
+            head = Arena.ofAuto().allocate(headBytes, Long.BYTES);
+        }
+        chunksLeft = layout.isCoded() ? StoredLayout.chunks(bytes) : 0;
+        plainLeft = bytes - (long) chunksLeft * ChunkCoder.CHUNK_BYTES;
+        directory = null;
+        bodyFilled = 0;
+        crc.reset();
+        isBad = false;
+    }
+
+    /// Adds the next bytes as they are stored, in native memory; more than there are do no harm.
+    public void add(MemorySegment stored) {
+        long at = 0;
+        while (at < stored.byteSize() && !isBad) {
+            long left = stored.byteSize() - at;
+            long taken;
+            if (headFilled < headBytes) {
+                taken = Math.min(left, headBytes - headFilled);
+                MemorySegment.copy(stored, at, head, headFilled, taken);
+                headFilled += taken;
+            } else if (chunksLeft > 0) {
+                taken = addBody(stored, at, left);
+            } else {
+                taken = Math.min(left, plainLeft);
+                crc.update(stored.asSlice(at, taken));
+                plainLeft -= taken;
+                if (plainLeft == 0) {
+                    return;
+                }
+            }
+            at += taken;
+        }
+    }
+
+    private long addBody(MemorySegment stored, long at, long left) {
+        MemorySegment into = body;
+        if (into == null) {
+            into = Arena.ofAuto().allocate(ChunkCoder.BODY_BYTES, Long.BYTES);
+            body = into;
+        }
+        long taken = Math.min(left, (long) ChunkCoder.BODY_BYTES - bodyFilled);
+        MemorySegment.copy(stored, at, into, bodyFilled, taken);
+        bodyFilled += (int) taken;
+        if (bodyFilled == ChunkCoder.BODY_BYTES) {
+            checkChunk(into);
+            bodyFilled = 0;
+            chunksLeft--;
+        }
+        return taken;
+    }
+
+    private void checkChunk(MemorySegment coded) {
+        MemorySegment plain = chunk;
+        if (plain == null) {
+            plain = Arena.ofAuto().allocate(ChunkCoder.CHUNK_BYTES, Long.BYTES);
+            chunk = plain;
+        }
+        ChunkDirectory entries = directory;
+        if (entries == null) {
+            entries = new ChunkDirectory(head, headBytes, chunksLeft);
+            directory = entries;
+        }
+        if (!entries.next()) {
+            isBad = true;
+            return;
+        }
+        coder.decode(entries.chunkHead(), coded, 0, head, entries.escapes(), plain, 0);
+        isBad = crc.addChunk(plain) != entries.chunkSum();
+    }
+
+    /// Returns whether all bytes were added, and are those of the checksum.
+    public boolean isGood() {
+        return !isBad && headFilled == headBytes && chunksLeft == 0 && plainLeft == 0 && crc.value() == checksum;
+    }
+}
