@@ -40,9 +40,10 @@ final class SimDisk implements TierOpener {
         FaultRates rates = choices.faults().faultRates(world.random());
         device = new SimDevice(world, rates);
         front = fronted ? new SimFrontTier(world, choices, rates) : null;
-        config = DiskLogConfig.of(choices.geometry(), 0)
+        DiskLogConfig plain = DiskLogConfig.of(choices.geometry(), 0)
                 .withLimits(choices.log())
                 .withReclaim(choices.reclaim());
+        config = choices.reclaim().discard() ? plain.withCoding() : plain;
     }
 
     @Override

@@ -105,7 +105,9 @@ final class SimEndState {
                 tier.checksumErrors(),
                 tier.regionsReclaimed(),
                 tier.blocksKept(),
-                tier.blocksRecovered());
+                tier.blocksRecovered(),
+                tier.coding().storedBytes(),
+                tier.coding().decodedBytes());
     }
 
     /// Counts the events of a life.
@@ -125,6 +127,8 @@ final class SimEndState {
             rare.countIf("read failed", disk.readFailures() > 0);
             rare.countIf("disk out and back", disk.opened() > 1);
             rare.countIf("reclaimed", disk.tier().regionsReclaimed() > 0);
+            rare.countIf("coded", disk.tier().coding().blocks() > 0);
+            rare.countIf("decoded", disk.tier().coding().decodedBytes() > 0);
             rare.countIf("kept at reclaim", disk.tier().blocksKept() > 0);
             rare.countIf("write failed", disk.tier().writesFailed() > 0);
         }

@@ -53,6 +53,9 @@ public final class ChunkCoder {
     private static final int QUARTER_BYTES = CHUNK_BYTES / 4;
     private static final int WORDS = QUARTER_BYTES / Long.BYTES;
 
+    /// Words that are looked through for escapes together: most have none.
+    private static final int RUN_WORDS = 32;
+
     /// One in each lane of 16 bits.
     private static final long ONES = 0x0001_0001_0001_0001L;
 
@@ -212,34 +215,46 @@ public final class ChunkCoder {
     /// @return how many there are; more than `room` when they have none
     private long writeEscapes(MemorySegment escapes, long escapesOffset, long room) {
         long count = 0;
-        for (int i = 0; i < WORDS; i++) {
-            long left = escaped(codes[i]);
-            if (left != 0) {
-                count += Long.bitCount(left);
-                if (count > room) {
-                    return count;
-                }
-                long at = escapesOffset + count - Long.bitCount(left);
-                for (; left != 0; left &= left - 1) {
-                    int bit = Long.numberOfTrailingZeros(left);
-                    long value = quarters[quarterOf(bit)][i] >>> laneShift(bit);
-                    escapes.set(ValueLayout.JAVA_BYTE, at, (byte) (value >>> 7));
-                    at++;
+        for (int run = 0; run < WORDS; run += RUN_WORDS) {
+            if (hasEscapes(run)) {
+                for (int i = run; i < run + RUN_WORDS; i++) {
+                    long left = escaped(codes[i]);
+                    long at = escapesOffset + count;
+                    count += Long.bitCount(left);
+                    if (count > room) {
+                        return count;
+                    }
+                    for (; left != 0; left &= left - 1) {
+                        int bit = Long.numberOfTrailingZeros(left);
+                        long value = quarters[quarterOf(bit)][i] >>> laneShift(bit);
+                        escapes.set(ValueLayout.JAVA_BYTE, at, (byte) (value >>> 7));
+                        at++;
+                    }
                 }
             }
         }
         return count;
     }
 
+    private boolean hasEscapes(int run) {
+        long any = 0;
+        for (int i = run; i < run + RUN_WORDS; i++) {
+            any |= escaped(codes[i]);
+        }
+        return any != 0;
+    }
+
     /// Puts exponents where there is none yet.
     private void readEscapes(MemorySegment escapes, long escapesOffset, int count) {
         int taken = 0;
-        for (int i = 0; taken < count && i < WORDS; i++) {
-            for (long left = escaped(codes[i]); left != 0 && taken < count; left &= left - 1) {
-                int bit = Long.numberOfTrailingZeros(left);
-                long exponent = escapes.get(ValueLayout.JAVA_BYTE, escapesOffset + taken) & 0xFF;
-                quarters[quarterOf(bit)][i] |= exponent << (7 + laneShift(bit));
-                taken++;
+        for (int run = 0; taken < count && run < WORDS; run += RUN_WORDS) {
+            for (int i = hasEscapes(run) ? run : run + RUN_WORDS; i < run + RUN_WORDS; i++) {
+                for (long left = escaped(codes[i]); left != 0 && taken < count; left &= left - 1) {
+                    int bit = Long.numberOfTrailingZeros(left);
+                    long exponent = escapes.get(ValueLayout.JAVA_BYTE, escapesOffset + taken) & 0xFF;
+                    quarters[quarterOf(bit)][i] |= exponent << (7 + laneShift(bit));
+                    taken++;
+                }
             }
         }
     }

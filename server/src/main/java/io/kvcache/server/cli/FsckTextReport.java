@@ -12,7 +12,7 @@ import java.util.Locale;
 final class FsckTextReport {
 
     private static final String REGION_ROW = "%10s  %8s  %10s  %12s  %6s  %12s  %12s";
-    private static final String NAMESPACE_ROW = "%10s  %10s  %10s  %8s  %8s  %10s  %8s  %s";
+    private static final String NAMESPACE_ROW = "%10s  %10s  %10s  %10s  %8s  %8s  %10s  %8s  %s";
 
     private final PrintWriter out;
     private final AuditReport report;
@@ -68,13 +68,24 @@ final class FsckTextReport {
     /// Prints the valid blocks, by namespace.
     void printNamespaces() {
         List<NamespaceReport> all = report.namespaces();
-        print(NAMESPACE_ROW, "blocks", "objects", "bytes", "orphans", "replaced", "tombstones", "bad", "namespace");
+        print(
+                NAMESPACE_ROW,
+                "blocks",
+                "objects",
+                "bytes",
+                "on disk",
+                "orphans",
+                "replaced",
+                "tombstones",
+                "bad",
+                "namespace");
         for (NamespaceReport each : all) {
             print(
                     NAMESPACE_ROW,
                     formatNumber(each.blocks()),
                     formatNumber(each.objects()),
                     formatSize(each.bytes()),
+                    formatSize(each.storedBytes()),
                     formatNumber(each.orphans()),
                     formatNumber(each.replaced()),
                     formatNumber(each.tombstones()),

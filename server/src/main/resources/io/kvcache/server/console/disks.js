@@ -1,7 +1,7 @@
 import { request } from './api.js';
 import { confirm } from './dialog.js';
 import { bar, button, fill, h, name } from './dom.js';
-import { byName, bytes, count, isKnown, micros, percent, ratio, words } from './format.js';
+import { byName, bytes, count, decimal, isKnown, micros, percent, ratio, words } from './format.js';
 import { state } from './states.js';
 import { table } from './table.js';
 import { toast } from './toast.js';
@@ -31,7 +31,8 @@ export function open(view) {
 
   function diskCounters(disk) {
     return counterGroup(disk.name, [`Counters of disk ${disk.number}: `, name(disk.name)],
-      [...numbersOf(disk.tier ?? {}), ...numbersOf(disk, KNOWN_FIELDS)], disk.tier?.path);
+      [...numbersOf(disk.tier ?? {}), ...numbersOf(disk.tier?.coding ?? {}).map(([key, value]) => [`coding ${key}`, value]),
+        ...numbersOf(disk, KNOWN_FIELDS)], disk.tier?.path);
   }
 
   function counterGroup(id, title, values, path) {
@@ -53,6 +54,8 @@ export function open(view) {
       { id: 'blocks', label: 'Blocks', number: true, value: (disk) => disk.lies.blocks, cell: (disk) => count(disk.lies.blocks) },
       { id: 'written', label: 'Written', number: true, hint: 'Since the disk was last opened',
         value: (disk) => disk.tier?.allBytesWritten, cell: (disk) => bytes(disk.tier?.allBytesWritten) },
+      { id: 'coding', label: 'Coding', number: true, hint: 'How many times as many bytes fit, of what was coded since the disk was last opened',
+        value: coding, cell: (disk) => (coding(disk) === null ? '–' : `${decimal(coding(disk))}×`) },
       { id: 'budget', label: 'Write budget', number: true, hint: 'Share of the daily write budget spent',
         value: (disk) => disk.budgetSpent, cell: budgetCell },
       { id: 'reads', label: 'Reads', number: true, hint: 'In flight, and waiting',
@@ -95,6 +98,10 @@ export function open(view) {
 }
 
 const KNOWN_FIELDS = new Set(['number', 'opened', 'budgetSpent', 'readsWaiting', 'readsUnderWay', 'writesUnderWay']);
+
+function coding(disk) {
+  return ratio(disk.tier?.coding?.plainBytes, disk.tier?.coding?.storedBytes);
+}
 
 function latencyColumn(field, percentile, label) {
   const value = (disk) => (disk[field]?.count === 0 ? null : disk[field]?.[percentile]);

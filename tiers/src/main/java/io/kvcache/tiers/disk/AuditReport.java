@@ -67,6 +67,7 @@ public record AuditReport(
     /// @param blocks that count, and were not found bad
     /// @param objects that count, and were not found bad
     /// @param bytes of both
+    /// @param storedBytes that they take, in whole pages: fewer where they are coded
     /// @param orphans of those, blocks whose parent is nowhere
     /// @param replaced blocks and objects that a later entry or a tombstone replaces
     /// @param badChecksums blocks and objects whose bytes are not theirs
@@ -76,6 +77,7 @@ public record AuditReport(
             long blocks,
             long objects,
             long bytes,
+            long storedBytes,
             long orphans,
             long replaced,
             long tombstones,

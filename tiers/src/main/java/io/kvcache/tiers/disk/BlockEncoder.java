@@ -115,9 +115,9 @@ final class BlockEncoder {
 
         @Override
         public void compute() {
-            long began = System.nanoTime();
+            long began = computePool.nanos();
             coded = codec().encode(plain.spans(), plain.bytes(), into);
-            nanos = System.nanoTime() - began;
+            nanos = computePool.nanos() - began;
         }
 
         @Override

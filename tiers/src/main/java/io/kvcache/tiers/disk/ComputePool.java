@@ -71,6 +71,11 @@ final class ComputePool {
         return ended;
     }
 
+    /// A reading of the system's clock, or 0 where the log's thread does all: a simulation's time is not the system's.
+    long nanos() {
+        return executor == null ? 0 : System.nanoTime();
+    }
+
     boolean isIdle() {
         return pending.isEmpty();
     }

@@ -372,6 +372,7 @@ public final class LogAudit {
         private long blocks;
         private long objects;
         private long bytes;
+        private long storedBytes;
         private long replaced;
         private long orphans;
         private long tombstones;
@@ -389,6 +390,7 @@ public final class LogAudit {
                 blocks += by;
             }
             bytes += (long) by * entry.bytes();
+            storedBytes += (long) by * entry.pages() * DiskGeometry.PAGE_BYTES;
         }
 
         void addReplaced() {
@@ -419,7 +421,16 @@ public final class LogAudit {
 
         NamespaceReport report(Namespace namespace) {
             return new NamespaceReport(
-                    namespace, blocks, objects, bytes, orphans, replaced, tombstones, badChecksums, unreadable);
+                    namespace,
+                    blocks,
+                    objects,
+                    bytes,
+                    storedBytes,
+                    orphans,
+                    replaced,
+                    tombstones,
+                    badChecksums,
+                    unreadable);
         }
     }
 

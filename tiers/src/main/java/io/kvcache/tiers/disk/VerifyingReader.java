@@ -120,9 +120,9 @@ final class VerifyingReader {
         @Override
         public void compute() {
             if (layout.isCoded()) {
-                long began = System.nanoTime();
+                long began = computePool.nanos();
                 matches = BlockEncoder.codec().decode(layout, target.spans(), target.bytes(), checksum);
-                nanos = System.nanoTime() - began;
+                nanos = computePool.nanos() - began;
             } else {
                 matches = target.checksum() == checksum;
             }

@@ -85,7 +85,8 @@ final class LogAuditTest {
         AuditReport report = audit(Scope.BLOCKS);
         NamespaceReport namespace = report.namespaces().getFirst();
         assertThat(namespace)
-                .isEqualTo(new NamespaceReport(DiskLogFixture.OBJECTS, 0, 200, 200L * BLOCK_BYTES, 0, 0, 0, 0, 0));
+                .isEqualTo(new NamespaceReport(
+                        DiskLogFixture.OBJECTS, 0, 200, 200L * BLOCK_BYTES, 200L * 12_288, 0, 0, 0, 0, 0));
         assertThat(report.corruptEntries()).isZero();
         assertThat(report.intactCopies()).isEqualTo(2);
         assertThat(report.count(RegionState.CLOSED)).isEqualTo(2);
