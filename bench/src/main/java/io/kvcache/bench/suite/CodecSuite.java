@@ -1,5 +1,7 @@
 package io.kvcache.bench.suite;
 
+import io.kvcache.bench.disk.CodedDiskRounds;
+import io.kvcache.bench.disk.CodedDiskRounds.Rounds;
 import io.kvcache.bench.jmh.CodecBenchmark;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
@@ -7,11 +9,19 @@ import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Function;
+import org.jspecify.annotations.Nullable;
 
 /// The lossless codec of disks and slow links: its speed on one core, and what it gains.
 final class CodecSuite {
 
     private static final MetricSource COPY = bandwidth("copy");
+
+    private static final AtomicReference<@Nullable Rounds> MEASURED = new AtomicReference<>();
+
+    /// Short ones: a second each.
+    private static final int ROUNDS_PER_ROUND = 3;
 
     private CodecSuite() {}
 
@@ -25,6 +35,20 @@ final class CodecSuite {
                         "encodeBlocks",
                         new Threshold.NoThreshold()),
                 speed("decode-blocks", "And decoded and proved?", "decodeBlocks", new Threshold.NoThreshold())));
+        questions.add(new BenchmarkSpec(
+                "onboard-throttled",
+                "How fast are blocks acquired from a disk of 300 MB/s?",
+                "GB/s",
+                rounds("coded", Rounds::onboardCoded),
+                rounds("plain", Rounds::onboardPlain),
+                new Threshold.RatioAtLeast(1.25)));
+        questions.add(new BenchmarkSpec(
+                "put-throttled",
+                "How long does a put of 2 MiB take while that disk writes?",
+                "us",
+                rounds("coded", Rounds::putCoded),
+                rounds("plain", Rounds::putPlain),
+                new Threshold.RatioAtMost(1.03)));
         for (Content content : Content.values()) {
             String name = content.name().toLowerCase(Locale.ROOT);
             questions.add(new BenchmarkSpec(
@@ -36,6 +60,18 @@ final class CodecSuite {
                     new Threshold.AtLeast(1.32)));
         }
         return new BenchmarkSuite("codec", "the lossless codec of disks and slow links", questions);
+    }
+
+    /// Both stores take turns in one measurement, which the first question that asks makes.
+    private static MetricSource rounds(String name, Function<Rounds, double[]> reading) {
+        return new MetricSource.RoundsMetric(name, length -> {
+            Rounds known = MEASURED.get();
+            if (known == null) {
+                known = CodedDiskRounds.measure(ROUNDS_PER_ROUND * length.rounds());
+                MEASURED.set(known);
+            }
+            return reading.apply(known);
+        });
     }
 
     private static BenchmarkSpec speed(String name, String text, String benchmark, Threshold threshold) {

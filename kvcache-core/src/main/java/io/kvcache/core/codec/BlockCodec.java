@@ -13,7 +13,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// ```
 /// head   of each whole chunk int32 head of ChunkCoder, int32 CRC32C of its plain bytes;
-///        then the escapes of all chunks, up to a whole page
+///        of the tail int32 0 and its CRC32C; then the escapes of all chunks, up to a whole page
 /// body   the chunks' bodies, 48 KiB each
 /// tail   the plain bytes behind the last whole chunk, up to a whole page
 /// ```
@@ -32,6 +32,9 @@ public final class BlockCodec {
 
     /// Bytes of a chunk in the directory.
     private static final int ENTRY_BYTES = 8;
+
+    /// Of the plain bytes' sum in an entry.
+    private static final int SUM_OFFSET = 4;
 
     /// Half of what a chunk saves: the other half is what coding must gain at least.
     private static final int MAX_HEAD_PAGES_PER_CHUNK = 2;
@@ -75,7 +78,7 @@ public final class BlockCodec {
         }
         Spans source = new Spans(plain);
         long bodies = Pages.offset(maxHeadPages(chunks));
-        long directory = (long) chunks * ENTRY_BYTES;
+        long directory = directoryBytes(bytes);
         long end = directory;
         for (int i = 0; i < chunks; i++) {
             MemorySegment from = source.view((long) i * CHUNK_BYTES, CHUNK_BYTES, chunk);
@@ -87,9 +90,9 @@ public final class BlockCodec {
             end += ChunkCoder.escapes(chunkHead);
             crc.reset();
             into.set(INT32, (long) i * ENTRY_BYTES, chunkHead);
-            into.set(INT32, (long) i * ENTRY_BYTES + 4, crc.addChunk(from));
+            into.set(INT32, (long) i * ENTRY_BYTES + SUM_OFFSET, crc.addChunk(from));
         }
-        copyTail(source, bytes, into, bodies + (long) chunks * BODY_BYTES);
+        storeTail(source, bytes, into, bodies + (long) chunks * BODY_BYTES);
         StoredLayout layout = new StoredLayout(StoredLayout.EXPONENT_CODEC, (int) (Pages.roundUp(end) >> Pages.SHIFT));
         into.asSlice(end, Pages.roundUp(end) - end).fill((byte) 0);
         long begin = bodies - Pages.roundUp(end);
@@ -97,10 +100,22 @@ public final class BlockCodec {
         return new CodedBlock(layout, into.asSlice(begin, Pages.offset(layout.pages(bytes))));
     }
 
-    private static void copyTail(Spans source, int bytes, MemorySegment into, long at) {
+    private void storeTail(Spans source, int bytes, MemorySegment into, long at) {
         int tail = tailBytes(bytes);
-        source.copy((long) bytes - tail, into.asSlice(at, tail));
-        into.asSlice(at + tail, Pages.roundUp(tail) - tail).fill((byte) 0);
+        if (tail > 0) {
+            MemorySegment stored = into.asSlice(at, tail);
+            source.copy((long) bytes - tail, stored);
+            into.asSlice(at + tail, Pages.roundUp(tail) - tail).fill((byte) 0);
+            crc.reset();
+            long entry = (long) StoredLayout.chunks(bytes) * ENTRY_BYTES;
+            into.set(INT32, entry, 0);
+            into.set(INT32, entry + SUM_OFFSET, crc.addChunk(stored));
+        }
+    }
+
+    /// An entry for each chunk and for the tail, so that the sums alone give the checksum of the whole.
+    private static long directoryBytes(int bytes) {
+        return Math.ceilDiv((long) bytes, CHUNK_BYTES) * ENTRY_BYTES;
     }
 
     /// Decodes a block in place.
@@ -118,7 +133,7 @@ public final class BlockCodec {
             head = Arena.ofAuto().allocate(headBytes, Long.BYTES);
         }
         spans.copy(bodies - headBytes, head.asSlice(0, headBytes));
-        ChunkDirectory directory = new ChunkDirectory(head, headBytes, chunks);
+        ChunkDirectory directory = new ChunkDirectory(head, headBytes, bytes);
         crc.reset();
         for (int i = 0; i < chunks; i++) {
             if (!directory.next()) {
@@ -152,10 +167,11 @@ public final class BlockCodec {
         private long escapes;
         private long end;
 
-        ChunkDirectory(MemorySegment head, long headBytes, int chunks) {
+        /// @param bytes plain ones of the block
+        ChunkDirectory(MemorySegment head, long headBytes, int bytes) {
             this.head = head;
             this.headBytes = headBytes;
-            end = (long) chunks * ENTRY_BYTES;
+            end = directoryBytes(bytes);
         }
 
         /// Goes on to the next chunk, and returns whether its escapes lie within the head.
@@ -176,7 +192,7 @@ public final class BlockCodec {
 
         /// The sum of the chunk's plain bytes.
         int chunkSum() {
-            return head.get(INT32, (long) index * ENTRY_BYTES + 4);
+            return head.get(INT32, (long) index * ENTRY_BYTES + SUM_OFFSET);
         }
 
         /// Where the chunk's escapes begin.

@@ -15,6 +15,7 @@ public final class StoredVerifier {
     private final ChunkCoder coder = new ChunkCoder();
     private final ChunkedCrc crc = new ChunkedCrc();
     private StoredLayout layout = StoredLayout.PLAIN;
+    private int plainBytes;
     private int checksum;
     private MemorySegment head = MemorySegment.NULL;
     private long headBytes;
@@ -33,6 +34,7 @@ public final class StoredVerifier {
     /// @param plainChecksum that these must have
     public void begin(StoredLayout storedLayout, int bytes, int plainChecksum) {
         layout = storedLayout;
+        plainBytes = bytes;
         checksum = plainChecksum;
         headBytes = Pages.offset(layout.headPages());
         headFilled = 0;
@@ -96,7 +98,7 @@ public final class StoredVerifier {
         }
         ChunkDirectory entries = directory;
         if (entries == null) {
-            entries = new ChunkDirectory(head, headBytes, chunksLeft);
+            entries = new ChunkDirectory(head, headBytes, plainBytes);
             directory = entries;
         }
         if (!entries.next()) {

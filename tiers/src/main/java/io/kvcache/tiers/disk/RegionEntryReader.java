@@ -1,6 +1,6 @@
 package io.kvcache.tiers.disk;
 
-import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.codec.StoredVerifier;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter.DurableExtent;
@@ -201,8 +201,8 @@ final class RegionEntryReader {
         private final List<DiskEntry> sound = new ArrayList<>();
         private int nextPage;
         private int index;
-        private ChunkedCrc crc = new ChunkedCrc();
-        private long checksummedBytes;
+        private final StoredVerifier verifier = new StoredVerifier();
+        private long verifiedBytes;
         private boolean failed;
 
         /// Place from which a group is read.
@@ -244,7 +244,7 @@ final class RegionEntryReader {
 
         private void onRead(MemorySegment span, IoOutcome outcome) {
             for (long at = 0; at < span.byteSize(); ) {
-                at += addToChecksum(span.asSlice(at), outcome.isDone());
+                at += verify(span.asSlice(at), outcome.isDone());
             }
             read();
         }
@@ -252,21 +252,23 @@ final class RegionEntryReader {
         /// Adds what belongs to the current block.
         ///
         /// @return bytes of the span that do
-        private long addToChecksum(MemorySegment span, boolean done) {
+        private long verify(MemorySegment span, boolean done) {
             DiskEntry entry = batchHeader.entries().get(index);
-            long blockBytes = (long) entry.pages() * DiskGeometry.PAGE_BYTES;
-            long taken = Math.min(blockBytes - checksummedBytes, span.byteSize());
-            crc.update(span.asSlice(0, Math.clamp(entry.bytes() - checksummedBytes, 0, taken)));
+            if (verifiedBytes == 0) {
+                verifier.begin(entry.layout(), entry.bytes(), entry.checksum());
+                failed = false;
+            }
+            long storedBytes = (long) entry.pages() * DiskGeometry.PAGE_BYTES;
+            long taken = Math.min(storedBytes - verifiedBytes, span.byteSize());
+            verifier.add(span.asSlice(0, taken));
             failed |= !done;
-            checksummedBytes += taken;
-            if (checksummedBytes == blockBytes) {
-                if (!failed && crc.value() == entry.checksum()) {
+            verifiedBytes += taken;
+            if (verifiedBytes == storedBytes) {
+                if (!failed && verifier.isGood()) {
                     sound.add(entry);
                 }
                 index++;
-                crc = new ChunkedCrc();
-                checksummedBytes = 0;
-                failed = false;
+                verifiedBytes = 0;
                 skipTombstones();
             }
             return taken;

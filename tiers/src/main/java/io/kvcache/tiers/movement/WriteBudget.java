@@ -28,6 +28,7 @@ public final class WriteBudget {
         return second.canWrite(nowNanos) && day.canWrite(nowNanos);
     }
 
+    /// @param bytes written, or negative when fewer were than was said before
     void spend(long bytes) {
         second.spend(bytes);
         day.spend(bytes);

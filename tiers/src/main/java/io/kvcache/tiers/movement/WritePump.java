@@ -1,5 +1,7 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.codec.StoredLayout;
+import io.kvcache.core.memory.Pages;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
@@ -157,8 +159,17 @@ final class WritePump {
         if (inFlightWrite != null) {
             bytes -= inFlightWrite.write.block().bytes();
             latencyRecorder.record(now - inFlightWrite.sinceNanos);
+            refund(inFlightWrite.write.block().bytes(), address);
             tierPort.onWritten(inFlightWrite.write.record(), disk, address);
             updateInFlightCount();
+        }
+    }
+
+    /// Gives back what a coded block did not take of the budget.
+    private void refund(int plainBytes, long address) {
+        StoredLayout layout = address < 0 ? StoredLayout.PLAIN : StoredLayout.ofAddress(address);
+        if (layout.isCoded()) {
+            budget.spend(Pages.offset(layout.pages(plainBytes)) - plainBytes);
         }
     }
 

@@ -1,0 +1,227 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.bench.jmh.SyntheticKv;
+import io.kvcache.bench.jmh.SyntheticKv.Content;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
+import io.kvcache.core.tier.Tier;
+import io.kvcache.core.tier.TierListener;
+import io.kvcache.core.tier.TierSource;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.device.MemoryDevice;
+import io.kvcache.tiers.disk.DiskGeometry;
+import io.kvcache.tiers.disk.DiskLog;
+import io.kvcache.tiers.disk.DiskLogConfig;
+import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
+import io.kvcache.tiers.memory.MappedMemorySource;
+import io.kvcache.tiers.memory.MemoryOptions;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.TimeUnit;
+import java.util.stream.IntStream;
+
+/// What a store gains whose disk of 300 MB/s holds coded blocks, beside one whose disk holds them as they are: blocks
+/// acquired a second, and the time of a put while the disk writes.
+///
+/// Both stores are open at once and take turns.
+public final class CodedDiskRounds {
+
+    private static final long DISK_BYTES_PER_SECOND = 300_000_000;
+    private static final long DEVICE_BYTES = 768L << 20;
+    private static final long HOST_BYTES = 64L << 20;
+    private static final int BLOCK_BYTES = 2 << 20;
+    private static final int CHAIN_BLOCKS = 8;
+    private static final int CHAINS = 12;
+    private static final int PUTS = 48;
+
+    /// At 200 MB/s, so that the disk of either keeps up.
+    private static final long PUT_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
+
+    private static final Duration TIMEOUT = Duration.ofSeconds(30);
+    private static final Namespace SPACE =
+            Namespace.of("coded", BlockShape.kv(4, 8, 128, BLOCK_BYTES / (4 * 8 * 128 * 2 * 2), Dtype.BF16));
+
+    private CodedDiskRounds() {}
+
+    /// The figures of each round.
+    ///
+    /// @param onboardPlain GB/s of plain bytes, and the other from the disk that codes
+    /// @param putPlain median microseconds, and the other above the disk that codes
+    public record Rounds(double[] onboardPlain, double[] onboardCoded, double[] putPlain, double[] putCoded) {}
+
+    /// Measures.
+    public static Rounds measure(int rounds) {
+        try (Arena arena = Arena.ofShared();
+                Store plain = new Store(arena, false);
+                Store coded = new Store(arena, true)) {
+            plain.fill();
+            coded.fill();
+            plain.onboard();
+            coded.onboard();
+            Rounds figures = new Rounds(new double[rounds], new double[rounds], new double[rounds], new double[rounds]);
+            for (int round = 0; round < rounds; round++) {
+                figures.onboardPlain[round] = plain.onboard();
+                figures.onboardCoded[round] = coded.onboard();
+                figures.putPlain[round] = plain.put();
+                figures.putCoded[round] = coded.put();
+            }
+            return figures;
+        }
+    }
+
+    private static final class Store implements AutoCloseable {
+
+        private final ExecutorService coders = Executors.newSingleThreadExecutor();
+        private final MemorySegment content;
+        private final TieredKvCache cache;
+        private final List<BlockChain> chains = new ArrayList<>();
+        private int putChains;
+
+        Store(Arena arena, boolean coded) {
+            content = arena.allocate(BLOCK_BYTES, 4096);
+            SyntheticKv.fill(content, Content.STRUCTURED, 8, 64, 128);
+            MemorySegment storage = arena.allocate(DEVICE_BYTES, 4096);
+            cache = TieredKvCache.builder()
+                    .hostBytes(HOST_BYTES)
+                    .checkSegments(false)
+                    .admission(AdmissionKind.ALWAYS)
+                    .tier(new ThrottledDisk(storage, coders, coded))
+                    .flushOnClose(Duration.ZERO)
+                    .build();
+            cache.register(SPACE);
+            for (int i = 0; i < CHAINS; i++) {
+                chains.add(chain("chain-" + i));
+            }
+        }
+
+        private static BlockChain chain(String name) {
+            List<byte[]> keys = IntStream.range(0, CHAIN_BLOCKS)
+                    .mapToObj(block -> (name + "/" + block).getBytes(StandardCharsets.US_ASCII))
+                    .toList();
+            return BlockChain.ofEngineKeys(SPACE, keys);
+        }
+
+        private void put(BlockChain chain, int block) {
+            try (BlockWriter writer = cache.put(chain, block, 0, TIMEOUT)) {
+                writer.segment().copyFrom(content);
+                writer.seal();
+            }
+        }
+
+        /// Flushes after each chain, so that each is on the disk.
+        void fill() {
+            for (BlockChain chain : chains) {
+                for (int block = 0; block < CHAIN_BLOCKS; block++) {
+                    put(chain, block);
+                }
+                if (!cache.flush(TIMEOUT)) {
+                    throw new IllegalStateException("the disk does not become durable");
+                }
+            }
+        }
+
+        /// Acquires all chains, which together are three times what host memory holds.
+        ///
+        /// @return GB/s of plain bytes
+        double onboard() {
+            long start = System.nanoTime();
+            BlockTable ahead = cache.acquire(chains.getFirst(), 0, TIMEOUT);
+            for (BlockChain chain : chains.subList(1, CHAINS)) {
+                BlockTable after = cache.acquire(chain, 0, TIMEOUT);
+                finish(ahead);
+                ahead = after;
+            }
+            finish(ahead);
+            return (double) CHAINS * CHAIN_BLOCKS * BLOCK_BYTES / (System.nanoTime() - start);
+        }
+
+        private static void finish(BlockTable table) {
+            try (table) {
+                if (table.await(CHAIN_BLOCKS, TIMEOUT) != CHAIN_BLOCKS) {
+                    throw new IllegalStateException(table.readyBlocks() + " of " + CHAIN_BLOCKS + " blocks came");
+                }
+            }
+        }
+
+        /// Puts new blocks, paced, and drops them.
+        ///
+        /// @return median microseconds
+        double put() {
+            double[] micros = new double[PUTS];
+            List<BlockChain> fresh = new ArrayList<>();
+            long due = System.nanoTime();
+            for (int i = 0; i < PUTS; i++) {
+                if (i % CHAIN_BLOCKS == 0) {
+                    fresh.add(chain("put-" + putChains++));
+                }
+                long start = System.nanoTime();
+                put(fresh.getLast(), i % CHAIN_BLOCKS);
+                micros[i] = (System.nanoTime() - start) / 1e3;
+                due += PUT_INTERVAL_NANOS;
+                while (System.nanoTime() < due) {
+                    Thread.onSpinWait();
+                }
+            }
+            fresh.forEach(chain -> cache.drop(chain, 0));
+            Arrays.sort(micros);
+            return micros[PUTS / 2];
+        }
+
+        @Override
+        public void close() {
+            cache.close();
+            coders.shutdown();
+        }
+    }
+
+    /// A log over memory at the speed of a disk.
+    private record ThrottledDisk(MemorySegment storage, ExecutorService coders, boolean coded) implements TierSource {
+
+        private DiskGeometry geometry() {
+            return new DiskGeometry(storage.byteSize(), 16L << 20);
+        }
+
+        @Override
+        public String name() {
+            return coded ? "coded" : "plain";
+        }
+
+        @Override
+        public long maxLiveBytes() {
+            return ReclaimConfig.defaults().liveBytes(geometry(), ReclaimConfig.DEFAULT_RESERVE_PERCENT);
+        }
+
+        @Override
+        public long maxBlockBytes() {
+            return geometry().maxEntryBytes();
+        }
+
+        @Override
+        public List<TierSource> split(int parts) {
+            return List.of(this);
+        }
+
+        @Override
+        public Tier open(TierListener listener, MemorySegment slots) {
+            ThrottledDevice device = new ThrottledDevice(MemoryDevice.create(storage, 64), DISK_BYTES_PER_SECOND);
+            DiskLogConfig config = DiskLogConfig.of(geometry(), 1);
+            return new DiskLog(
+                    name(),
+                    new DiskLog.Resources(device, device, new MappedMemorySource(MemoryOptions.defaults()), coders),
+                    coded ? config.withCoding() : config,
+                    listener);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+package io.kvcache.bench.disk;
+
+import io.kvcache.tiers.device.BlockDevice;
+import io.kvcache.tiers.device.IoOutcome;
+import java.lang.foreign.MemorySegment;
+import java.util.ArrayDeque;
+import java.util.Queue;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
+
+/// A device whose transfers end no faster than at a rate, one after another, reads and writes together: a disk whose
+/// speed is known.
+///
+/// **Ownership.** It closes the device below.
+///
+/// **Threads.** One, but for [#wake].
+final class ThrottledDevice implements BlockDevice {
+
+    private final BlockDevice below;
+    private final double bytesPerNano;
+    private final long[] bytesOf;
+    private final Queue<Ended> ended = new ArrayDeque<>();
+    private volatile Thread waiting = Thread.currentThread();
+    private volatile boolean woken;
+    private long freeAt;
+
+    private record Ended(long tag, IoOutcome outcome, long dueNanos) {}
+
+    ThrottledDevice(BlockDevice below, long bytesPerSecond) {
+        this.below = below;
+        bytesPerNano = bytesPerSecond / 1e9;
+        bytesOf = new long[below.depth()];
+    }
+
+    @Override
+    public boolean read(MemorySegment target, long offset, long tag) {
+        bytesOf[(int) tag] = target.byteSize();
+        return below.read(target, offset, tag);
+    }
+
+    @Override
+    public boolean write(MemorySegment source, long offset, long tag) {
+        bytesOf[(int) tag] = source.byteSize();
+        return below.write(source, offset, tag);
+    }
+
+    @Override
+    public boolean sync(long tag) {
+        bytesOf[(int) tag] = 0;
+        return below.sync(tag);
+    }
+
+    @Override
+    public boolean discard(long offset, long length, long tag) {
+        bytesOf[(int) tag] = 0;
+        return below.discard(offset, length, tag);
+    }
+
+    @Override
+    public void submit() {
+        below.submit();
+        below.poll((tag, outcome) -> {
+            freeAt = Math.max(freeAt, System.nanoTime()) + (long) (bytesOf[(int) tag] / bytesPerNano);
+            ended.add(new Ended(tag, outcome, freeAt));
+        });
+    }
+
+    @Override
+    public int poll(CompletionSink sink) {
+        submit();
+        int count = 0;
+        for (Ended next = ended.peek(); next != null && next.dueNanos <= System.nanoTime(); next = ended.peek()) {
+            ended.remove();
+            sink.completed(next.tag, next.outcome);
+            count++;
+        }
+        return count;
+    }
+
+    @Override
+    public int await(CompletionSink sink, long timeoutNanos) {
+        waiting = Thread.currentThread();
+        long until = System.nanoTime() + timeoutNanos;
+        int count = poll(sink);
+        while (count == 0 && !woken && System.nanoTime() < until) {
+            Ended next = ended.peek();
+            long due = next == null ? until : Math.min(until, next.dueNanos);
+            LockSupport.parkNanos(this, Math.max(1, due - System.nanoTime()));
+            count = poll(sink);
+        }
+        woken = false;
+        return count;
+    }
+
+    @Override
+    public void wake() {
+        woken = true;
+        LockSupport.unpark(waiting);
+    }
+
+    @Override
+    public long size() {
+        return below.size();
+    }
+
+    @Override
+    public int depth() {
+        return below.depth();
+    }
+
+    @Override
+    public int inFlight() {
+        return below.inFlight() + ended.size();
+    }
+
+    @Override
+    public void register(MemorySegment pool) {
+        below.register(pool);
+    }
+
+    @Override
+    public String describe() {
+        return "%s, %.0f MB/s".formatted(below.describe(), bytesPerNano * TimeUnit.SECONDS.toNanos(1) / 1e6);
+    }
+
+    @Override
+    public void close() {
+        below.close();
+    }
+}
