@@ -26,6 +26,7 @@ import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpProtocol;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.OperatorResources;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.http.Viewer;
 import io.kvcache.server.keyspace.KeyspaceRouter;
@@ -67,6 +68,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.function.Supplier;
 import java.util.function.ToLongFunction;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Makes the protocols of each listener, and the pages with health, metrics and statistics.
@@ -408,21 +410,10 @@ final class ProtocolFactory {
     /// Answers requests for operators' pages at a listener without `pages`, and names the setting that serves them.
     private record OperatorEndpointsNotice(ListenerConfig listen) implements HttpEndpoint {
 
-        private static final List<String> OPERATOR_PATHS = List.of(
-                "/metrics",
-                "/v1/stats",
-                "/v1/events",
-                "/v1/disks",
-                "/v1/cluster",
-                "/console",
-                "/v1/console",
-                "/v1/history",
-                "/v1/live",
-                "/v1/misses",
-                "/v1/prefixes",
-                "/v1/requests",
-                "/v1/whatif",
-                "/v1/settings");
+        private static final List<String> OPERATOR_PATHS = Stream.concat(
+                        Stream.of("/metrics", "/console"),
+                        OperatorResources.NAMES.stream().map(name -> "/v1/" + name))
+                .toList();
 
         @Override
         public List<String> paths() {

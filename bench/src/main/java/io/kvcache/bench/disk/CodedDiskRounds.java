@@ -44,7 +44,8 @@ public final class CodedDiskRounds {
     private static final int BLOCK_BYTES = 2 << 20;
     private static final int CHAIN_BLOCKS = 8;
     private static final int CHAINS = 12;
-    private static final int PUTS = 48;
+    /// So few that nothing is reclaimed in as many rounds as there are.
+    private static final int PUTS = 24;
 
     /// At 200 MB/s, so that the disk of either keeps up.
     private static final long PUT_INTERVAL_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
@@ -55,14 +56,14 @@ public final class CodedDiskRounds {
 
     private CodedDiskRounds() {}
 
-    /// The figures of each round.
+    /// The figures of a round.
     ///
     /// @param onboardPlain GB/s of plain bytes, and the other from the disk that codes
     /// @param putPlain median microseconds, and the other above the disk that codes
-    public record Rounds(double[] onboardPlain, double[] onboardCoded, double[] putPlain, double[] putCoded) {}
+    public record Round(double onboardPlain, double onboardCoded, double putPlain, double putCoded) {}
 
-    /// Measures.
-    public static Rounds measure(int rounds) {
+    /// Measures so many rounds.
+    public static List<Round> measure(int rounds) {
         try (Arena arena = Arena.ofShared();
                 Store plain = new Store(arena, false);
                 Store coded = new Store(arena, true)) {
@@ -70,14 +71,9 @@ public final class CodedDiskRounds {
             coded.fill();
             plain.onboard();
             coded.onboard();
-            Rounds figures = new Rounds(new double[rounds], new double[rounds], new double[rounds], new double[rounds]);
-            for (int round = 0; round < rounds; round++) {
-                figures.onboardPlain[round] = plain.onboard();
-                figures.onboardCoded[round] = coded.onboard();
-                figures.putPlain[round] = plain.put();
-                figures.putCoded[round] = coded.put();
-            }
-            return figures;
+            return IntStream.range(0, rounds)
+                    .mapToObj(_ -> new Round(plain.onboard(), coded.onboard(), plain.put(), coded.put()))
+                    .toList();
         }
     }
 
@@ -147,10 +143,11 @@ public final class CodedDiskRounds {
             return (double) CHAINS * CHAIN_BLOCKS * BLOCK_BYTES / (System.nanoTime() - start);
         }
 
-        private static void finish(BlockTable table) {
+        private void finish(BlockTable table) {
             try (table) {
                 if (table.await(CHAIN_BLOCKS, TIMEOUT) != CHAIN_BLOCKS) {
-                    throw new IllegalStateException(table.readyBlocks() + " of " + CHAIN_BLOCKS + " blocks came");
+                    throw new IllegalStateException(
+                            table.readyBlocks() + " of " + CHAIN_BLOCKS + " blocks came: " + cache.diskStats());
                 }
             }
         }

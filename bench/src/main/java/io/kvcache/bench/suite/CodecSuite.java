@@ -1,7 +1,7 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.disk.CodedDiskRounds;
-import io.kvcache.bench.disk.CodedDiskRounds.Rounds;
+import io.kvcache.bench.disk.CodedDiskRounds.Round;
 import io.kvcache.bench.jmh.CodecBenchmark;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
@@ -10,7 +10,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.Function;
+import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /// The lossless codec of disks and slow links: its speed on one core, and what it gains.
@@ -18,7 +18,7 @@ final class CodecSuite {
 
     private static final MetricSource COPY = bandwidth("copy");
 
-    private static final AtomicReference<@Nullable Rounds> MEASURED = new AtomicReference<>();
+    private static final AtomicReference<@Nullable List<Round>> MEASURED = new AtomicReference<>();
 
     /// Short ones: a second each.
     private static final int ROUNDS_PER_ROUND = 3;
@@ -39,15 +39,15 @@ final class CodecSuite {
                 "onboard-throttled",
                 "How fast are blocks acquired from a disk of 300 MB/s?",
                 "GB/s",
-                rounds("coded", Rounds::onboardCoded),
-                rounds("plain", Rounds::onboardPlain),
+                rounds("coded", Round::onboardCoded),
+                rounds("plain", Round::onboardPlain),
                 new Threshold.RatioAtLeast(1.25)));
         questions.add(new BenchmarkSpec(
                 "put-throttled",
                 "How long does a put of 2 MiB take while that disk writes?",
                 "us",
-                rounds("coded", Rounds::putCoded),
-                rounds("plain", Rounds::putPlain),
+                rounds("coded", Round::putCoded),
+                rounds("plain", Round::putPlain),
                 new Threshold.RatioAtMost(1.03)));
         for (Content content : Content.values()) {
             String name = content.name().toLowerCase(Locale.ROOT);
@@ -63,14 +63,14 @@ final class CodecSuite {
     }
 
     /// Both stores take turns in one measurement, which the first question that asks makes.
-    private static MetricSource rounds(String name, Function<Rounds, double[]> reading) {
+    private static MetricSource rounds(String name, ToDoubleFunction<Round> reading) {
         return new MetricSource.RoundsMetric(name, length -> {
-            Rounds known = MEASURED.get();
+            List<Round> known = MEASURED.get();
             if (known == null) {
                 known = CodedDiskRounds.measure(ROUNDS_PER_ROUND * length.rounds());
                 MEASURED.set(known);
             }
-            return reading.apply(known);
+            return known.stream().mapToDouble(reading).toArray();
         });
     }
 

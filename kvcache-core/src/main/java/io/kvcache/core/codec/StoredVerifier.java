@@ -12,7 +12,6 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** One at a time.
 public final class StoredVerifier {
 
-    private final ChunkCoder coder = new ChunkCoder();
     private final ChunkedCrc crc = new ChunkedCrc();
     private StoredLayout layout = StoredLayout.PLAIN;
     private int plainBytes;
@@ -20,8 +19,7 @@ public final class StoredVerifier {
     private MemorySegment head = MemorySegment.NULL;
     private long headBytes;
     private long headFilled;
-    private @Nullable MemorySegment body;
-    private @Nullable MemorySegment chunk;
+    private @Nullable ChunkMemory memory;
     private @Nullable ChunkDirectory directory;
     private int bodyFilled;
     private int chunksLeft;
@@ -73,40 +71,36 @@ public final class StoredVerifier {
         }
     }
 
+    /// What only coded blocks need.
+    private static final class ChunkMemory {
+        final ChunkCoder coder = new ChunkCoder();
+        final MemorySegment body = Arena.ofAuto().allocate(ChunkCoder.BODY_BYTES, Long.BYTES);
+        final MemorySegment plain = Arena.ofAuto().allocate(ChunkCoder.CHUNK_BYTES, Long.BYTES);
+    }
+
     private long addBody(MemorySegment stored, long at, long left) {
-        MemorySegment into = body;
-        if (into == null) {
-            into = Arena.ofAuto().allocate(ChunkCoder.BODY_BYTES, Long.BYTES);
-            body = into;
-        }
+        ChunkMemory chunk = memory == null ? new ChunkMemory() : memory;
+        memory = chunk;
         long taken = Math.min(left, (long) ChunkCoder.BODY_BYTES - bodyFilled);
-        MemorySegment.copy(stored, at, into, bodyFilled, taken);
+        MemorySegment.copy(stored, at, chunk.body, bodyFilled, taken);
         bodyFilled += (int) taken;
         if (bodyFilled == ChunkCoder.BODY_BYTES) {
-            checkChunk(into);
+            checkChunk(chunk);
             bodyFilled = 0;
             chunksLeft--;
         }
         return taken;
     }
 
-    private void checkChunk(MemorySegment coded) {
-        MemorySegment plain = chunk;
-        if (plain == null) {
-            plain = Arena.ofAuto().allocate(ChunkCoder.CHUNK_BYTES, Long.BYTES);
-            chunk = plain;
-        }
-        ChunkDirectory entries = directory;
-        if (entries == null) {
-            entries = new ChunkDirectory(head, headBytes, plainBytes);
-            directory = entries;
-        }
-        if (!entries.next()) {
+    private void checkChunk(ChunkMemory chunk) {
+        ChunkDirectory entries = directory == null ? new ChunkDirectory(head, headBytes, plainBytes) : directory;
+        directory = entries;
+        if (entries.next()) {
+            chunk.coder.decode(entries.chunkHead(), chunk.body, 0, head, entries.escapes(), chunk.plain, 0);
+            isBad = crc.addChunk(chunk.plain) != entries.chunkSum();
+        } else {
             isBad = true;
-            return;
         }
-        coder.decode(entries.chunkHead(), coded, 0, head, entries.escapes(), plain, 0);
-        isBad = crc.addChunk(plain) != entries.chunkSum();
     }
 
     /// Returns whether all bytes were added, and are those of the checksum.

@@ -25,6 +25,7 @@ import io.netty.handler.codec.http.TooLongHttpLineException;
 import java.util.Locale;
 import java.util.Set;
 import java.util.function.LongFunction;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -231,24 +232,10 @@ final class HttpRouter {
     static final class HttpRequestLabel {
 
         private static final Set<String> METHODS = Set.of("GET", "HEAD", "PUT", "POST", "DELETE");
-        private static final Set<String> RESOURCES = Set.of(
-                "objects",
-                "blocks",
-                "namespaces",
-                "events",
-                "stats",
-                "disks",
-                "kv",
-                "leases",
-                "cluster",
-                "console",
-                "history",
-                "live",
-                "misses",
-                "prefixes",
-                "requests",
-                "whatif",
-                "settings");
+        private static final Set<String> RESOURCES = Stream.concat(
+                        Stream.of("objects", "blocks", "namespaces", "kv", "leases", "match"),
+                        OperatorResources.NAMES.stream())
+                .collect(Collectors.toUnmodifiableSet());
         private static final String ROOT = "/v1/";
         private static final String MATCH = "/v1/blocks/match";
         private static final String OTHER = "other";
@@ -267,9 +254,7 @@ final class HttpRouter {
                         : OTHER;
             }
             String thing = uri.startsWith(MATCH) ? "match" : resourceOf(uri);
-            return RESOURCES.contains(thing) || thing.equals("match")
-                    ? method.toLowerCase(Locale.ROOT) + "_" + thing
-                    : OTHER;
+            return RESOURCES.contains(thing) ? method.toLowerCase(Locale.ROOT) + "_" + thing : OTHER;
         }
 
         private static String resourceOf(String uri) {

@@ -1,5 +1,6 @@
 package io.kvcache.server.metrics;
 
+import io.kvcache.server.http.OperatorResources;
 import io.kvcache.server.net.ConnectionRegistry.RequestTimer;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.micrometer.core.instrument.MeterRegistry;
@@ -37,8 +38,8 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
                     DoubleStream.of(Double.POSITIVE_INFINITY))
             .toArray();
 
-    private static final Pattern OPERATOR_VERBS = Pattern.compile(
-            "[a-z]+_(?:page|stats|disks|cluster|events|console|history|live|misses|prefixes|requests|whatif|settings)");
+    private static final Pattern OPERATOR_VERBS =
+            Pattern.compile("[a-z]+_(?:page|" + String.join("|", OperatorResources.NAMES) + ")");
 
     private final Map<ProtocolKind, ConcurrentMap<String, LatencyHistogram>> histograms =
             new EnumMap<>(ProtocolKind.class);
