@@ -6,6 +6,7 @@ import { ago, bytes, compact, counted, decimal, duration, isKnown, micros, perce
 import { missChart } from './missChart.js';
 import { Series, lookups, rate, thinned } from './series.js';
 import { stream } from './stream.js';
+import { tenantsTable } from './tenants.js';
 import { tile } from './tiles.js';
 
 const POLL_SECONDS = 10;
@@ -23,7 +24,7 @@ export function open(view) {
   const since = h('p', { class: 'note' });
   fill(toolbar, tenantSelect(view), spanSelect(view), source);
   fill(content, h('div', { class: 'tiles' }, Object.values(tiles).map((each) => each.element)),
-    h('div', { class: 'charts' }, charts.map((each) => each.element)), since);
+    h('div', { class: 'charts' }, charts.map((each) => each.element)), !isOfATenant && server.tenants.length > 1 && tenantsTable(view), since);
 
   let series = null;
   let live = false;
