@@ -400,6 +400,40 @@ final class HttpBlocksTest {
         }
     }
 
+    @Test
+    void givenBlocksOnDisk_whenPartsAreRead_thenTheyComeWithoutTheRest(@TempDir Path folder) throws Exception {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
+            client.put("/v1/namespaces/m", LARGE);
+            for (int number = 0; number < 6; number++) {
+                assertThat(put(client, number, LARGE_BYTES)).isEqualTo(201);
+            }
+            assertThat(disk.server().cache().flush(Duration.ofSeconds(60))).isTrue();
+        }
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
+            client.put("/v1/namespaces/m", LARGE);
+            while (disk.server().cache().isRecovering()) {
+                Pause.briefly();
+            }
+            for (int number = 0; number < 6; number++) {
+                int from = 70_000 + number * 10_000;
+                HttpResponse<byte[]> part = client.send(client.request("/v1/blocks/m/" + key(number))
+                        .header("Range", "bytes=" + from + "-" + (from + 65_535)));
+                assertThat(part.statusCode()).isEqualTo(206);
+                assertThat(part.headers().firstValue("content-range"))
+                        .hasValue("bytes " + from + "-" + (from + 65_535) + "/" + LARGE_BYTES);
+                assertThat(part.body())
+                        .isEqualTo(Arrays.copyOfRange(content(number, LARGE_BYTES), from, from + 65_536));
+            }
+            assertThat(disk.server().cache().diskStats().getFirst().loaded()).isZero();
+            HttpResponse<byte[]> most = client.send(
+                    client.request("/v1/blocks/m/" + key(0)).header("Range", "bytes=1-" + (LARGE_BYTES - 1)));
+            assertThat(most.body()).isEqualTo(Arrays.copyOfRange(content(0, LARGE_BYTES), 1, LARGE_BYTES));
+            assertThat(disk.server().cache().diskStats().getFirst().loaded()).isOne();
+        }
+    }
+
     private Socket begun(int number, int sent) throws IOException {
         Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
         socket.setSoTimeout(60_000);

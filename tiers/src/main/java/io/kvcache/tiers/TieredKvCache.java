@@ -25,6 +25,7 @@ import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.PrefixScan;
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.store.TierPort.DiskTierStats;
 import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
@@ -216,6 +217,18 @@ public final class TieredKvCache implements LocalKvCache {
         long timeoutNanos = Timeouts.toNanos(timeout);
         openHandles.requireOpen();
         return blockReads.acquire(namespace, key, timeoutNanos);
+    }
+
+    /// Looks for a block that an engine has named on the disks.
+    ///
+    /// @return null when it is in host memory or on its way there, or nowhere
+    public @Nullable DiskBlock diskBlock(Namespace namespace, EngineKey key) {
+        openHandles.requireOpen();
+        store.require(namespace);
+        BlockKey block = key.toBlockKey(namespace);
+        TierScheduler by = tierScheduler;
+        TierPort.DiskCopy copy = by == null ? null : store.tierPort().diskCopy(block.hi(), block.lo());
+        return by == null || copy == null ? null : new DiskBlock(store.tierPort(), by, copy);
     }
 
     @Override

@@ -52,6 +52,23 @@ public final class BlockCodec {
     /// @param bytes whole pages of the memory that was given
     public record CodedBlock(StoredLayout layout, MemorySegment bytes) {}
 
+    /// A block of as many bytes and more has sums of its pages when it stays plain; a smaller one is read whole.
+    private static final int MIN_SUMMED_BYTES = 256 << 10;
+
+    /// Returns how many pages the head of a block has that stays plain: 0 when it is small, or too large for one.
+    public static int plainHeadPages(int bytes) {
+        int pages = PageSums.headPages(bytes);
+        return bytes < MIN_SUMMED_BYTES || pages > StoredLayout.MAX_HEAD_PAGES ? 0 : pages;
+    }
+
+    /// Sums the pages of a block that stays plain, so that parts of it can be proved.
+    ///
+    /// @param plain native memory with its bytes in order, in whole pages
+    /// @param head [#plainHeadPages] of native memory, at least one
+    public static void sumPages(List<MemorySegment> plain, int bytes, MemorySegment head) {
+        PageSums.write(plain, bytes, head);
+    }
+
     /// Bytes of memory that [#encode] takes for a block.
     public static long encodeBytes(int bytes) {
         int chunks = StoredLayout.chunks(bytes);

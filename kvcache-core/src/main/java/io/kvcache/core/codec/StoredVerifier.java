@@ -105,6 +105,9 @@ public final class StoredVerifier {
 
     /// Returns whether all bytes were added, and are those of the checksum.
     public boolean isGood() {
-        return !isBad && headFilled == headBytes && chunksLeft == 0 && plainLeft == 0 && crc.value() == checksum;
+        boolean complete = !isBad && headFilled == headBytes && chunksLeft == 0 && plainLeft == 0;
+        return complete
+                && crc.value() == checksum
+                && (layout.isCoded() || headBytes == 0 || PageSums.prove(head, plainBytes, checksum));
     }
 }

@@ -314,6 +314,23 @@ public final class TierPort {
         }
     }
 
+    /// A block or object that is on a disk alone.
+    public record DiskCopy(int disk, TierBlock block, long address) {}
+
+    /// Returns where a block or object lies that is on a disk alone; null when it is in host memory, on its way there,
+    /// or nowhere.
+    public @Nullable DiskCopy diskCopy(long keyHi, long keyLo) {
+        return underLock(() -> {
+            int record = tree.findAny(keyHi, keyLo);
+            if (record == NONE || recordStates.stateOf(record) != ControlWord.ON_DISK) {
+                return null;
+            }
+            long address = pool.diskAddress(record);
+            return new DiskCopy(
+                    DiskAddress.diskOf(address), views.diskBlock(record), DiskAddress.localAddress(address));
+        });
+    }
+
     /// A read has ended.
     ///
     /// @param good whether the bytes are there and have their checksum

@@ -10,10 +10,12 @@ import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
+import io.kvcache.server.http.HttpResponder.RangeHeader;
 import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.miss.MissLog.BlockLookup;
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.tiers.DiskBlock;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
@@ -200,7 +202,50 @@ public final class BlockEndpoint implements HttpEndpoint {
             ByteBudget outgoing,
             BlockReadStats.TenantCounters tenantCounters) {
 
+        /// The heap takes it, and the disk is not asked for the rest.
+        private static final int MAX_PART_BYTES = 1 << 20;
+
+        /// A part is worth a read of its own up to this fraction of the block.
+        private static final int MIN_PARTS = 2;
+
         void respond(HttpResponder out, @Nullable String range, boolean withBody) {
+            long blockBytes = NamespaceJson.shapeOf(namespace).bytes();
+            RangeHeader part = RangeHeader.of(range, blockBytes);
+            boolean small = part.length() <= Math.min(MAX_PART_BYTES, blockBytes / MIN_PARTS);
+            DiskBlock block = withBody && !part.isWhole() && part.length() > 0 && small && diskTimeout.isPositive()
+                    ? cache.diskBlock(namespace, key)
+                    : null;
+            if (block == null) {
+                readWhole(out, range, withBody);
+            } else {
+                readPart(block, out, range, part);
+            }
+        }
+
+        /// Reads only what is wanted of a block that is on disk alone, or all of it where that cannot be.
+        private void readPart(DiskBlock block, HttpResponder out, @Nullable String range, RangeHeader part) {
+            byte[] bytes = new byte[Math.toIntExact(part.length())];
+            if (!outgoing.tryAcquire(bytes.length)) {
+                tenantCounters.recordThrottled(lookup(key.toBlockKey(namespace)));
+                out.sendProblem(ProblemDetails.sendLimitReached(outgoing));
+                return;
+            }
+            Runnable release = () -> outgoing.release(bytes.length);
+            block.read(Math.toIntExact(part.from()), MemorySegment.ofArray(bytes))
+                    .thenAccept(there -> out.sendLater(
+                            () -> {
+                                release.run();
+                                if (there) {
+                                    tenantCounters.recordHit();
+                                    out.sendPart(bytes, part.from(), block.bytes());
+                                } else {
+                                    readWhole(out, range, true);
+                                }
+                            },
+                            release));
+        }
+
+        private void readWhole(HttpResponder out, @Nullable String range, boolean withBody) {
             BlockTable table = cache.acquire(namespace, key, diskTimeout);
             if (table.blocks() == 0 || table.readyBlocks() > 0) {
                 reply(table, out, range, withBody);

@@ -191,6 +191,22 @@ public final class HttpResponder {
         done.run();
     }
 
+    /// Answers by a part of a value.
+    ///
+    /// @param part its bytes, which this keeps
+    /// @param allBytes of the value
+    public void sendPart(byte[] part, long from, long allBytes) {
+        sendBytes(
+                HttpResponseStatus.PARTIAL_CONTENT,
+                part,
+                true,
+                headers -> headers.set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
+                        .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES)
+                        .set(
+                                HttpHeaderNames.CONTENT_RANGE,
+                                "bytes " + from + "-" + (from + part.length - 1) + "/" + allBytes));
+    }
+
     /// Returns whether the reply has no known length.
     boolean isStreaming() {
         return streams;
@@ -266,11 +282,11 @@ public final class HttpResponder {
     /// @param from first byte
     /// @param length 0 when no byte of the value is in the range
     /// @param isWhole whether no range was asked for
-    private record RangeHeader(long from, long length, boolean isWhole) {
+    public record RangeHeader(long from, long length, boolean isWhole) {
 
         private static final String UNIT = "bytes=";
 
-        static RangeHeader of(@Nullable String header, long bytes) {
+        public static RangeHeader of(@Nullable String header, long bytes) {
             RangeHeader all = new RangeHeader(0, bytes, true);
             if (header == null || !header.startsWith(UNIT) || header.indexOf(',') >= 0) {
                 return all;

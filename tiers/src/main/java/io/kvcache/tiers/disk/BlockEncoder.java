@@ -2,35 +2,41 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.core.codec.BlockCodec;
 import io.kvcache.core.codec.BlockCodec.CodedBlock;
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.tier.TierStats;
 import java.lang.foreign.MemorySegment;
-import java.util.ArrayDeque;
-import java.util.Deque;
 import java.util.function.LongConsumer;
 import org.jspecify.annotations.Nullable;
 
-/// Codes blocks on their way to the writer, which gets them in the order in which they were appended.
+/// Codes blocks on their way to the writer, which gets them in the order in which they were appended. What stays plain
+/// gets sums of its pages, if it is large.
 ///
-/// Coded bytes lie in memory of the log's own until they are written: one ring, of which each block takes the next
-/// span. A block that finds no room there waits, and one for which there is never room is written as it is.
+/// Coded bytes and sums lie in a [StagingRing] until they are written. A block that finds no room there waits, and one
+/// for which there is never room is written as it is.
 ///
 /// **Threads.** The log's, but for [#codec].
 final class BlockEncoder {
 
     private static final ThreadLocal<BlockCodec> CODECS = ThreadLocal.withInitial(BlockCodec::new);
 
-    private final MemorySegment memory;
+    private final StagingRing ring;
     private final BatchWriter writer;
     private final ComputePool computePool;
     private final CodingCounters counters;
-    private final Deque<Span> spans = new ArrayDeque<>();
+    private final long maxEntryBytes;
 
-    /// @param memory whole pages; none when nothing is coded
-    BlockEncoder(MemorySegment memory, BatchWriter writer, ComputePool computePool, CodingCounters counters) {
-        this.memory = memory;
+    /// @param maxEntryBytes as they lie on the device
+    BlockEncoder(
+            StagingRing ring,
+            BatchWriter writer,
+            ComputePool computePool,
+            CodingCounters counters,
+            long maxEntryBytes) {
+        this.ring = ring;
         this.writer = writer;
         this.computePool = computePool;
         this.counters = counters;
+        this.maxEntryBytes = maxEntryBytes;
     }
 
     /// A codec for the thread that asks.
@@ -38,97 +44,86 @@ final class BlockEncoder {
         return CODECS.get();
     }
 
-    /// Returns whether a block is of a size that can be coded.
-    boolean takes(int bytes) {
-        long needed = BlockCodec.encodeBytes(bytes);
-        return needed > 0 && needed <= memory.byteSize();
+    /// Returns the memory that a block takes on its way; 0 when it is to be written as it is.
+    ///
+    /// @param coded whether coding is tried
+    long stagingBytes(DiskEntry entry, boolean coded) {
+        int headPages = BlockCodec.plainHeadPages(entry.bytes());
+        boolean summed = (long) (headPages + entry.pages()) * DiskGeometry.PAGE_BYTES <= maxEntryBytes;
+        long sums = summed ? (long) headPages * DiskGeometry.PAGE_BYTES : 0;
+        long needed = coded ? Math.max(sums, BlockCodec.encodeBytes(entry.bytes())) : sums;
+        return ring.takes(needed) ? needed : 0;
     }
 
-    /// Appends a block that [#takes] accepts, coded if that makes it smaller.
+    /// Appends a block, coded if that makes it smaller.
     ///
+    /// @param stagingBytes of it
+    /// @param coded whether coding is tried
     /// @param completion hears its address, or [LogAddress#NONE]
     /// @return false when it has to wait for others to be written
-    boolean append(DiskEntry entry, BufferList plain, LongConsumer completion) {
-        Span span = allocate(BlockCodec.encodeBytes(entry.bytes()));
+    boolean append(DiskEntry entry, BufferList plain, long stagingBytes, boolean coded, LongConsumer completion) {
+        StagingRing.Span span = ring.allocate(stagingBytes);
         if (span == null) {
             return false;
         }
         BatchWriter.PendingAppend append = writer.appendLater(entry, plain, address -> {
-            release(span);
+            span.release();
             completion.accept(address);
         });
-        computePool.submit(entry.bytes(), new Encoding(append, plain, span));
+        computePool.submit(entry.bytes(), new Encoding(append, plain, span.memory(), coded));
         return true;
-    }
-
-    /// A part of the ring.
-    private static final class Span {
-        final long from;
-        final long to;
-        boolean free;
-
-        Span(long from, long to) {
-            this.from = from;
-            this.to = to;
-        }
-    }
-
-    private @Nullable Span allocate(long bytes) {
-        Span oldest = spans.peekFirst();
-        Span newest = spans.peekLast();
-        long from = 0;
-        if (oldest != null && newest != null) {
-            boolean wrapped = newest.from < oldest.from;
-            from = newest.to;
-            if (!wrapped && from + bytes > memory.byteSize()) {
-                from = 0;
-                wrapped = true;
-            }
-            if (wrapped && from + bytes > oldest.from) {
-                return null;
-            }
-        }
-        Span span = new Span(from, from + bytes);
-        spans.addLast(span);
-        return span;
-    }
-
-    private void release(Span span) {
-        span.free = true;
-        for (Span oldest = spans.peekFirst(); oldest != null && oldest.free; oldest = spans.peekFirst()) {
-            spans.removeFirst();
-        }
     }
 
     private final class Encoding implements ComputePool.Computation {
         private final BatchWriter.PendingAppend append;
         private final BufferList plain;
         private final MemorySegment into;
+        private final boolean isCoded;
+        private final int headPages;
         private @Nullable CodedBlock coded;
+        private boolean isSummed;
         private long nanos;
 
-        Encoding(BatchWriter.PendingAppend append, BufferList plain, Span span) {
+        Encoding(BatchWriter.PendingAppend append, BufferList plain, MemorySegment into, boolean isCoded) {
             this.append = append;
             this.plain = plain;
-            into = memory.asSlice(span.from, span.to - span.from);
+            this.into = into;
+            this.isCoded = isCoded;
+            int pages = BlockCodec.plainHeadPages(plain.bytes());
+            long stored = (long) (pages + append.entry().pages()) * DiskGeometry.PAGE_BYTES;
+            headPages = stored <= maxEntryBytes ? pages : 0;
         }
 
         @Override
         public void compute() {
             long began = computePool.nanos();
-            coded = codec().encode(plain.spans(), plain.bytes(), into);
+            coded = isCoded ? codec().encode(plain.spans(), plain.bytes(), into) : null;
             nanos = computePool.nanos() - began;
+            if (coded == null && headPages > 0) {
+                BlockCodec.sumPages(plain.spans(), plain.bytes(), head());
+                isSummed = true;
+            }
+        }
+
+        private MemorySegment head() {
+            return into.asSlice(0, (long) headPages * DiskGeometry.PAGE_BYTES);
         }
 
         @Override
         public void finish() {
             CodedBlock block = coded;
-            counters.onEncoded(plain.bytes(), block == null ? 0 : block.bytes().byteSize(), nanos);
-            if (block == null) {
-                append.setReady(append.entry(), plain);
-            } else {
+            if (isCoded) {
+                counters.onEncoded(
+                        plain.bytes(), block == null ? 0 : block.bytes().byteSize(), nanos);
+            }
+            if (block != null) {
                 DiskEntry entry = append.entry().withLayout(block.layout());
                 append.setReady(entry, BufferList.stored(block.bytes(), entry));
+            } else if (isSummed) {
+                DiskEntry entry = append.entry().withLayout(new StoredLayout(StoredLayout.PLAIN_CODEC, headPages));
+                append.setReady(entry, plain.behind(head()));
+            } else {
+                append.setReady(append.entry(), plain);
             }
         }
     }

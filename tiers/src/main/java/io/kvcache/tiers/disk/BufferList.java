@@ -46,6 +46,17 @@ record BufferList(List<MemorySegment> spans, int bytes) {
         return last;
     }
 
+    /// These bytes behind a head, as they are stored.
+    BufferList behind(MemorySegment head) {
+        List<MemorySegment> stored = new ArrayList<>(spans.size() + 1);
+        stored.add(head);
+        stored.addAll(spans);
+        return new BufferList(
+                stored,
+                Math.toIntExact(
+                        stored.stream().mapToLong(MemorySegment::byteSize).sum()));
+    }
+
     /// The stored bytes of an entry, in one piece.
     static BufferList stored(MemorySegment memory, DiskEntry entry) {
         return new BufferList(List.of(memory), entry.pages() * DiskGeometry.PAGE_BYTES);

@@ -1,10 +1,13 @@
 package io.kvcache.tiers.disk;
 
+import io.kvcache.core.codec.ChunkCoder;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
 import io.kvcache.core.memory.HostMemory;
 import io.kvcache.core.memory.HostMemorySource;
+import io.kvcache.core.tier.RangeTier;
+import io.kvcache.core.tier.RangeTier.TierRange;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierBlock;
@@ -66,7 +69,7 @@ import org.jspecify.annotations.Nullable;
 /// ACCEPTED until its outcome is reported.
 ///
 /// **Threads.** One, the owner of the device; state, cause and statistics may be read by any.
-public final class DiskLog implements Tier {
+public final class DiskLog implements Tier, RangeTier {
 
     private static final Logger LOG = System.getLogger(DiskLog.class.getName());
 
@@ -297,8 +300,10 @@ public final class DiskLog implements Tier {
         if (log.writer.isFull()) {
             return SubmitResult.RETRY;
         }
-        if (log.isCoded(entry)) {
-            return log.encoder.append(entry, checked, address -> listener.onWritten(tag, address))
+        boolean coded = log.isCoded(entry);
+        long stagingBytes = tombstone ? 0 : log.encoder.stagingBytes(entry, coded);
+        if (stagingBytes > 0) {
+            return log.encoder.append(entry, checked, stagingBytes, coded, address -> listener.onWritten(tag, address))
                     ? SubmitResult.ACCEPTED
                     : SubmitResult.RETRY;
         }
@@ -316,6 +321,11 @@ public final class DiskLog implements Tier {
                 ? SubmitResult.REJECTED
                 : mountedLog.reads.read(
                         read.address(), new BufferList(read.pages(), read.bytes()), read.checksum(), read.tag());
+    }
+
+    @Override
+    public SubmitResult readRange(TierRange range) {
+        return mountedLog == null ? SubmitResult.REJECTED : mountedLog.reads.readRange(range);
     }
 
     /// Makes durable all entries appended by now. Every later opening finds those whose address was or will be
@@ -452,9 +462,15 @@ public final class DiskLog implements Tier {
                     new RegionEraser(io, regionTable, pages, config.reclaim().discard());
             writer = new BatchWriter(io, regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun);
             computePool = new ComputePool(resources.computeExecutor, device::wake);
-            encoder = new BlockEncoder(slicer.allocate(config.codingBytes()), writer, computePool, codingCounters);
+            StagingRing ring = new StagingRing(slicer.allocate(config.codingBytes()));
+            encoder = new BlockEncoder(
+                    ring,
+                    writer,
+                    computePool,
+                    codingCounters,
+                    superblock.geometry().maxEntryBytes());
             reads = new VerifyingReader(
-                    io, regionTable, listener, config.limits().reads(), computePool, codingCounters);
+                    io, regionTable, listener, config.limits().reads(), computePool, codingCounters, ring);
             entryReaders = new ArrayList<>();
             for (int i = 0; i < LogRecovery.MAX_READERS; i++) {
                 entryReaders.add(
@@ -535,7 +551,7 @@ public final class DiskLog implements Tier {
         /// Returns whether an entry of a caller is to be coded, if that makes it smaller: blocks whose values
         /// are bf16, and objects, of which only a look at their bytes tells.
         private boolean isCoded(DiskEntry entry) {
-            if (entry.isTombstone() || !encoder.takes(entry.bytes())) {
+            if (entry.bytes() < ChunkCoder.CHUNK_BYTES) {
                 return false;
             }
             List<Part> parts = namespaces.all().get(entry.namespace()).parts();

@@ -1,6 +1,8 @@
 package io.kvcache.tiers.movement;
 
 import io.kvcache.core.store.TierPort;
+import io.kvcache.core.tier.RangeTier;
+import io.kvcache.core.tier.RangeTier.TierRange;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.time.Clock;
@@ -8,6 +10,7 @@ import io.kvcache.tiers.movement.TierScheduler.LoadListeners;
 import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.movement.TierTransferStats.LatencyRecorder;
 import io.kvcache.tiers.movement.TierWorkerQueue.Load;
+import io.kvcache.tiers.movement.TierWorkerQueue.RangeLoad;
 import java.util.HashMap;
 import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
@@ -30,7 +33,9 @@ final class LoadPump {
     private final LongAdder loadedBytes = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private final LongAdder cancelled = new LongAdder();
+    private final Map<Long, RangeLoad> rangesInFlight = new HashMap<>();
     private @Nullable Load held;
+    private @Nullable RangeLoad heldRange;
     private volatile int inFlightCount;
     private long bytes;
     private long nextTag;
@@ -47,7 +52,7 @@ final class LoadPump {
 
     int pump(Tier tier, long nowNanos) {
         now = nowNanos;
-        int done = 0;
+        int done = pumpRanges(tier);
         while (inFlightCount < limits.reads() && bytes < limits.readBytes()) {
             Load next = held == null ? next() : held;
             held = null;
@@ -57,6 +62,49 @@ final class LoadPump {
             done++;
         }
         return done;
+    }
+
+    /// Hands on reads of parts; a tier that has none answers them all by no.
+    private int pumpRanges(Tier tier) {
+        int done = 0;
+        while (rangesInFlight.size() < limits.reads()) {
+            RangeLoad next = heldRange == null ? queue.nextRange() : heldRange;
+            heldRange = null;
+            if (next == null || !submitRange(tier, next)) {
+                break;
+            }
+            done++;
+        }
+        return done;
+    }
+
+    /// Answers false when the tier takes no more now.
+    private boolean submitRange(Tier tier, RangeLoad load) {
+        if (!(tier instanceof RangeTier parts)) {
+            load.done().complete(false);
+            return true;
+        }
+        TierPort.DiskCopy copy = load.copy();
+        long tag = ++nextTag;
+        switch (parts.readRange(new TierRange(copy.block(), copy.address(), load.from(), load.target(), tag))) {
+            case ACCEPTED -> rangesInFlight.put(tag, load);
+            case RETRY -> {
+                heldRange = load;
+                return false;
+            }
+            case GONE, REJECTED -> load.done().complete(false);
+        }
+        return true;
+    }
+
+    private void rejectRanges() {
+        rangesInFlight.values().forEach(load -> load.done().complete(false));
+        rangesInFlight.clear();
+        RangeLoad next = heldRange == null ? queue.nextRange() : heldRange;
+        heldRange = null;
+        for (; next != null; next = queue.nextRange()) {
+            next.done().complete(false);
+        }
     }
 
     /// The next load that is still wanted.
@@ -99,6 +147,11 @@ final class LoadPump {
     }
 
     void onRead(long tag, TierRead.Outcome outcome) {
+        RangeLoad range = rangesInFlight.remove(tag);
+        if (range != null) {
+            range.done().complete(outcome == TierRead.Outcome.SUCCESS);
+            return;
+        }
         Load load = inFlight.remove(tag);
         if (load == null) {
             return; // of a tier that was given up
@@ -134,6 +187,7 @@ final class LoadPump {
 
     /// Ends all that waits as not read.
     void rejectWaiting() {
+        rejectRanges();
         Load waiting = held;
         held = null;
         if (waiting != null) {
@@ -155,7 +209,12 @@ final class LoadPump {
     }
 
     boolean isIdle() {
-        return inFlightCount == 0 && held == null && queue.loadCount() == 0;
+        return inFlightCount == 0
+                && held == null
+                && queue.loadCount() == 0
+                && rangesInFlight.isEmpty()
+                && heldRange == null
+                && !queue.hasRanges();
     }
 
     int waiting() {

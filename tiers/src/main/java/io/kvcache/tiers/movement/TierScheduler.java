@@ -6,6 +6,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.time.Backoff;
 import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.movement.WritePump.WriteBalancer;
+import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
 import java.util.BitSet;
 import java.util.Collections;
@@ -177,6 +178,17 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     public void prefetch(int record, int disk) {
         read(record, disk, false, true);
         workers.get(disk).wake();
+    }
+
+    /// Reads some bytes of a block where it lies.
+    ///
+    /// @param target of as many bytes as are wanted
+    /// @return completed with whether they are there, on a thread that must not be held up; if not, the block is
+    ///     to be read whole
+    public CompletableFuture<Boolean> readRange(TierPort.DiskCopy copy, int from, MemorySegment target) {
+        CompletableFuture<Boolean> done = queues.get(copy.disk()).addRange(copy, from, target);
+        workers.get(copy.disk()).wake();
+        return done;
     }
 
     /// Returns the reads that a tier has to do: in flight, or waiting.

@@ -1,6 +1,8 @@
 package io.kvcache.tiers.movement;
 
+import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.TierRead;
+import java.lang.foreign.MemorySegment;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Queue;
@@ -21,6 +23,7 @@ public final class TierWorkerQueue {
     /// Loads of [#prefetches] that are still to come from there. The others were wanted meanwhile, and moved up.
     private final Map<Integer, Load> pendingPrefetches = new ConcurrentHashMap<>();
 
+    private final Queue<RangeLoad> ranges = new ConcurrentLinkedQueue<>();
     private final Queue<CompletableFuture<Boolean>> flushes = new ConcurrentLinkedQueue<>();
     private final AtomicInteger loads = new AtomicInteger();
 
@@ -45,6 +48,30 @@ public final class TierWorkerQueue {
         TierRead read() {
             return Objects.requireNonNull(read);
         }
+    }
+
+    /// Some bytes of a block that stays where it is.
+    ///
+    /// @param target of as many bytes as are wanted
+    /// @param done completed with whether they are there
+    record RangeLoad(TierPort.DiskCopy copy, int from, MemorySegment target, CompletableFuture<Boolean> done) {}
+
+    /// Queues the read of some bytes.
+    ///
+    /// @return completed with whether they are there, on the tier's thread
+    CompletableFuture<Boolean> addRange(TierPort.DiskCopy copy, int from, MemorySegment target) {
+        RangeLoad load = new RangeLoad(copy, from, target, new CompletableFuture<>());
+        ranges.add(load);
+        return load.done;
+    }
+
+    @Nullable
+    RangeLoad nextRange() {
+        return ranges.poll();
+    }
+
+    boolean hasRanges() {
+        return !ranges.isEmpty();
     }
 
     /// Queues the read of a record for a waiting caller.
@@ -108,6 +135,6 @@ public final class TierWorkerQueue {
     }
 
     boolean isEmpty() {
-        return loads.get() == 0 && flushes.isEmpty();
+        return loads.get() == 0 && ranges.isEmpty() && flushes.isEmpty();
     }
 }

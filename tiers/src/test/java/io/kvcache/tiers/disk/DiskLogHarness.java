@@ -7,6 +7,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.HostMemory;
+import io.kvcache.core.tier.RangeTier.TierRange;
 import io.kvcache.core.tier.ReclaimCandidates;
 import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierBlock;
@@ -50,6 +51,8 @@ final class DiskLogHarness implements TierListener {
 
     private record Reading(long key, DiskEntry entry, MemorySegment slot) {}
 
+    private record RangeReading(long key, int from, MemorySegment target) {}
+
     /// Entries that a flush must make durable.
     private record Promise(Set<Long> present, Map<Long, Integer> versions) {}
 
@@ -76,12 +79,16 @@ final class DiskLogHarness implements TierListener {
     long appended;
     long read;
 
+    /// Parts that came.
+    long rangesRead;
+
     /// Places that are no more.
     final Deque<Known> staleBlocks = new ArrayDeque<>();
 
     private final HarnessMemory memory;
     private final Map<Long, Prepared> appending = new HashMap<>();
     private final Map<Long, Reading> readings = new HashMap<>();
+    private final Map<Long, RangeReading> rangeReadings = new HashMap<>();
     private final Map<Long, Promise> flushing = new HashMap<>();
     private final KeyVersions versions = new KeyVersions();
     private final Map<Integer, Long> highestEpoch = new HashMap<>();
@@ -127,6 +134,7 @@ final class DiskLogHarness implements TierListener {
         appending.clear();
         readings.values().forEach(each -> memory.release(each.slot));
         readings.clear();
+        rangeReadings.clear();
         flushing.clear();
         flushes.clear();
         versions.crash();
@@ -295,8 +303,36 @@ final class DiskLogHarness implements TierListener {
         return logSubmitResult;
     }
 
+    /// Reads some bytes of a block that is known.
+    SubmitResult readRange(long key, int from, int length) {
+        Known at = knownBlock(key);
+        long tag = nextTag++;
+        MemorySegment target = MemorySegment.ofArray(new byte[length]);
+        SubmitResult submitted =
+                log().readRange(new TierRange(HarnessMemory.block(at.entry), at.address, from, target, tag));
+        if (submitted == SubmitResult.ACCEPTED) {
+            rangeReadings.put(tag, new RangeReading(key, from, target));
+        }
+        return submitted;
+    }
+
+    private void onRangeRead(RangeReading range, TierRead.Outcome outcome) {
+        if (outcome == TierRead.Outcome.SUCCESS) {
+            rangesRead++;
+            BlockContent.of(range.key, ~range.key).requireEqual(range.from, range.target);
+        } else {
+            check(!strict, () -> "reading a part of block " + range.key + " gave " + outcome);
+        }
+    }
+
     @Override
     public void onRead(long tag, TierRead.Outcome outcome) {
+        RangeReading range = rangeReadings.remove(tag);
+        if (range != null) {
+            read++;
+            onRangeRead(range, outcome);
+            return;
+        }
         Reading reading = Objects.requireNonNull(readings.remove(tag), "told twice");
         read++;
         outcomes.merge(outcome, 1, Integer::sum);

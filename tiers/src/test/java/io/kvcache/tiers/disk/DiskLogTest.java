@@ -3,6 +3,9 @@ package io.kvcache.tiers.disk;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.entry;
 
+import io.kvcache.core.check.BlockContent;
+import io.kvcache.core.codec.StoredLayout;
+import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
@@ -62,6 +65,32 @@ final class DiskLogTest {
         rig.known.keySet().forEach(rig::read);
         rig.settle();
         assertThat(rig.outcomes).containsExactly(entry(TierRead.Outcome.SUCCESS, 150));
+    }
+
+    @Test
+    void givenBlocksOfManySizes_whenPartsAreRead_thenOnlyTheSmallAreRefused() {
+        rig.openAndSettle(device(), CONFIG.withCoding());
+        for (int i = 0; i < 12; i++) {
+            assertThat(rig.appendAndWait(20_000 + i * 40_000)).isPositive();
+        }
+        rig.settle();
+        int read = 0;
+        for (long key : rig.known.keySet()) {
+            DiskLogHarness.Known known = rig.knownBlock(key);
+            int bytes = known.entry().bytes();
+            boolean hasHead = StoredLayout.ofAddress(known.address()).headPages() > 0;
+            assertThat(hasHead).as("%d bytes", bytes).isEqualTo(isCoded(key, bytes) || bytes >= 256 << 10);
+            SubmitResult submitted = rig.readRange(key, bytes / 3, bytes / 2);
+            assertThat(submitted).isEqualTo(hasHead ? SubmitResult.ACCEPTED : SubmitResult.REJECTED);
+            read += hasHead ? 1 : 0;
+            rig.settle();
+        }
+        assertThat(rig.rangesRead).isEqualTo(read).isGreaterThan(4);
+    }
+
+    /// Contents with an odd seed are bf16.
+    private static boolean isCoded(long key, int bytes) {
+        return bytes >= 64 << 10 && (BlockContent.of(key, ~key).seed() & 1) == 1;
     }
 
     @Test

@@ -203,8 +203,21 @@ final class LogSimulation implements AutoCloseable {
 
     private void readKnown() {
         if (!rig.known.isEmpty()) {
-            rig.read(someKnown());
+            long key = someKnown();
+            rig.read(key);
+            int bytes = rig.knownBlock(key).entry().bytes();
+            int from = (int) (mix(key + bytes) % bytes);
+            if (config.codingBytes() > 0
+                    && rig.readRange(key, from, Math.min(bytes - from, 1 + MAX_BLOCK_BYTES)) == SubmitResult.ACCEPTED) {
+                count("part read", true);
+            }
         }
+    }
+
+    /// Not drawn either.
+    private static long mix(long value) {
+        long mixed = value * 0x9E37_79B9_7F4A_7C15L;
+        return (mixed ^ mixed >>> 29) >>> 1;
     }
 
     private long someKnown() {

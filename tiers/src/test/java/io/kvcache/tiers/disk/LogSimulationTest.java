@@ -58,6 +58,7 @@ final class LogSimulationTest {
         "kept",
         "left plain",
         "lost",
+        "part read",
         "recovered",
         "stale",
         "tombstones recovered"
