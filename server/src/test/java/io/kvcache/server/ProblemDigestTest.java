@@ -18,7 +18,7 @@ final class ProblemDigestTest {
                 "", 0, 0, 0, writesFailed, 0, 0, readErrors, checksumErrors, 0, 0, 0, TierStats.Coding.NONE);
         TierTransferStats.Latency none = TierTransferStats.Latency.empty();
         return new TierTransferStats(
-                "disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, none, none, 0);
+                "disk /mnt/kv", TierState.SERVING, "", tier, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, none, none, 0);
     }
 
     @Test

@@ -67,6 +67,8 @@ public final class DiskMetrics implements MeterBinder {
         gauge(registry, "kv.disk.underway", own.and("what", "write"), disk, TierTransferStats::writesUnderWay);
         counter(registry, "kv.disk.loads", own, disk, TierTransferStats::loaded);
         counter(registry, "kv.disk.load.bytes", own, disk, TierTransferStats::loadedBytes);
+        counter(registry, "kv.disk.parts", own, disk, TierTransferStats::partsRead);
+        counter(registry, "kv.disk.part.bytes", own, disk, TierTransferStats::partBytes);
         bindFailures(registry, disk, own);
         counter(
                 registry,

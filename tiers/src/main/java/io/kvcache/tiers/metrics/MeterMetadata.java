@@ -47,6 +47,8 @@ final class MeterMetadata {
             entry("kv.disk.limit", "Bytes of blocks and objects that may be alive on the disk."),
             entry("kv.disk.load.bytes", "Bytes of blocks and objects that were read from the disk."),
             entry("kv.disk.loads", "Blocks and objects that were read from the disk."),
+            entry("kv.disk.part.bytes", "Bytes of parts of blocks that were read where they lie."),
+            entry("kv.disk.parts", "Parts of blocks that were read where they lie, without the rest."),
             entry("kv.disk.serving", "1 while the disk reads and writes, 0 while it is out; /health/ready says why."),
             entry("kv.disk.underway", "Reads and writes of the disk that are on their way."),
             entry("kv.disk.waiting", "Reads that wait for the disk."),

@@ -31,6 +31,8 @@ final class LoadPump {
     private final ReadThroughput throughput = new ReadThroughput();
     private final LongAdder loaded = new LongAdder();
     private final LongAdder loadedBytes = new LongAdder();
+    private final LongAdder partsRead = new LongAdder();
+    private final LongAdder partBytes = new LongAdder();
     private final LongAdder failures = new LongAdder();
     private final LongAdder cancelled = new LongAdder();
     private final Map<Long, RangeLoad> rangesInFlight = new HashMap<>();
@@ -149,7 +151,14 @@ final class LoadPump {
     void onRead(long tag, TierRead.Outcome outcome) {
         RangeLoad range = rangesInFlight.remove(tag);
         if (range != null) {
-            range.done().complete(outcome == TierRead.Outcome.SUCCESS);
+            boolean there = outcome == TierRead.Outcome.SUCCESS;
+            if (there) {
+                partsRead.increment();
+                partBytes.add(range.target().byteSize());
+            } else {
+                failures.increment();
+            }
+            range.done().complete(there);
             return;
         }
         Load load = inFlight.remove(tag);
@@ -231,6 +240,14 @@ final class LoadPump {
 
     long loadedBytes() {
         return loadedBytes.sum();
+    }
+
+    long partsRead() {
+        return partsRead.sum();
+    }
+
+    long partBytes() {
+        return partBytes.sum();
     }
 
     long failures() {

@@ -23,6 +23,8 @@ import org.HdrHistogram.AtomicHistogram;
 /// @param writesUnderWay writes on their way
 /// @param loaded blocks and objects read
 /// @param loadedBytes their bytes
+/// @param partsRead parts of blocks read where they lie
+/// @param partBytes their bytes
 /// @param readFailures reads that failed, by the tier or by their checksum
 /// @param cancelled loads given up because no caller waited any longer
 /// @param readLatency from the wish to the sealed block
@@ -39,6 +41,8 @@ public record TierTransferStats(
         int writesUnderWay,
         long loaded,
         long loadedBytes,
+        long partsRead,
+        long partBytes,
         long readFailures,
         long cancelled,
         Latency readLatency,

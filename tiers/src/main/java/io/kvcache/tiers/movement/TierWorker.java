@@ -167,6 +167,8 @@ public final class TierWorker implements TierListener {
                 writePump.inFlightCount(),
                 loadPump.loaded(),
                 loadPump.loadedBytes(),
+                loadPump.partsRead(),
+                loadPump.partBytes(),
                 loadPump.failures(),
                 loadPump.cancelled(),
                 loadPump.latency(),
