@@ -2,6 +2,7 @@ package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.DemoReport.DemoResult;
 import io.kvcache.bench.crash.CrashReplay;
+import io.kvcache.bench.disk.CodedDiskRounds;
 import io.kvcache.bench.replay.BeladyReplay;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.HitCounter.HitTotals;
@@ -78,7 +79,13 @@ final class ReplayDemo {
                 real,
                 lru(2 * settings.realBlocks()),
                 crashReplay(),
+                coding(),
                 copy);
+    }
+
+    private CodedDiskRounds.Round coding() {
+        progress.accept("a slow disk with coded and with plain blocks");
+        return CodedDiskRounds.measure(CodedDiskRounds.Scale.SMALL, 1).getFirst();
     }
 
     private CrashReplay crashReplay() throws IOException {

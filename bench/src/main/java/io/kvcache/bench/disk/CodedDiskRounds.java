@@ -12,6 +12,7 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.core.tier.Tier;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierSource;
+import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskGeometry;
@@ -39,11 +40,7 @@ import java.util.stream.IntStream;
 public final class CodedDiskRounds {
 
     private static final long DISK_BYTES_PER_SECOND = 300_000_000;
-    private static final long DEVICE_BYTES = 768L << 20;
-    private static final long HOST_BYTES = 64L << 20;
     private static final int BLOCK_BYTES = 2 << 20;
-    private static final int CHAIN_BLOCKS = 8;
-    private static final int CHAINS = 12;
     /// So few that nothing is reclaimed in as many rounds as there are.
     private static final int PUTS = 24;
 
@@ -56,23 +53,38 @@ public final class CodedDiskRounds {
 
     private CodedDiskRounds() {}
 
+    /// How much is moved.
+    ///
+    /// @param chains together three times what host memory holds
+    public record Scale(long hostBytes, long deviceBytes, int chains, int chainBlocks) {
+
+        /// For figures that go into a document.
+        public static final Scale FULL = new Scale(64L << 20, 768L << 20, 12, 8);
+
+        /// Two seconds and half a gibibyte.
+        public static final Scale SMALL = new Scale(32L << 20, 224L << 20, 10, 4);
+    }
+
     /// The figures of a round.
     ///
     /// @param onboardPlain GB/s of plain bytes, and the other from the disk that codes
     /// @param putPlain median microseconds, and the other above the disk that codes
-    public record Round(double onboardPlain, double onboardCoded, double putPlain, double putCoded) {}
+    /// @param storedShare bytes on the disk that codes, by plain bytes
+    public record Round(
+            double onboardPlain, double onboardCoded, double putPlain, double putCoded, double storedShare) {}
 
     /// Measures so many rounds.
-    public static List<Round> measure(int rounds) {
+    public static List<Round> measure(Scale scale, int rounds) {
         try (Arena arena = Arena.ofShared();
-                Store plain = new Store(arena, false);
-                Store coded = new Store(arena, true)) {
+                Store plain = new Store(arena, scale, false);
+                Store coded = new Store(arena, scale, true)) {
             plain.fill();
             coded.fill();
             plain.onboard();
             coded.onboard();
             return IntStream.range(0, rounds)
-                    .mapToObj(_ -> new Round(plain.onboard(), coded.onboard(), plain.put(), coded.put()))
+                    .mapToObj(_ ->
+                            new Round(plain.onboard(), coded.onboard(), plain.put(), coded.put(), coded.storedShare()))
                     .toList();
         }
     }
@@ -80,30 +92,32 @@ public final class CodedDiskRounds {
     private static final class Store implements AutoCloseable {
 
         private final ExecutorService coders = Executors.newSingleThreadExecutor();
+        private final Scale scale;
         private final MemorySegment content;
         private final TieredKvCache cache;
         private final List<BlockChain> chains = new ArrayList<>();
         private int putChains;
 
-        Store(Arena arena, boolean coded) {
+        Store(Arena arena, Scale scale, boolean coded) {
+            this.scale = scale;
             content = arena.allocate(BLOCK_BYTES, 4096);
             SyntheticKv.fill(content, Content.STRUCTURED, 8, 64, 128);
-            MemorySegment storage = arena.allocate(DEVICE_BYTES, 4096);
+            MemorySegment storage = arena.allocate(scale.deviceBytes, 4096);
             cache = TieredKvCache.builder()
-                    .hostBytes(HOST_BYTES)
+                    .hostBytes(scale.hostBytes)
                     .checkSegments(false)
                     .admission(AdmissionKind.ALWAYS)
                     .tier(new ThrottledDisk(storage, coders, coded))
                     .flushOnClose(Duration.ZERO)
                     .build();
             cache.register(SPACE);
-            for (int i = 0; i < CHAINS; i++) {
+            for (int i = 0; i < scale.chains; i++) {
                 chains.add(chain("chain-" + i));
             }
         }
 
-        private static BlockChain chain(String name) {
-            List<byte[]> keys = IntStream.range(0, CHAIN_BLOCKS)
+        private BlockChain chain(String name) {
+            List<byte[]> keys = IntStream.range(0, scale.chainBlocks)
                     .mapToObj(block -> (name + "/" + block).getBytes(StandardCharsets.US_ASCII))
                     .toList();
             return BlockChain.ofEngineKeys(SPACE, keys);
@@ -119,7 +133,7 @@ public final class CodedDiskRounds {
         /// Flushes after each chain, so that each is on the disk.
         void fill() {
             for (BlockChain chain : chains) {
-                for (int block = 0; block < CHAIN_BLOCKS; block++) {
+                for (int block = 0; block < scale.chainBlocks; block++) {
                     put(chain, block);
                 }
                 if (!cache.flush(TIMEOUT)) {
@@ -134,20 +148,20 @@ public final class CodedDiskRounds {
         double onboard() {
             long start = System.nanoTime();
             BlockTable ahead = cache.acquire(chains.getFirst(), 0, TIMEOUT);
-            for (BlockChain chain : chains.subList(1, CHAINS)) {
+            for (BlockChain chain : chains.subList(1, scale.chains)) {
                 BlockTable after = cache.acquire(chain, 0, TIMEOUT);
                 finish(ahead);
                 ahead = after;
             }
             finish(ahead);
-            return (double) CHAINS * CHAIN_BLOCKS * BLOCK_BYTES / (System.nanoTime() - start);
+            return (double) scale.chains * scale.chainBlocks * BLOCK_BYTES / (System.nanoTime() - start);
         }
 
         private void finish(BlockTable table) {
             try (table) {
-                if (table.await(CHAIN_BLOCKS, TIMEOUT) != CHAIN_BLOCKS) {
+                if (table.await(scale.chainBlocks, TIMEOUT) != scale.chainBlocks) {
                     throw new IllegalStateException(
-                            table.readyBlocks() + " of " + CHAIN_BLOCKS + " blocks came: " + cache.diskStats());
+                            table.readyBlocks() + " of " + scale.chainBlocks + " blocks came: " + cache.diskStats());
                 }
             }
         }
@@ -160,11 +174,11 @@ public final class CodedDiskRounds {
             List<BlockChain> fresh = new ArrayList<>();
             long due = System.nanoTime();
             for (int i = 0; i < PUTS; i++) {
-                if (i % CHAIN_BLOCKS == 0) {
+                if (i % scale.chainBlocks == 0) {
                     fresh.add(chain("put-" + putChains++));
                 }
                 long start = System.nanoTime();
-                put(fresh.getLast(), i % CHAIN_BLOCKS);
+                put(fresh.getLast(), i % scale.chainBlocks);
                 micros[i] = (System.nanoTime() - start) / 1e3;
                 due += PUT_INTERVAL_NANOS;
                 while (System.nanoTime() < due) {
@@ -174,6 +188,11 @@ public final class CodedDiskRounds {
             fresh.forEach(chain -> cache.drop(chain, 0));
             Arrays.sort(micros);
             return micros[PUTS / 2];
+        }
+
+        double storedShare() {
+            TierStats.Coding coding = cache.diskStats().getFirst().tier().coding();
+            return (double) coding.storedBytes() / coding.plainBytes();
         }
 
         @Override

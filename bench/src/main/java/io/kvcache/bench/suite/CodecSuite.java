@@ -2,6 +2,7 @@ package io.kvcache.bench.suite;
 
 import io.kvcache.bench.disk.CodedDiskRounds;
 import io.kvcache.bench.disk.CodedDiskRounds.Round;
+import io.kvcache.bench.disk.CodedDiskRounds.Scale;
 import io.kvcache.bench.jmh.CodecBenchmark;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
@@ -67,7 +68,7 @@ final class CodecSuite {
         return new MetricSource.RoundsMetric(name, length -> {
             List<Round> known = MEASURED.get();
             if (known == null) {
-                known = CodedDiskRounds.measure(ROUNDS_PER_ROUND * length.rounds());
+                known = CodedDiskRounds.measure(Scale.FULL, ROUNDS_PER_ROUND * length.rounds());
                 MEASURED.set(known);
             }
             return known.stream().mapToDouble(reading).toArray();
