@@ -2,6 +2,7 @@ package io.kvcache.core;
 
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import java.lang.foreign.MemorySegment;
@@ -185,5 +186,15 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     @Override
     public void close() {
         delegate.close();
+    }
+
+    @Override
+    public @Nullable DiskBlock diskBlock(Namespace namespace, EngineKey key) {
+        return delegate.diskBlock(namespace, key);
+    }
+
+    @Override
+    public @Nullable DiskBlock diskObject(Namespace namespace, byte[] key) {
+        return delegate.diskObject(namespace, key);
     }
 }

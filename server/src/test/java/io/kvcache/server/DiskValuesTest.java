@@ -333,4 +333,30 @@ final class DiskValuesTest {
             return all.substring(0, all.length() - 5).lines().toList();
         }
     }
+
+    @Test
+    void givenValuesOnDisk_whenPartsAreRead_thenTheyComeWithoutTheRest(@TempDir Path folder) throws Exception {
+        try (DiskTestServer disk = new DiskTestServer(folder);
+                HttpTestClient client = new HttpTestClient(disk.port())) {
+            disk.fill();
+            for (int number = 0; number < 8; number++) {
+                byte[] value = DiskTestServer.value(number);
+                for (int from : List.of(0, 65_000, value.length - 100_000)) {
+                    HttpResponse<byte[]> part = client.send(client.request("/v1/objects/v" + number)
+                            .header("Range", "bytes=" + from + "-" + (from + 99_999)));
+                    assertThat(part.statusCode()).isEqualTo(206);
+                    assertThat(part.headers().firstValue("content-range"))
+                            .hasValue("bytes " + from + "-" + (from + 99_999) + "/" + value.length);
+                    assertThat(part.body()).isEqualTo(Arrays.copyOfRange(value, from, from + 100_000));
+                }
+            }
+            assertThat(disk.loaded()).isZero();
+            assertThat(disk.server().cache().diskStats().getFirst().partsRead()).isEqualTo(24);
+            byte[] first = DiskTestServer.value(0);
+            assertThat(client.send(client.request("/v1/objects/v0").header("Range", "bytes=5-"))
+                            .body())
+                    .isEqualTo(Arrays.copyOfRange(first, 5, first.length));
+            assertThat(disk.loaded()).isOne();
+        }
+    }
 }

@@ -6,6 +6,7 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.ChainListener;
+import io.kvcache.core.DiskBlock;
 import io.kvcache.core.Hint;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
@@ -219,16 +220,22 @@ public final class TieredKvCache implements LocalKvCache {
         return blockReads.acquire(namespace, key, timeoutNanos);
     }
 
-    /// Looks for a block that an engine has named on the disks.
-    ///
-    /// @return null when it is in host memory or on its way there, or nowhere
+    @Override
     public @Nullable DiskBlock diskBlock(Namespace namespace, EngineKey key) {
+        return onDisk(namespace, key.toBlockKey(namespace));
+    }
+
+    @Override
+    public @Nullable DiskBlock diskObject(Namespace namespace, byte[] key) {
+        return onDisk(namespace, BlockKey.ofObject(namespace, key));
+    }
+
+    private @Nullable DiskBlock onDisk(Namespace namespace, BlockKey block) {
         openHandles.requireOpen();
         store.require(namespace);
-        BlockKey block = key.toBlockKey(namespace);
         TierScheduler by = tierScheduler;
         TierPort.DiskCopy copy = by == null ? null : store.tierPort().diskCopy(block.hi(), block.lo());
-        return by == null || copy == null ? null : new DiskBlock(store.tierPort(), by, copy);
+        return by == null || copy == null ? null : new TieredDiskBlock(store.tierPort(), by, copy);
     }
 
     @Override

@@ -1,6 +1,7 @@
 package io.kvcache.server.block;
 
 import io.kvcache.core.BlockTable;
+import io.kvcache.core.DiskBlock;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
@@ -15,7 +16,6 @@ import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.miss.MissLog.BlockLookup;
 import io.kvcache.server.quota.ByteBudget;
-import io.kvcache.tiers.DiskBlock;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
@@ -202,17 +202,10 @@ public final class BlockEndpoint implements HttpEndpoint {
             ByteBudget outgoing,
             BlockReadStats.TenantCounters tenantCounters) {
 
-        /// The heap takes it, and the disk is not asked for the rest.
-        private static final int MAX_PART_BYTES = 1 << 20;
-
-        /// A part is worth a read of its own up to this fraction of the block.
-        private static final int MIN_PARTS = 2;
-
         void respond(HttpResponder out, @Nullable String range, boolean withBody) {
             long blockBytes = NamespaceJson.shapeOf(namespace).bytes();
             RangeHeader part = RangeHeader.of(range, blockBytes);
-            boolean small = part.length() <= Math.min(MAX_PART_BYTES, blockBytes / MIN_PARTS);
-            DiskBlock block = withBody && !part.isWhole() && part.length() > 0 && small && diskTimeout.isPositive()
+            DiskBlock block = withBody && diskTimeout.isPositive() && part.isSmallPart(blockBytes)
                     ? cache.diskBlock(namespace, key)
                     : null;
             if (block == null) {

@@ -5,6 +5,7 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
+import io.kvcache.server.http.HttpResponder.RangeHeader;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
@@ -24,6 +25,7 @@ import io.netty.handler.codec.http.TooLongHttpHeaderException;
 import io.netty.handler.codec.http.TooLongHttpLineException;
 import java.util.Locale;
 import java.util.Set;
+import java.util.concurrent.CompletableFuture;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -285,11 +287,38 @@ final class HttpRouter {
         @Override
         public void respond(HttpResponder out) {
             ReadResult readResult = keyspace.read(key);
-            if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
-                out.awaitValue(keyspace, key, come -> reply(come, out));
-            } else {
+            if (readResult.outcome() != ReadResult.Outcome.ON_DISK) {
                 reply(readResult, out);
+            } else if (!readPart(out)) {
+                out.awaitValue(keyspace, key, come -> reply(come, out));
             }
+        }
+
+        /// Reads only what is wanted of a value that is on disk alone.
+        ///
+        /// @return false when all of it is to be read
+        private boolean readPart(HttpResponder out) {
+            long bytes = withBody && range != null ? keyspace.onDiskBytes(key) : 0;
+            RangeHeader part = RangeHeader.of(range, bytes);
+            if (!part.isSmallPart(bytes)) {
+                return false;
+            }
+            byte[] target = new byte[Math.toIntExact(part.length())];
+            CompletableFuture<Boolean> read = keyspace.readPart(key, bytes, Math.toIntExact(part.from()), target);
+            if (read == null) {
+                return false;
+            }
+            read.thenAccept(there -> out.sendLater(
+                    () -> {
+                        keyspace.onPartRead(key, target.length, there);
+                        if (there) {
+                            out.sendPart(target, part.from(), bytes);
+                        } else {
+                            out.awaitValue(keyspace, key, come -> reply(come, out));
+                        }
+                    },
+                    () -> keyspace.onPartRead(key, target.length, false)));
+            return true;
         }
 
         private void reply(ReadResult readResult, HttpResponder out) {

@@ -1,5 +1,6 @@
 package io.kvcache.server.keyspace;
 
+import io.kvcache.core.DiskBlock;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectStore;
@@ -17,10 +18,12 @@ import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
+import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.function.Consumer;
@@ -147,13 +150,42 @@ public final class Keyspace {
 
     /// Bytes of a value that is on disk alone; 0 when it is in host memory, or when it is unknown how
     /// large it is.
-    long onDiskBytes(byte[] key) {
+    public long onDiskBytes(byte[] key) {
         KeyEntry entry = index.find(BlockKey.ofObject(namespace, key));
         if (entry == null || !isOnDisk(key)) {
             return 0;
         }
         try (ObjectView resident = cache.holdObject(namespace, key)) {
             return resident == null ? entry.bytes() : 0;
+        }
+    }
+
+    /// Reads some bytes of a value that is on disk alone.
+    ///
+    /// @param bytes of the value, as [#onDiskBytes] said
+    /// @param target of as many bytes as are wanted, which must be the value's
+    /// @return completed with whether they are there; tell [#onPartRead] of it. Null when the value is to be
+    ///     fetched: it is another one by now, or too much is on its way out
+    public @Nullable CompletableFuture<Boolean> readPart(byte[] key, long bytes, int from, byte[] target) {
+        DiskBlock value = cache.diskObject(namespace, key);
+        boolean same = value != null && value.bytes() == bytes + ValueTrailer.BYTES + key.length;
+        return value == null || !same || !outgoing.tryAcquire(target.length)
+                ? null
+                : value.read(from, MemorySegment.ofArray(target));
+    }
+
+    /// A read of a part has ended.
+    ///
+    /// @param there whether it is on its way to the client
+    public void onPartRead(byte[] key, int bytes, boolean there) {
+        outgoing.release(bytes);
+        if (there) {
+            counters.hits.increment();
+            counters.fromDisk.increment();
+            counters.sentBytes.add(bytes);
+            if (hasQuota) {
+                writes.recordUse(ObjectKey.of(namespace, key));
+            }
         }
     }
 

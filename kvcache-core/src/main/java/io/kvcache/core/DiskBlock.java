@@ -1,0 +1,25 @@
+package io.kvcache.core;
+
+import java.lang.foreign.MemorySegment;
+import java.util.concurrent.CompletableFuture;
+
+/// A block or object that was on disk alone when it was looked up: parts of it can be read where it lies.
+///
+/// **Threads.** Any.
+public interface DiskBlock {
+
+    /// Returns its size, of an object with the key behind it.
+    int bytes();
+
+    /// Reads some of its bytes, and from the disk only what holds and proves them: pages of 4 KiB, or chunks of 64 KiB
+    /// of a coded block, and their sums. The block stays where it is.
+    ///
+    /// @param from the first byte
+    /// @param target of as many bytes as are wanted, at least one, on the heap or off it; it must be left
+    ///     alone until the outcome
+    /// @return completed with true when the bytes are there. With false when the block is to be acquired
+    ///     instead: it is not there any more, is small, its disk has no sums of it, or they were not right. On a
+    ///     thread that must not be held up
+    /// @throws IndexOutOfBoundsException when the block has no such bytes
+    CompletableFuture<Boolean> read(int from, MemorySegment target);
+}
