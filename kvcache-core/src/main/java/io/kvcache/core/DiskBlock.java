@@ -11,6 +11,15 @@ public interface DiskBlock {
     /// Returns its size, of an object with the key behind it.
     int bytes();
 
+    /// Largest part that is read alone.
+    int MAX_PART_BYTES = 1 << 20;
+
+    /// Returns whether so many of its bytes are better read alone than with the rest: up to half, and
+    /// [#MAX_PART_BYTES].
+    default boolean isPart(long length) {
+        return length > 0 && length <= Math.min(MAX_PART_BYTES, bytes() / 2);
+    }
+
     /// Reads some of its bytes, and from the disk only what holds and proves them: pages of 4 KiB, or chunks of 64 KiB
     /// of a coded block, and their sums. The block stays where it is.
     ///

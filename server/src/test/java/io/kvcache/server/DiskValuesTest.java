@@ -3,6 +3,7 @@ package io.kvcache.server;
 import static io.kvcache.server.DiskTestServer.VALUES;
 import static io.kvcache.server.DiskTestServer.ascii;
 import static io.kvcache.server.DiskTestServer.value;
+import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Pause;
@@ -24,6 +25,7 @@ import java.util.List;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import redis.clients.jedis.Jedis;
 
 /// Values that are on disk alone, over each protocol.
 @Tag("slow")
@@ -350,13 +352,22 @@ final class DiskValuesTest {
                     assertThat(part.body()).isEqualTo(Arrays.copyOfRange(value, from, from + 100_000));
                 }
             }
-            assertThat(disk.loaded()).isZero();
-            assertThat(disk.server().cache().diskStats().getFirst().partsRead()).isEqualTo(24);
+            try (Jedis redis = new Jedis("127.0.0.1", disk.port())) {
+                byte[] value = DiskTestServer.value(3);
+                byte[] key = "v3".getBytes(US_ASCII);
+                assertThat(redis.getrange(key, 1_000_000, 1_000_999))
+                        .isEqualTo(Arrays.copyOfRange(value, 1_000_000, 1_001_000));
+                assertThat(redis.getrange(key, -10, -1))
+                        .isEqualTo(Arrays.copyOfRange(value, value.length - 10, value.length));
+                assertThat(redis.getrange(key, value.length, -1)).isEmpty();
+            }
+            assertThat(disk.loaded()).isOne(); // an empty range reads all, to be sure that there is a value
+            assertThat(disk.server().cache().diskStats().getFirst().partsRead()).isEqualTo(26);
             byte[] first = DiskTestServer.value(0);
             assertThat(client.send(client.request("/v1/objects/v0").header("Range", "bytes=5-"))
                             .body())
                     .isEqualTo(Arrays.copyOfRange(first, 5, first.length));
-            assertThat(disk.loaded()).isOne();
+            assertThat(disk.loaded()).isEqualTo(2);
         }
     }
 }

@@ -205,10 +205,9 @@ public final class BlockEndpoint implements HttpEndpoint {
         void respond(HttpResponder out, @Nullable String range, boolean withBody) {
             long blockBytes = NamespaceJson.shapeOf(namespace).bytes();
             RangeHeader part = RangeHeader.of(range, blockBytes);
-            DiskBlock block = withBody && diskTimeout.isPositive() && part.isSmallPart(blockBytes)
-                    ? cache.diskBlock(namespace, key)
-                    : null;
-            if (block == null) {
+            DiskBlock block =
+                    withBody && diskTimeout.isPositive() && !part.isWhole() ? cache.diskBlock(namespace, key) : null;
+            if (block == null || !block.isPart(part.length())) {
                 readWhole(out, range, withBody);
             } else {
                 readPart(block, out, range, part);

@@ -286,12 +286,6 @@ public final class HttpResponder {
 
         private static final String UNIT = "bytes=";
 
-        /// The heap takes a part.
-        private static final long MAX_PART_BYTES = 1 << 20;
-
-        /// A larger part than this fraction brings the whole.
-        private static final int MIN_PARTS = 2;
-
         public static RangeHeader of(@Nullable String header, long bytes) {
             RangeHeader all = new RangeHeader(0, bytes, true);
             if (header == null || !header.startsWith(UNIT) || header.indexOf(',') >= 0) {
@@ -319,13 +313,6 @@ public final class HttpResponder {
             long end = Math.min(to, bytes - 1);
             boolean none = !any || from > end || from < 0;
             return none ? new RangeHeader(0, 0, false) : new RangeHeader(from, end - from + 1, false);
-        }
-
-        /// Returns whether it is worth a read of its own where the value is on disk.
-        ///
-        /// @param bytes of the value
-        public boolean isSmallPart(long bytes) {
-            return !isWhole && length > 0 && length <= Math.min(MAX_PART_BYTES, bytes / MIN_PARTS);
         }
 
         boolean isSatisfiable() {

@@ -25,7 +25,6 @@ import io.netty.handler.codec.http.TooLongHttpHeaderException;
 import io.netty.handler.codec.http.TooLongHttpLineException;
 import java.util.Locale;
 import java.util.Set;
-import java.util.concurrent.CompletableFuture;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -300,24 +299,22 @@ final class HttpRouter {
         private boolean readPart(HttpResponder out) {
             long bytes = withBody && range != null ? keyspace.onDiskBytes(key) : 0;
             RangeHeader part = RangeHeader.of(range, bytes);
-            if (!part.isSmallPart(bytes)) {
-                return false;
-            }
-            byte[] target = new byte[Math.toIntExact(part.length())];
-            CompletableFuture<Boolean> read = keyspace.readPart(key, bytes, Math.toIntExact(part.from()), target);
+            Keyspace.PartRead read = part.isWhole() ? null : keyspace.readPart(key, bytes, part.from(), part.length());
             if (read == null) {
                 return false;
             }
-            read.thenAccept(there -> out.sendLater(
-                    () -> {
-                        keyspace.onPartRead(key, target.length, there);
-                        if (there) {
-                            out.sendPart(target, part.from(), bytes);
-                        } else {
-                            out.awaitValue(keyspace, key, come -> reply(come, out));
-                        }
-                    },
-                    () -> keyspace.onPartRead(key, target.length, false)));
+            byte[] target = read.bytes();
+            read.there()
+                    .thenAccept(there -> out.sendLater(
+                            () -> {
+                                keyspace.onPartRead(key, target.length, there);
+                                if (there) {
+                                    out.sendPart(target, part.from(), bytes);
+                                } else {
+                                    out.awaitValue(keyspace, key, come -> reply(come, out));
+                                }
+                            },
+                            () -> keyspace.onPartRead(key, target.length, false)));
             return true;
         }
 

@@ -160,18 +160,25 @@ public final class Keyspace {
         }
     }
 
-    /// Reads some bytes of a value that is on disk alone.
+    /// Some bytes of a value on their way from disk.
+    ///
+    /// @param there completed with whether they are
+    @SuppressWarnings("ArrayRecordComponent") // never compared
+    public record PartRead(byte[] bytes, CompletableFuture<Boolean> there) {}
+
+    /// Reads some bytes of a value that is on disk alone. Tell [#onPartRead] of the end.
     ///
     /// @param bytes of the value, as [#onDiskBytes] said
-    /// @param target of as many bytes as are wanted, which must be the value's
-    /// @return completed with whether they are there; tell [#onPartRead] of it. Null when the value is to be
-    ///     fetched: it is another one by now, or too much is on its way out
-    public @Nullable CompletableFuture<Boolean> readPart(byte[] key, long bytes, int from, byte[] target) {
-        DiskBlock value = cache.diskObject(namespace, key);
+    /// @return null when the value is to be fetched: it is another one by now, the part is large, or too much is on
+    ///     its way out
+    public @Nullable PartRead readPart(byte[] key, long bytes, long from, long length) {
+        DiskBlock value = bytes == 0 ? null : cache.diskObject(namespace, key);
         boolean same = value != null && value.bytes() == bytes + ValueTrailer.BYTES + key.length;
-        return value == null || !same || !outgoing.tryAcquire(target.length)
-                ? null
-                : value.read(from, MemorySegment.ofArray(target));
+        if (value == null || !same || !value.isPart(length) || !outgoing.tryAcquire(length)) {
+            return null;
+        }
+        byte[] target = new byte[Math.toIntExact(length)];
+        return new PartRead(target, value.read(Math.toIntExact(from), MemorySegment.ofArray(target)));
     }
 
     /// A read of a part has ended.

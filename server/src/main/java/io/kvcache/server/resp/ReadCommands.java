@@ -101,7 +101,62 @@ final class ReadCommands {
     private void getRange(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
         long start = request.argumentLong(2);
         long end = request.argumentLong(3);
-        withReadResult(session, request.argument(1), readResult -> range(readResult.value(), start, end, out));
+        byte[] key = request.argument(1);
+        ReadResult readResult = read(session, key);
+        if (readResult.outcome() != ReadResult.Outcome.ON_DISK) {
+            range(readResult.value(), start, end, out);
+        } else if (!readPart(session, key, start, end, out)) {
+            awaitRange(session, key, start, end, out);
+        }
+    }
+
+    private void awaitRange(RespSession session, byte[] key, long start, long end, RespEncoder out) {
+        session.awaitValue(keyspaceRouter.of(key), key, come -> range(come.value(), start, end, out));
+    }
+
+    /// Reads only what is wanted of a value that is on disk alone.
+    ///
+    /// @return false when all of it is to be read
+    private boolean readPart(RespSession session, byte[] key, long start, long end, RespEncoder out) {
+        Keyspace keyspace = keyspaceRouter.of(key);
+        long bytes = keyspace.onDiskBytes(key);
+        Bounds bounds = Bounds.of(start, end, bytes);
+        Keyspace.PartRead part = bounds.isEmpty() ? null : keyspace.readPart(key, bytes, bounds.from, bounds.length());
+        if (part == null) {
+            return false;
+        }
+        int length = part.bytes().length;
+        session.awaitPart(
+                part,
+                there -> {
+                    keyspace.onPartRead(key, length, there);
+                    if (there) {
+                        out.writeBulk(part.bytes());
+                    } else {
+                        awaitRange(session, key, start, end, out);
+                    }
+                },
+                () -> keyspace.onPartRead(key, length, false));
+        return true;
+    }
+
+    /// The bytes of a value that GETRANGE means: negative numbers count from the end.
+    private record Bounds(long from, long to) {
+
+        static Bounds of(long start, long end, long bytes) {
+            long from = start < 0 ? Math.max(0, bytes + start) : start;
+            long to = Math.min(bytes - 1, end < 0 ? bytes + end : end);
+            boolean none = (start < 0 && end < 0 && start > end) || from > to;
+            return none ? new Bounds(0, -1) : new Bounds(from, to);
+        }
+
+        boolean isEmpty() {
+            return to < from;
+        }
+
+        long length() {
+            return to - from + 1;
+        }
     }
 
     private static void range(@Nullable PinnedValue value, long start, long end, RespEncoder out) {
@@ -109,14 +164,12 @@ final class ReadCommands {
             out.writeBulk(new byte[0]);
             return;
         }
-        long bytes = value.bytes();
-        long from = start < 0 ? Math.max(0, bytes + start) : start;
-        long to = Math.min(bytes - 1, end < 0 ? bytes + end : end);
-        if ((start < 0 && end < 0 && start > end) || from > to) {
+        Bounds bounds = Bounds.of(start, end, value.bytes());
+        if (bounds.isEmpty()) {
             value.close();
             out.writeBulk(new byte[0]);
         } else {
-            out.writeValue(value, from, to - from + 1);
+            out.writeValue(value, bounds.from, bounds.length());
         }
     }
 

@@ -315,6 +315,13 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
                 _ -> {});
     }
 
+    /// Goes on when a part of a value has come from disk, or is known not to come.
+    ///
+    /// @param unwanted run instead when the connection has ended by then
+    void awaitPart(Keyspace.PartRead part, Consumer<Boolean> next, Runnable unwanted) {
+        handler.<Boolean>await(then -> part.there().thenAccept(then), next, _ -> unwanted.run());
+    }
+
     /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile, the
     /// value is given back.
     void awaitValue(Keyspace keyspace, byte[] key, Consumer<ReadResult> next) {
