@@ -268,6 +268,42 @@ final class HttpBlocksTest {
                 .isEqualTo(404);
     }
 
+    @ParameterizedTest
+    @CsvSource({
+        "bytes=0-0, 206",
+        "BYTES=0-0, 206",
+        "bytes=-1, 206",
+        "bytes=0-99999999999999999999, 206",
+        "bytes=8192-, 416",
+        "bytes=99999999999999999999-, 416",
+        "bytes=-0, 416",
+        "bytes=+1-5, 200",
+        "bytes=--5, 200",
+        "bytes=5-4, 200",
+        "bytes=abc, 200",
+        "bytes=-, 200",
+        "items=0-1, 200",
+    })
+    void givenARange_whenItIsBeyondOrMalformed_thenItIsRefusedOrIgnored(String range, int status) throws Exception {
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        put(httpTestClient, 0, SMALL_BYTES);
+        HttpResponse<byte[]> part = httpTestClient.send(
+                httpTestClient.request("/v1/blocks/m/" + key(0)).header("Range", range));
+        assertThat(part.statusCode()).isEqualTo(status);
+    }
+
+    @Test
+    void givenARangeWithAValidator_whenAsked_thenAllComesAsNoneMatches() throws Exception {
+        httpTestClient.put("/v1/namespaces/m", SMALL);
+        put(httpTestClient, 0, SMALL_BYTES);
+        HttpResponse<byte[]> whole = httpTestClient.send(httpTestClient
+                .request("/v1/blocks/m/" + key(0))
+                .header("Range", "bytes=0-9")
+                .header("If-Range", "\"etag\""));
+        assertThat(whole.statusCode()).isEqualTo(200);
+        assertThat(whole.body()).hasSize(SMALL_BYTES);
+    }
+
     @Test
     void givenBodiesThatAreNotOneBlock_whenPut_thenTheyAreRefusedByName() throws Exception {
         httpTestClient.put("/v1/namespaces/m", SMALL);
@@ -426,6 +462,15 @@ final class HttpBlocksTest {
                 assertThat(part.body())
                         .isEqualTo(Arrays.copyOfRange(content(number, LARGE_BYTES), from, from + 65_536));
             }
+            assertThat(disk.server().cache().diskStats().getFirst().loaded()).isZero();
+            HttpResponse<byte[]> beyond =
+                    client.send(client.request("/v1/blocks/m/" + key(5)).header("Range", "bytes=" + LARGE_BYTES + "-"));
+            assertThat(beyond.statusCode()).isEqualTo(416);
+            HttpResponse<byte[]> head = client.send(client.request("/v1/blocks/m/" + key(5))
+                    .header("Range", "bytes=0-9")
+                    .HEAD());
+            assertThat(head.statusCode()).isEqualTo(200);
+            assertThat(head.headers().firstValueAsLong("content-length")).hasValue(LARGE_BYTES);
             assertThat(disk.server().cache().diskStats().getFirst().loaded()).isZero();
             HttpResponse<byte[]> most = client.send(
                     client.request("/v1/blocks/m/" + key(0)).header("Range", "bytes=1-" + (LARGE_BYTES - 1)));

@@ -236,7 +236,7 @@ public final class CodedDiskRounds {
             return new DiskLog(
                     name(),
                     new DiskLog.Resources(device, device, new MappedMemorySource(MemoryOptions.defaults()), coders),
-                    coded ? config.withCoding() : config,
+                    config.withStaging(coded),
                     listener);
         }
     }

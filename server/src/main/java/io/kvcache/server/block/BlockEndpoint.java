@@ -17,7 +17,6 @@ import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.miss.MissLog.BlockLookup;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.tiers.TieredKvCache;
-import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpUtil;
@@ -111,7 +110,7 @@ public final class BlockEndpoint implements HttpEndpoint {
     }
 
     private HttpRequestHandler readBlock(HttpRequest request, Namespace namespace, EngineKey key) {
-        String range = request.headers().get(HttpHeaderNames.RANGE);
+        String range = RangeHeader.headerOf(request);
         String tenant = namespace.tenant();
         GetBlockHandler read = new GetBlockHandler(
                 cache,
@@ -203,14 +202,20 @@ public final class BlockEndpoint implements HttpEndpoint {
             BlockReadStats.TenantCounters tenantCounters) {
 
         void respond(HttpResponder out, @Nullable String range, boolean withBody) {
-            long blockBytes = NamespaceJson.shapeOf(namespace).bytes();
-            RangeHeader part = RangeHeader.of(range, blockBytes);
-            DiskBlock block =
-                    withBody && diskTimeout.isPositive() && !part.isWhole() ? cache.diskBlock(namespace, key) : null;
-            if (block == null || !block.isPart(part.length())) {
+            RangeHeader part =
+                    RangeHeader.of(range, NamespaceJson.shapeOf(namespace).bytes());
+            boolean whole = withBody && part.isWhole();
+            DiskBlock block = whole || !diskTimeout.isPositive() ? null : cache.diskBlock(namespace, key);
+            if (block == null) {
                 readWhole(out, range, withBody);
-            } else {
+            } else if (!withBody) {
+                out.sendHead(block.bytes());
+            } else if (!part.isSatisfiable()) {
+                out.sendUnsatisfiable(block.bytes());
+            } else if (block.isPart(part.length())) {
                 readPart(block, out, range, part);
+            } else {
+                readWhole(out, range, true);
             }
         }
 

@@ -9,10 +9,10 @@ import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.forward.RequestForwarder.Request;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
+import io.kvcache.server.http.HttpResponder.RangeHeader;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.netty.buffer.ByteBuf;
-import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.lang.foreign.MemorySegment;
@@ -41,7 +41,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
         slot = router.slotOf(key);
         this.key = key;
         method = request.method().name();
-        range = request.headers().get(HttpHeaderNames.RANGE);
+        range = RangeHeader.headerOf(request);
     }
 
     /// Passes a GET, HEAD or DELETE on.

@@ -29,6 +29,8 @@ import java.util.Objects;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.jspecify.annotations.Nullable;
 
 /// Writes one reply to one request.
@@ -114,7 +116,8 @@ public final class HttpResponder {
         return (HttpRequestHandler.BodylessHandler) out -> out.sendProblem(problemDetails, allowed);
     }
 
-    private void sendUnsatisfiable(long bytes) {
+    /// Answers that no byte of a value is in the range that was asked for.
+    public void sendUnsatisfiable(long bytes) {
         stats.problems.increment();
         HttpResponseStatus status = HttpResponseStatus.REQUESTED_RANGE_NOT_SATISFIABLE;
         FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status);
@@ -189,6 +192,16 @@ public final class HttpResponder {
         }
         context.write(LastHttpContent.EMPTY_LAST_CONTENT, context.voidPromise());
         done.run();
+    }
+
+    /// Answers a HEAD of a value.
+    public void sendHead(long bytes) {
+        FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
+        reply.headers()
+                .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
+                .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES)
+                .set(HttpHeaderNames.CONTENT_LENGTH, bytes);
+        finish(reply);
     }
 
     /// Answers by a part of a value.
@@ -284,29 +297,36 @@ public final class HttpResponder {
     /// @param isWhole whether no range was asked for
     public record RangeHeader(long from, long length, boolean isWhole) {
 
-        private static final String UNIT = "bytes=";
+        private static final Pattern SYNTAX = Pattern.compile("bytes=\\s*(\\d*)-(\\d*)\\s*", Pattern.CASE_INSENSITIVE);
+
+        /// Digits that a `long` takes whatever they are; more are beyond any value.
+        private static final int MAX_DIGITS = 18;
+
+        /// The header of a request that counts: only that of a GET, and none with `If-Range`, as values have no
+        /// validators that could match.
+        public static @Nullable String headerOf(HttpRequest request) {
+            boolean counts = request.method().equals(HttpMethod.GET)
+                    && !request.headers().contains(HttpHeaderNames.IF_RANGE);
+            return counts ? request.headers().get(HttpHeaderNames.RANGE) : null;
+        }
 
         public static RangeHeader of(@Nullable String header, long bytes) {
             RangeHeader all = new RangeHeader(0, bytes, true);
-            if (header == null || !header.startsWith(UNIT) || header.indexOf(',') >= 0) {
+            Matcher range = SYNTAX.matcher(header == null ? "" : header);
+            if (!range.matches() || (range.group(1).isEmpty() && range.group(2).isEmpty())) {
                 return all;
             }
-            String range = header.substring(UNIT.length()).strip();
-            int dash = range.indexOf('-');
-            try {
-                if (dash < 0) {
-                    return all;
-                }
-                if (dash == 0) {
-                    long last = Long.parseLong(range.substring(1));
-                    return clamp(Math.max(0, bytes - last), bytes - 1, bytes, last > 0);
-                }
-                long from = Long.parseLong(range.substring(0, dash));
-                long to = dash == range.length() - 1 ? bytes - 1 : Long.parseLong(range.substring(dash + 1));
-                return to < from && dash < range.length() - 1 ? all : clamp(from, to, bytes, true);
-            } catch (NumberFormatException _) {
-                return all;
+            if (range.group(1).isEmpty()) {
+                long last = number(range.group(2));
+                return clamp(Math.max(0, bytes - last), bytes - 1, bytes, last > 0);
             }
+            long from = number(range.group(1));
+            long to = range.group(2).isEmpty() ? Long.MAX_VALUE : number(range.group(2));
+            return to < from ? all : clamp(from, to, bytes, true);
+        }
+
+        private static long number(String digits) {
+            return digits.length() > MAX_DIGITS ? Long.MAX_VALUE : Long.parseLong(digits);
         }
 
         private static RangeHeader clamp(long from, long to, long bytes, boolean any) {
@@ -315,7 +335,8 @@ public final class HttpResponder {
             return none ? new RangeHeader(0, 0, false) : new RangeHeader(from, end - from + 1, false);
         }
 
-        boolean isSatisfiable() {
+        /// Returns whether any byte is in it.
+        public boolean isSatisfiable() {
             return isWhole || length > 0;
         }
     }

@@ -15,7 +15,6 @@ import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.net.SlotIo;
 import io.netty.buffer.ByteBuf;
-import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpObjectDecoder;
 import io.netty.handler.codec.http.HttpRequest;
@@ -190,8 +189,8 @@ final class HttpRouter {
             };
         }
         return switch (request.method().name()) {
-            case "GET" -> new GetObjectHandler(keyspace, key, request.headers().get(HttpHeaderNames.RANGE), true);
-            case "HEAD" -> new GetObjectHandler(keyspace, key, request.headers().get(HttpHeaderNames.RANGE), false);
+            case "GET" -> new GetObjectHandler(keyspace, key, RangeHeader.headerOf(request), true);
+            case "HEAD" -> new GetObjectHandler(keyspace, key, null, false);
             case "DELETE" ->
                 (HttpRequestHandler.BodylessHandler) out -> {
                     if (keyspace.delete(key)) {
@@ -299,6 +298,10 @@ final class HttpRouter {
         private boolean readPart(HttpResponder out) {
             long bytes = withBody && range != null ? keyspace.onDiskBytes(key) : 0;
             RangeHeader part = RangeHeader.of(range, bytes);
+            if (bytes > 0 && !part.isSatisfiable()) {
+                out.sendUnsatisfiable(bytes);
+                return true;
+            }
             Keyspace.PartRead read = part.isWhole() ? null : keyspace.readPart(key, bytes, part.from(), part.length());
             if (read == null) {
                 return false;

@@ -204,8 +204,7 @@ public final class DiskDirectory implements AutoCloseable {
                 .withOnIncompatible(options.onIncompatible())
                 .withLimits(options.limits())
                 .withReclaim(options.reclaim());
-        return new DiskDirectory(
-                directoryCheck.folder(), lock, device, options.coding() ? config.withCoding() : config);
+        return new DiskDirectory(directoryCheck.folder(), lock, device, config.withStaging(options.coding()));
     }
 
     /// The directory.

@@ -462,7 +462,7 @@ public final class DiskLog implements Tier, RangeTier {
                     new RegionEraser(io, regionTable, pages, config.reclaim().discard());
             writer = new BatchWriter(io, regionTable, pages, trailerWriter, config.limits(), this::onAppendBegun);
             computePool = new ComputePool(resources.computeExecutor, device::wake);
-            StagingRing ring = new StagingRing(slicer.allocate(config.codingBytes()));
+            StagingRing ring = new StagingRing(slicer.allocate(config.stagingBytes()));
             encoder = new BlockEncoder(
                     ring,
                     writer,
@@ -493,7 +493,7 @@ public final class DiskLog implements Tier, RangeTier {
                     + TrailerWriter.bytes(regionPages)
                     + LogRecovery.MAX_READERS * RegionEntryReader.bytes(regionPages)
                     + config.reclaim().rewriteBytes()
-                    + config.codingBytes();
+                    + config.stagingBytes();
         }
 
         /// Cuts memory into spans, one after another.
@@ -551,7 +551,7 @@ public final class DiskLog implements Tier, RangeTier {
         /// Returns whether an entry of a caller is to be coded, if that makes it smaller: blocks whose values
         /// are bf16, and objects, of which only a look at their bytes tells.
         private boolean isCoded(DiskEntry entry) {
-            if (entry.bytes() < ChunkCoder.CHUNK_BYTES) {
+            if (!config.coded() || entry.bytes() < ChunkCoder.CHUNK_BYTES) {
                 return false;
             }
             List<Part> parts = namespaces.all().get(entry.namespace()).parts();

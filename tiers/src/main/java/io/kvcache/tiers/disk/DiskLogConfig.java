@@ -4,19 +4,20 @@ package io.kvcache.tiers.disk;
 ///
 /// @param geometry layout of a device that is formatted; one that was formatted before keeps its regions
 /// @param deviceId id of a device that is formatted: random, never the same twice, hard to guess
-/// @param codingBytes memory for blocks that are coded on their way to the device, whole pages; 0 to code none. What
-/// was
-///     coded before is read either way
+/// @param stagingBytes memory for blocks on their way to the device in another form, and for reads of parts;
+///     whole pages, 0 for neither
+/// @param coded whether bf16 values are coded on their way; what was coded before is read either way
 public record DiskLogConfig(
         DiskGeometry geometry,
         long deviceId,
         OnIncompatible onIncompatible,
         LogLimits limits,
         ReclaimConfig reclaim,
-        long codingBytes) {
+        long stagingBytes,
+        boolean coded) {
 
     /// Enough for the groups in flight, of a few large blocks each.
-    private static final long MAX_CODING_BYTES = 64L << 20;
+    private static final long MAX_STAGING_BYTES = 64L << 20;
 
     /// Action on a device that holds something other than a disk tier of this format and size.
     public enum OnIncompatible {
@@ -29,34 +30,31 @@ public record DiskLogConfig(
     /// Returns settings that refuse incompatible devices, with the default limits and rules.
     public static DiskLogConfig of(DiskGeometry geometry, long deviceId) {
         return new DiskLogConfig(
-                geometry, deviceId, OnIncompatible.REFUSE, LogLimits.defaults(), ReclaimConfig.defaults(), 0);
+                geometry, deviceId, OnIncompatible.REFUSE, LogLimits.defaults(), ReclaimConfig.defaults(), 0, false);
     }
 
     public DiskLogConfig withDeviceId(long change) {
-        return new DiskLogConfig(geometry, change, onIncompatible, limits, reclaim, codingBytes);
+        return new DiskLogConfig(geometry, change, onIncompatible, limits, reclaim, stagingBytes, coded);
     }
 
     public DiskLogConfig withOnIncompatible(OnIncompatible change) {
-        return new DiskLogConfig(geometry, deviceId, change, limits, reclaim, codingBytes);
+        return new DiskLogConfig(geometry, deviceId, change, limits, reclaim, stagingBytes, coded);
     }
 
     public DiskLogConfig withLimits(LogLimits change) {
-        return new DiskLogConfig(geometry, deviceId, onIncompatible, change, reclaim, codingBytes);
+        return new DiskLogConfig(geometry, deviceId, onIncompatible, change, reclaim, stagingBytes, coded);
     }
 
     public DiskLogConfig withReclaim(ReclaimConfig change) {
-        return new DiskLogConfig(geometry, deviceId, onIncompatible, limits, change, codingBytes);
+        return new DiskLogConfig(geometry, deviceId, onIncompatible, limits, change, stagingBytes, coded);
     }
 
-    /// Returns settings that code, with memory for two of the largest blocks or for 64 MiB.
-    public DiskLogConfig withCoding() {
-        return new DiskLogConfig(
-                geometry,
-                deviceId,
-                onIncompatible,
-                limits,
-                reclaim,
-                Math.min(MAX_CODING_BYTES, 2 * geometry.regionBytes()));
+    /// Returns settings with memory for two of the largest blocks, or 64 MiB.
+    ///
+    /// @param change whether bf16 values are coded
+    public DiskLogConfig withStaging(boolean change) {
+        long bytes = Math.min(MAX_STAGING_BYTES, 2 * geometry.regionBytes());
+        return new DiskLogConfig(geometry, deviceId, onIncompatible, limits, reclaim, bytes, change);
     }
 
     /// Limits of the work that a [DiskLog] takes on at a time.

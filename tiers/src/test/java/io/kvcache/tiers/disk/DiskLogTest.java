@@ -69,7 +69,7 @@ final class DiskLogTest {
 
     @Test
     void givenBlocksOfManySizes_whenPartsAreRead_thenOnlyTheSmallAreRefused() {
-        rig.openAndSettle(device(), CONFIG.withCoding());
+        rig.openAndSettle(device(), CONFIG.withStaging(true));
         for (int i = 0; i < 12; i++) {
             assertThat(rig.appendAndWait(20_000 + i * 40_000)).isPositive();
         }

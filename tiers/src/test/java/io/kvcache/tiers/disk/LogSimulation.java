@@ -64,7 +64,7 @@ final class LogSimulation implements AutoCloseable {
                 2 + random.nextInt(2), random.nextInt(51), 1 << (16 + random.nextInt(4)), random.nextBoolean());
         DiskLogConfig plain = DiskLogConfig.of(geometry, 0).withLimits(limits).withReclaim(rules);
         // Not drawn, so that seeds from before it still mean what they meant.
-        config = seed % 5 > 1 ? plain.withCoding() : plain;
+        config = seed % 5 > 1 ? plain.withStaging(true) : plain;
         rates = rates();
         rig.strict = faultProfile == FaultProfile.CALM || faultProfile == FaultProfile.HONEST;
         rig.keep = _ -> random.nextInt(100) < keepPercent;
@@ -177,7 +177,7 @@ final class LogSimulation implements AutoCloseable {
         for (int i = random.nextInt(8); i > 0; i--) {
             int bytes = 1
                     + random.nextInt(
-                            random.nextInt(config.codingBytes() > 0 ? 15 : 50) == 0 ? 500_000 : MAX_BLOCK_BYTES);
+                            random.nextInt(config.stagingBytes() > 0 ? 15 : 50) == 0 ? 500_000 : MAX_BLOCK_BYTES);
             count("full", rig.append(bytes) == 0);
         }
     }
@@ -207,7 +207,7 @@ final class LogSimulation implements AutoCloseable {
             rig.read(key);
             int bytes = rig.knownBlock(key).entry().bytes();
             int from = (int) (mix(key + bytes) % bytes);
-            if (config.codingBytes() > 0
+            if (config.stagingBytes() > 0
                     && rig.readRange(key, from, Math.min(bytes - from, 1 + MAX_BLOCK_BYTES)) == SubmitResult.ACCEPTED) {
                 count("part read", true);
             }
