@@ -26,6 +26,7 @@ import java.time.Duration;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -229,6 +230,7 @@ public final class BlockEndpoint implements HttpEndpoint {
             }
             Runnable release = () -> outgoing.release(bytes.length);
             block.read(Math.toIntExact(part.from()), MemorySegment.ofArray(bytes))
+                    .completeOnTimeout(false, diskTimeout.toNanos(), TimeUnit.NANOSECONDS)
                     .thenAccept(there -> out.sendLater(
                             () -> {
                                 release.run();

@@ -26,6 +26,7 @@ import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -178,7 +179,10 @@ public final class Keyspace {
             return null;
         }
         byte[] target = new byte[Math.toIntExact(length)];
-        return new PartRead(target, value.read(Math.toIntExact(from), MemorySegment.ofArray(target)));
+        return new PartRead(
+                target,
+                value.read(Math.toIntExact(from), MemorySegment.ofArray(target))
+                        .completeOnTimeout(false, fetchNanos, TimeUnit.NANOSECONDS));
     }
 
     /// A read of a part has ended.

@@ -48,7 +48,7 @@ final class DiskFormatTest {
                         random.nextInt() << 8 | DiskEntry.OBJECT,
                         i,
                         0,
-                        1 + random.nextInt(200_000),
+                        65_536 + random.nextInt(200_000),
                         random.nextInt(),
                         StoredLayout.ofBits(random.nextBoolean() ? 0 : 257 + random.nextInt(3)),
                         random.nextLong()))
@@ -221,6 +221,27 @@ final class DiskFormatTest {
                 .isThrownBy(() -> DiskGeometry.of(3L << 20))
                 .withMessageContaining("3145728")
                 .withMessageContaining("6291456");
+    }
+
+    @Test
+    void givenACodedBlockThatTakesMoreThanAPlainOne_whenRead_thenTheEntryIsNotTaken() {
+        StoredLayout layout = new StoredLayout(StoredLayout.EXPONENT_CODEC, 5);
+        DiskEntry entry = new DiskEntry(1, 2, 0, 0, 0, 0, 1, 65_536, 3, layout, 0);
+        assertThat(entry.isValid()).isFalse();
+        assertThat(entry.withLayout(new StoredLayout(StoredLayout.EXPONENT_CODEC, 4))
+                        .isValid())
+                .isTrue();
+    }
+
+    @Test
+    void givenADescriptorOfALaterVersion_whenRead_thenTheEntryIsNotTaken() {
+        MemorySegment table = pages(1);
+        new DiskEntry(1, 2, 0, 0, 0, 0, 1, 65_536, 3, StoredLayout.PLAIN, 0).write(table, 0);
+        assertThat(DiskEntry.read(table, 0).isValid()).isTrue();
+        for (int descriptor : new int[] {2, 0x1_0000, 0x100_0000, 1}) {
+            table.set(DiskEntry.INT32, 52, descriptor);
+            assertThat(DiskEntry.read(table, 0).isValid()).as("%x", descriptor).isFalse();
+        }
     }
 
     @Test
