@@ -38,6 +38,7 @@ final class PublicApiTest {
             "io.kvcache.core.ObjectWriter",
             "io.kvcache.core.ObjectCatalog",
             "io.kvcache.core.SegmentVisitor",
+            "io.kvcache.core.DiskBlock",
             "io.kvcache.core.Match",
             "io.kvcache.core.PutOutcome",
             "io.kvcache.core.PutSummary",
