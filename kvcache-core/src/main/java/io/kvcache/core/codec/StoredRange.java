@@ -19,7 +19,7 @@ public record StoredRange(StoredLayout layout, int bytes, int from, int to) {
     private static final int CHUNK_BYTES = ChunkCoder.CHUNK_BYTES;
     private static final int BODY_PAGES = ChunkCoder.BODY_BYTES / Pages.BYTES;
 
-    /// @throws IllegalArgumentException when there is no head, or no such bytes
+    /// @throws IllegalArgumentException for a layout without a head, and for bytes beyond the block
     public StoredRange {
         if (layout.headPages() == 0) {
             throw new IllegalArgumentException("a block without a head is not read in part");
