@@ -846,13 +846,21 @@ class DiskTest(ServedTest):
         self.addCleanup(client.close)
         blocks = client.blocks("model", BlockShape(layers=8, heads=8, dim=64, tokens=64))
         size = blocks.shape.block_bytes
-        chains = [blocks.chain([number] * 64 * 4) for number in range(40)]
-        for chain in chains:
-            for index in range(4):
-                data = content(chain.key(index), size)
-                until(lambda: blocks.put(chain, index, data).stored, "room for a block")
-        cold = [chain for chain in chains if blocks.match(chain).disk > 0]
-        self.assertGreater(len(cold), 10, "64 MiB of them fit in memory")
+        chains: list[Chain] = []
+        cold: list[Chain] = []
+
+        def puts_until_many_are_cold() -> bool:
+            for _ in range(40):
+                chain = blocks.chain([len(chains)] * 64 * 4)
+                chains.append(chain)
+                for index in range(4):
+                    data = content(chain.key(index), size)
+                    until(lambda: blocks.put(chain, index, data).stored, "room for a block")
+            cold[:] = [chain for chain in chains if blocks.match(chain).disk > 0]
+            return len(cold) > 10
+
+        # 64 MiB of them fit in memory. Puts drop blocks that a slow disk has not written yet.
+        until(puts_until_many_are_cold, "chains on the disk")
 
         def comes_whole(chain: Chain) -> bool:
             got = blocks.get(chain, timeout=10)
