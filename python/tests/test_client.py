@@ -856,10 +856,12 @@ class DiskTest(ServedTest):
                 for index in range(4):
                     data = content(chain.key(index), size)
                     until(lambda: blocks.put(chain, index, data).stored, "room for a block")
-            cold[:] = [chain for chain in chains if blocks.match(chain).disk > 0]
+                time.sleep(0.1)
+            matches = [(chain, blocks.match(chain)) for chain in chains]
+            cold[:] = [chain for chain, match in matches if match.disk > 0 and match.blocks == 4]
             return len(cold) > 10
 
-        # 64 MiB of them fit in memory. Puts drop blocks that a slow disk has not written yet.
+        # 64 MiB of them fit in memory. Puts drop blocks that wait for a slow disk, so they leave it time.
         until(puts_until_many_are_cold, "chains on the disk")
 
         def comes_whole(chain: Chain) -> bool:
