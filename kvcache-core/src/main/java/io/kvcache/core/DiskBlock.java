@@ -8,11 +8,11 @@ import java.util.concurrent.CompletableFuture;
 /// **Threads.** Any.
 public interface DiskBlock {
 
-    /// Returns its size, of an object with the key behind it.
-    int bytes();
-
     /// Largest part that is read alone.
     int MAX_PART_BYTES = 1 << 20;
+
+    /// Returns its size, of an object with the key behind it.
+    int bytes();
 
     /// Returns whether so many of its bytes are better read alone than with the rest: up to half, and
     /// [#MAX_PART_BYTES].

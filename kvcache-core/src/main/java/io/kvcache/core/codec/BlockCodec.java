@@ -7,6 +7,7 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 import java.util.List;
+import java.util.function.ObjLongConsumer;
 import org.jspecify.annotations.Nullable;
 
 /// Codes whole blocks and objects for where they are stored, and proves them when they come back.
@@ -39,6 +40,9 @@ public final class BlockCodec {
     /// Half of what a chunk saves: the other half is what coding must gain at least.
     private static final int MAX_HEAD_PAGES_PER_CHUNK = 2;
 
+    /// A block of as many bytes and more has sums of its pages when it stays plain; a smaller one is read whole.
+    private static final int MIN_SUMMED_BYTES = 256 << 10;
+
     private static final int MAX_ESCAPES_PER_CHUNK = MAX_HEAD_PAGES_PER_CHUNK * Pages.BYTES - ENTRY_BYTES;
 
     private final ChunkCoder coder = new ChunkCoder();
@@ -51,9 +55,6 @@ public final class BlockCodec {
     ///
     /// @param bytes whole pages of the memory that was given
     public record CodedBlock(StoredLayout layout, MemorySegment bytes) {}
-
-    /// A block of as many bytes and more has sums of its pages when it stays plain; a smaller one is read whole.
-    private static final int MIN_SUMMED_BYTES = 256 << 10;
 
     /// Returns how many pages the head of a block has that stays plain: 0 when it is small, or too large for one.
     public static int plainHeadPages(int bytes) {
@@ -174,6 +175,18 @@ public final class BlockCodec {
         return crc.value() == checksum;
     }
 
+    /// Takes some bytes of a block out of what was read of it.
+    ///
+    /// @param storedHead the block's head, in native memory
+    /// @param storedBody [StoredRange#pages] from [StoredRange#firstPage] on, in native memory
+    /// @param checksum of the whole block
+    /// @param target of as many bytes as are wanted; holds some of them when they are refused
+    /// @return whether they are the block's
+    public boolean extract(
+            StoredRange range, MemorySegment storedHead, MemorySegment storedBody, int checksum, MemorySegment target) {
+        return range.extract(storedHead, storedBody, checksum, target, coder, chunk);
+    }
+
     /// Walks the directory of a head that may be damaged.
     static final class ChunkDirectory {
 
@@ -245,27 +258,23 @@ public final class BlockCodec {
         }
 
         void copy(long from, MemorySegment into) {
+            forEachPart(
+                    from, into.byteSize(), (part, done) -> MemorySegment.copy(part, 0, into, done, part.byteSize()));
+        }
+
+        void fill(long to, MemorySegment bytes) {
+            forEachPart(
+                    to, bytes.byteSize(), (part, done) -> MemorySegment.copy(bytes, done, part, 0, part.byteSize()));
+        }
+
+        private void forEachPart(long from, long bytes, ObjLongConsumer<MemorySegment> each) {
             long skipped = 0;
             long done = 0;
             for (MemorySegment piece : pieces) {
                 long at = from + done - skipped;
-                long length = Math.min(piece.byteSize() - at, into.byteSize() - done);
+                long length = Math.min(piece.byteSize() - at, bytes - done);
                 if (length > 0) {
-                    MemorySegment.copy(piece, at, into, done, length);
-                    done += length;
-                }
-                skipped += piece.byteSize();
-            }
-        }
-
-        void fill(long to, MemorySegment bytes) {
-            long skipped = 0;
-            long done = 0;
-            for (MemorySegment piece : pieces) {
-                long at = to + done - skipped;
-                long length = Math.min(piece.byteSize() - at, bytes.byteSize() - done);
-                if (length > 0) {
-                    MemorySegment.copy(bytes, done, piece, at, length);
+                    each.accept(piece.asSlice(at, length), done);
                     done += length;
                 }
                 skipped += piece.byteSize();

@@ -53,7 +53,7 @@ final class PageSums {
 
     /// Returns whether sums are those of a block with this checksum.
     static boolean prove(MemorySegment head, int bytes, int checksum) {
-        CRC32C whole = new CRC32C();
+        ChunkedCrc whole = new ChunkedCrc();
         for (long chunk = 0; chunk < bytes; chunk += ChunkedCrc.CHUNK_BYTES) {
             long end = Math.min(bytes, chunk + ChunkedCrc.CHUNK_BYTES);
             int sum = sum(head, (int) (chunk / Pages.BYTES));
@@ -62,16 +62,9 @@ final class PageSums {
                 ZeroShift shift = length == Pages.BYTES ? WHOLE_PAGE : ZeroShift.of((int) length);
                 sum = shift.apply(sum) ^ sum(head, (int) (page / Pages.BYTES));
             }
-            addSum(whole, sum);
+            whole.addChunkSum(sum);
         }
-        return (int) whole.getValue() == checksum;
-    }
-
-    /// Adds a chunk's sum to that of the whole, as [ChunkedCrc] does.
-    static void addSum(CRC32C whole, int sum) {
-        for (int shift = 0; shift < Integer.SIZE; shift += Byte.SIZE) {
-            whole.update(sum >>> shift);
-        }
+        return whole.value() == checksum;
     }
 
     /// The sum of a page.

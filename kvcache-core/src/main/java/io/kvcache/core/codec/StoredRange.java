@@ -1,8 +1,8 @@
 package io.kvcache.core.codec;
 
 import io.kvcache.core.codec.BlockCodec.ChunkDirectory;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.Pages;
-import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.zip.CRC32C;
 
@@ -62,10 +62,17 @@ public record StoredRange(StoredLayout layout, int bytes, int from, int to) {
     /// @param body its [#pages] from [#firstPage] on, in native memory
     /// @param checksum of the whole block
     /// @param target of as many bytes as are wanted; holds some of them when they are refused
+    /// @param chunk memory for a plain one
     /// @return whether they are the block's
-    public boolean extract(MemorySegment head, MemorySegment body, int checksum, MemorySegment target) {
+    boolean extract(
+            MemorySegment head,
+            MemorySegment body,
+            int checksum,
+            MemorySegment target,
+            ChunkCoder coder,
+            MemorySegment chunk) {
         return layout.isCoded()
-                ? decode(head, body, checksum, target)
+                ? decode(head, checksum, new Chunks(body, target, coder, chunk))
                 : PageSums.prove(head, bytes, checksum) && copyPages(head, body, target);
     }
 
@@ -84,34 +91,35 @@ public record StoredRange(StoredLayout layout, int bytes, int from, int to) {
         return true;
     }
 
-    private boolean decode(MemorySegment head, MemorySegment body, int checksum, MemorySegment target) {
+    private boolean decode(MemorySegment head, int checksum, Chunks chunks) {
         ChunkDirectory directory = new ChunkDirectory(head, head.byteSize(), bytes);
         int all = Math.ceilDiv(bytes, CHUNK_BYTES);
-        CRC32C whole = new CRC32C();
-        boolean good = true;
-        Chunks into = new Chunks(body, target);
-        for (int i = 0; good && i < all; i++) {
-            good = directory.next();
-            if (good) {
-                PageSums.addSum(whole, directory.chunkSum());
+        ChunkedCrc whole = new ChunkedCrc();
+        for (int i = 0; i < all; i++) {
+            if (!directory.next()) {
+                return false;
             }
-            if (good && i >= firstChunk() && i <= lastChunk()) {
-                good = into.take(i, head, directory);
+            whole.addChunkSum(directory.chunkSum());
+            boolean wanted = i >= firstChunk() && i <= lastChunk();
+            if (wanted && !chunks.take(i, head, directory)) {
+                return false;
             }
         }
-        return good && (int) whole.getValue() == checksum;
+        return whole.value() == checksum;
     }
 
     /// The chunks of a range on their way from the body to the target.
     private final class Chunks {
-        private final ChunkCoder coder = new ChunkCoder();
-        private final MemorySegment plain = Arena.ofAuto().allocate(CHUNK_BYTES, Long.BYTES);
         private final MemorySegment body;
         private final MemorySegment target;
+        private final ChunkCoder coder;
+        private final MemorySegment plain;
 
-        Chunks(MemorySegment body, MemorySegment target) {
+        Chunks(MemorySegment body, MemorySegment target, ChunkCoder coder, MemorySegment plain) {
             this.body = body;
             this.target = target;
+            this.coder = coder;
+            this.plain = plain;
         }
 
         boolean take(int chunk, MemorySegment head, ChunkDirectory directory) {

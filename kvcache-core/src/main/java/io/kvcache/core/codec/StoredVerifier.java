@@ -71,13 +71,6 @@ public final class StoredVerifier {
         }
     }
 
-    /// What only coded blocks need.
-    private static final class ChunkMemory {
-        final ChunkCoder coder = new ChunkCoder();
-        final MemorySegment body = Arena.ofAuto().allocate(ChunkCoder.BODY_BYTES, Long.BYTES);
-        final MemorySegment plain = Arena.ofAuto().allocate(ChunkCoder.CHUNK_BYTES, Long.BYTES);
-    }
-
     private long addBody(MemorySegment stored, long at, long left) {
         ChunkMemory chunk = memory == null ? new ChunkMemory() : memory;
         memory = chunk;
@@ -109,5 +102,12 @@ public final class StoredVerifier {
         return complete
                 && crc.value() == checksum
                 && (layout.isCoded() || headBytes == 0 || PageSums.prove(head, plainBytes, checksum));
+    }
+
+    /// What only coded blocks need.
+    private static final class ChunkMemory {
+        final ChunkCoder coder = new ChunkCoder();
+        final MemorySegment body = Arena.ofAuto().allocate(ChunkCoder.BODY_BYTES, Long.BYTES);
+        final MemorySegment plain = Arena.ofAuto().allocate(ChunkCoder.CHUNK_BYTES, Long.BYTES);
     }
 }

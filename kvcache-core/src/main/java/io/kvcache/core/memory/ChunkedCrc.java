@@ -75,9 +75,14 @@ public final class ChunkedCrc {
                     + CHUNK_BYTES + " are taken");
         }
         chunk.update(bytes.asByteBuffer());
-        int sum = (int) chunk.getValue();
-        closeChunk();
-        return sum;
+        return closeChunk();
+    }
+
+    /// Adds a chunk of which only the sum is known, between whole chunks.
+    public void addChunkSum(int sum) {
+        for (int shift = 0; shift < Integer.SIZE; shift += Byte.SIZE) {
+            whole.update(sum >>> shift);
+        }
     }
 
     /// Adds a span of a buffer, wherever position and limit stand, and leaves them where it ends.
@@ -112,12 +117,11 @@ public final class ChunkedCrc {
         }
     }
 
-    private void closeChunk() {
+    private int closeChunk() {
         int sum = (int) chunk.getValue();
-        for (int shift = 0; shift < Integer.SIZE; shift += Byte.SIZE) {
-            whole.update(sum >>> shift);
-        }
+        addChunkSum(sum);
         chunk.reset();
         filled = 0;
+        return sum;
     }
 }

@@ -43,7 +43,7 @@ final class StoredRangeTest {
         private boolean extract(int from, int to, MemorySegment target) {
             StoredRange range = new StoredRange(layout, plainBytes, from, to);
             MemorySegment body = bytes.asSlice(Pages.offset(range.firstPage()), Pages.offset(range.pages()));
-            return range.extract(head(), body, checksum, target);
+            return new BlockCodec().extract(range, head(), body, checksum, target);
         }
     }
 

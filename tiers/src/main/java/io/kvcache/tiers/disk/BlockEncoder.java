@@ -48,11 +48,15 @@ final class BlockEncoder {
     ///
     /// @param coded whether coding is tried
     long stagingBytes(DiskEntry entry, boolean coded) {
-        int headPages = BlockCodec.plainHeadPages(entry.bytes());
-        boolean summed = (long) (headPages + entry.pages()) * DiskGeometry.PAGE_BYTES <= maxEntryBytes;
-        long sums = summed ? (long) headPages * DiskGeometry.PAGE_BYTES : 0;
+        long sums = (long) sumPages(entry) * DiskGeometry.PAGE_BYTES;
         long needed = coded ? Math.max(sums, BlockCodec.encodeBytes(entry.bytes())) : sums;
         return ring.takes(needed) ? needed : 0;
+    }
+
+    /// Pages of the sums that a block has when it stays plain; 0 when it has none, or no room for them.
+    private int sumPages(DiskEntry entry) {
+        int pages = BlockCodec.plainHeadPages(entry.bytes());
+        return (long) (pages + entry.pages()) * DiskGeometry.PAGE_BYTES <= maxEntryBytes ? pages : 0;
     }
 
     /// Appends a block, coded if that makes it smaller.
@@ -89,9 +93,7 @@ final class BlockEncoder {
             this.plain = plain;
             this.into = into;
             this.isCoded = isCoded;
-            int pages = BlockCodec.plainHeadPages(plain.bytes());
-            long stored = (long) (pages + append.entry().pages()) * DiskGeometry.PAGE_BYTES;
-            headPages = stored <= maxEntryBytes ? pages : 0;
+            headPages = sumPages(append.entry());
         }
 
         @Override

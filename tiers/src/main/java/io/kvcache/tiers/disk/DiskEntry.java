@@ -157,9 +157,8 @@ public record DiskEntry(
                 keyHi, keyLo, parentHi, parentLo, identity, depth, page, bytes, checksum, newLayout, engineHash);
     }
 
-    /// Returns whether it has bytes, or is a tombstone and has none. A coded block takes no more than a plain one: it
-    /// is
-    /// read into the memory of that.
+    /// Returns whether it has bytes, or is a tombstone and has none. A coded block takes no more than a
+    /// plain one: it is read into the memory of that.
     boolean isValid() {
         boolean fits = !layout.isCoded() || pages() <= StoredLayout.PLAIN.pages(bytes);
         return isTombstone() ? bytes == 0 : bytes > 0 && fits;

@@ -2,10 +2,10 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.core.codec.StoredLayout;
 
-/// Address of a block in a [DiskLog], as a number of 59 bits: `layout << 50 | generation << 39 | region << 17 | page`.
-/// A
-/// record's field of 64 bits has four left for the number of the disk. The layout is where [StoredLayout#ofAddress]
-/// finds it, so that how much a block takes and how it is read are known without the disk.
+/// Address of a block in a [DiskLog], as a number of 59 bits:
+/// `layout << 50 | generation << 39 | region << 17 | page`. A record's field of 64 bits has four left for the number of
+/// the disk. The layout is where [StoredLayout#ofAddress] finds it, so that how much a block takes and how it is read
+/// are known without the disk.
 ///
 /// The generation counts the reclaims of the region since the log was opened. So an address from before a reclaim
 /// is known to be stale when it is used. One would have to be kept for two thousand reclaims of its region to be

@@ -6,8 +6,7 @@ import java.util.Deque;
 import org.jspecify.annotations.Nullable;
 
 /// Memory of a log for bytes on their way to or from the device in another form than the store has them: each user
-/// takes
-/// the next span of a ring.
+/// takes the next span of a ring.
 ///
 /// **Threads.** The log's.
 final class StagingRing {

@@ -11,6 +11,7 @@ import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import org.jspecify.annotations.Nullable;
 
 /// Reads blocks, decodes those that are coded, and lets nothing through that has not the block's checksum.
 ///
@@ -52,31 +53,23 @@ final class VerifyingReader {
     }
 
     SubmitResult read(long address, BufferList target, int checksum, long tag) {
-        if (!io.canRead()) {
-            return SubmitResult.REJECTED;
-        }
-        Region region = regionTable.regionAt(address);
-        if (!region.isCurrent(address)) {
-            stale++;
-            return SubmitResult.GONE;
+        SubmitResult refusal = refusal(address);
+        if (refusal != null) {
+            return refusal;
         }
         if (inFlight >= limit) {
             return SubmitResult.RETRY;
         }
-        inFlight++;
-        new PendingRead(region, StoredLayout.ofAddress(address), target, checksum, tag).start(address);
+        Region region = regionTable.regionAt(address);
+        new PendingRead(region, StoredLayout.ofAddress(address), target, checksum, tag).start(offset(region, address));
         return SubmitResult.ACCEPTED;
     }
 
     /// As [io.kvcache.core.tier.RangeTier#readRange].
     SubmitResult readRange(TierRange range) {
-        if (!io.canRead()) {
-            return SubmitResult.REJECTED;
-        }
-        Region region = regionTable.regionAt(range.address());
-        if (!region.isCurrent(range.address())) {
-            stale++;
-            return SubmitResult.GONE;
+        SubmitResult refusal = refusal(range.address());
+        if (refusal != null) {
+            return refusal;
         }
         StoredLayout layout = StoredLayout.ofAddress(range.address());
         if (layout.headPages() == 0) {
@@ -92,9 +85,25 @@ final class VerifyingReader {
         if (span == null) {
             return SubmitResult.RETRY;
         }
-        inFlight++;
-        new PendingRange(region, range, stored, span).start();
+        Region region = regionTable.regionAt(range.address());
+        new PendingRange(region, range, stored, span).start(offset(region, range.address()));
         return SubmitResult.ACCEPTED;
+    }
+
+    /// Returns why nothing can be read at an address, or null when it can.
+    private @Nullable SubmitResult refusal(long address) {
+        if (!io.canRead()) {
+            return SubmitResult.REJECTED;
+        }
+        if (!regionTable.regionAt(address).isCurrent(address)) {
+            stale++;
+            return SubmitResult.GONE;
+        }
+        return null;
+    }
+
+    private long offset(Region region, long address) {
+        return regionTable.offset(region, LogAddress.page(address));
     }
 
     boolean isIdle() {
@@ -109,60 +118,101 @@ final class VerifyingReader {
                 stale);
     }
 
-    private final class PendingRead implements ComputePool.Computation {
+    /// A read on its way: what is loaded, then what is computed of it, then the outcome.
+    private abstract class PendingLoad implements ComputePool.Computation {
         private final Region region;
-        private final StoredLayout layout;
-        private final BufferList target;
-        private final int checksum;
         private final long tag;
         private int left;
         private boolean failed;
         private boolean matches;
-        private long nanos;
 
-        PendingRead(Region region, StoredLayout layout, BufferList target, int checksum, long tag) {
+        PendingLoad(Region region, long tag) {
             this.region = region;
-            this.layout = layout;
-            this.target = target;
-            this.checksum = checksum;
             this.tag = tag;
         }
 
-        void start(long address) {
+        /// Begins so many loads, which come next and tell [#onComplete].
+        final void begin(int loads) {
+            inFlight++;
             region.startReading();
-            // Of what is not coded, the head is left out.
-            int skipped = layout.isCoded() ? 0 : layout.headPages();
-            List<MemorySegment> spans = target.lastPages(layout.pages(target.bytes()) - skipped);
-            left = spans.size();
-            long offset = regionTable.offset(region, LogAddress.page(address) + skipped);
-            for (MemorySegment span : spans) {
-                io.load(span, offset, this::onComplete);
-                offset += span.byteSize();
-            }
+            left = loads;
         }
 
-        private void onComplete(IoOutcome outcome) {
+        final void onComplete(IoOutcome outcome) {
             failed |= !outcome.isDone();
             left--;
             if (left == 0) {
                 region.endReading();
                 if (failed) {
-                    finish(TierRead.Outcome.UNREADABLE);
+                    end(TierRead.Outcome.UNREADABLE);
                 } else {
-                    computePool.submit(target.bytes(), this);
+                    computePool.submit(computedBytes(), this);
                 }
             }
         }
 
+        abstract int computedBytes();
+
+        /// Puts the bytes in order, on any thread, and returns whether they are the block's.
+        abstract boolean prove();
+
         @Override
-        public void compute() {
-            if (layout.isCoded()) {
-                long began = computePool.nanos();
-                matches = BlockEncoder.codec().decode(layout, target.spans(), target.bytes(), checksum);
-                nanos = computePool.nanos() - began;
-            } else {
-                matches = target.checksum() == checksum;
+        public final void compute() {
+            matches = prove();
+        }
+
+        @Override
+        public void finish() {
+            end(matches ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT);
+        }
+
+        void end(TierRead.Outcome outcome) {
+            inFlight--;
+            counts.merge(outcome, 1L, Long::sum);
+            store.onRead(tag, outcome);
+        }
+    }
+
+    private final class PendingRead extends PendingLoad {
+        private final StoredLayout layout;
+        private final BufferList target;
+        private final int checksum;
+        private long nanos;
+
+        PendingRead(Region region, StoredLayout layout, BufferList target, int checksum, long tag) {
+            super(region, tag);
+            this.layout = layout;
+            this.target = target;
+            this.checksum = checksum;
+        }
+
+        /// @param offset of the block on the device
+        void start(long offset) {
+            // Of what is not coded, the head is left out.
+            int skipped = layout.isCoded() ? 0 : layout.headPages();
+            List<MemorySegment> spans = target.lastPages(layout.pages(target.bytes()) - skipped);
+            begin(spans.size());
+            long at = offset + (long) skipped * DiskGeometry.PAGE_BYTES;
+            for (MemorySegment span : spans) {
+                io.load(span, at, this::onComplete);
+                at += span.byteSize();
             }
+        }
+
+        @Override
+        int computedBytes() {
+            return target.bytes();
+        }
+
+        @Override
+        boolean prove() {
+            if (!layout.isCoded()) {
+                return target.checksum() == checksum;
+            }
+            long began = computePool.nanos();
+            boolean good = BlockEncoder.codec().decode(layout, target.spans(), target.bytes(), checksum);
+            nanos = computePool.nanos() - began;
+            return good;
         }
 
         @Override
@@ -170,29 +220,19 @@ final class VerifyingReader {
             if (layout.isCoded()) {
                 counters.onDecoded(target.bytes(), nanos);
             }
-            finish(matches ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT);
-        }
-
-        private void finish(TierRead.Outcome outcome) {
-            inFlight--;
-            counts.merge(outcome, 1L, Long::sum);
-            store.onRead(tag, outcome);
+            super.finish();
         }
     }
 
-    private final class PendingRange implements ComputePool.Computation {
-        private final Region region;
+    private final class PendingRange extends PendingLoad {
         private final TierRange range;
         private final StoredRange stored;
         private final StagingRing.Span span;
         private final MemorySegment head;
         private final MemorySegment body;
-        private int left;
-        private boolean failed;
-        private boolean matches;
 
         PendingRange(Region region, TierRange range, StoredRange stored, StagingRing.Span span) {
-            this.region = region;
+            super(region, range.tag());
             this.range = range;
             this.stored = stored;
             this.span = span;
@@ -202,47 +242,34 @@ final class VerifyingReader {
         }
 
         /// The head and the pages behind it are one read where nothing lies between them.
-        void start() {
-            region.startReading();
-            int page = LogAddress.page(range.address());
+        ///
+        /// @param offset of the block on the device
+        void start(long offset) {
             if (stored.firstPage() == stored.layout().headPages()) {
-                left = 1;
-                io.load(span.memory(), regionTable.offset(region, page), this::onComplete);
+                begin(1);
+                io.load(span.memory(), offset, this::onComplete);
             } else {
-                left = 2;
-                io.load(head, regionTable.offset(region, page), this::onComplete);
-                io.load(body, regionTable.offset(region, page + stored.firstPage()), this::onComplete);
-            }
-        }
-
-        private void onComplete(IoOutcome outcome) {
-            failed |= !outcome.isDone();
-            left--;
-            if (left == 0) {
-                region.endReading();
-                if (failed) {
-                    finish(TierRead.Outcome.UNREADABLE);
-                } else {
-                    computePool.submit((int) body.byteSize(), this);
-                }
+                begin(2);
+                io.load(head, offset, this::onComplete);
+                io.load(body, offset + (long) stored.firstPage() * DiskGeometry.PAGE_BYTES, this::onComplete);
             }
         }
 
         @Override
-        public void compute() {
-            matches = stored.extract(head, body, range.block().checksum(), range.target());
+        int computedBytes() {
+            return (int) body.byteSize();
         }
 
         @Override
-        public void finish() {
-            finish(matches ? TierRead.Outcome.SUCCESS : TierRead.Outcome.CORRUPT);
+        boolean prove() {
+            return BlockEncoder.codec()
+                    .extract(stored, head, body, range.block().checksum(), range.target());
         }
 
-        private void finish(TierRead.Outcome outcome) {
-            inFlight--;
+        @Override
+        void end(TierRead.Outcome outcome) {
             span.release();
-            counts.merge(outcome, 1L, Long::sum);
-            store.onRead(range.tag(), outcome);
+            super.end(outcome);
         }
     }
 }
