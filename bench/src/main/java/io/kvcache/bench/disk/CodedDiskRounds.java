@@ -41,6 +41,7 @@ public final class CodedDiskRounds {
 
     private static final long DISK_BYTES_PER_SECOND = 300_000_000;
     private static final int BLOCK_BYTES = 2 << 20;
+
     /// So few that nothing is reclaimed in as many rounds as there are.
     private static final int PUTS = 24;
 

@@ -2,6 +2,7 @@ package io.kvcache.bench.disk;
 
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.IoOutcome;
+import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
 import java.util.Queue;
@@ -11,12 +12,9 @@ import java.util.concurrent.locks.LockSupport;
 /// A device whose transfers end no faster than at a rate, one after another, reads and writes together: a disk whose
 /// speed is known.
 ///
-/// **Ownership.** It closes the device below.
-///
 /// **Threads.** One, but for [#wake].
-final class ThrottledDevice implements BlockDevice {
+final class ThrottledDevice extends ForwardingDevice {
 
-    private final BlockDevice below;
     private final double bytesPerNano;
     private final long[] bytesOf;
     private final Queue<Ended> ended = new ArrayDeque<>();
@@ -27,7 +25,7 @@ final class ThrottledDevice implements BlockDevice {
     private record Ended(long tag, IoOutcome outcome, long dueNanos) {}
 
     ThrottledDevice(BlockDevice below, long bytesPerSecond) {
-        this.below = below;
+        super(below);
         bytesPerNano = bytesPerSecond / 1e9;
         bytesOf = new long[below.depth()];
     }
@@ -35,31 +33,31 @@ final class ThrottledDevice implements BlockDevice {
     @Override
     public boolean read(MemorySegment target, long offset, long tag) {
         bytesOf[(int) tag] = target.byteSize();
-        return below.read(target, offset, tag);
+        return super.read(target, offset, tag);
     }
 
     @Override
     public boolean write(MemorySegment source, long offset, long tag) {
         bytesOf[(int) tag] = source.byteSize();
-        return below.write(source, offset, tag);
+        return super.write(source, offset, tag);
     }
 
     @Override
     public boolean sync(long tag) {
         bytesOf[(int) tag] = 0;
-        return below.sync(tag);
+        return super.sync(tag);
     }
 
     @Override
     public boolean discard(long offset, long length, long tag) {
         bytesOf[(int) tag] = 0;
-        return below.discard(offset, length, tag);
+        return super.discard(offset, length, tag);
     }
 
     @Override
     public void submit() {
-        below.submit();
-        below.poll((tag, outcome) -> {
+        below().submit();
+        below().poll((tag, outcome) -> {
             freeAt = Math.max(freeAt, System.nanoTime()) + (long) (bytesOf[(int) tag] / bytesPerNano);
             ended.add(new Ended(tag, outcome, freeAt));
         });
@@ -99,32 +97,12 @@ final class ThrottledDevice implements BlockDevice {
     }
 
     @Override
-    public long size() {
-        return below.size();
-    }
-
-    @Override
-    public int depth() {
-        return below.depth();
-    }
-
-    @Override
     public int inFlight() {
-        return below.inFlight() + ended.size();
-    }
-
-    @Override
-    public void register(MemorySegment pool) {
-        below.register(pool);
+        return super.inFlight() + ended.size();
     }
 
     @Override
     public String describe() {
-        return "%s, %.0f MB/s".formatted(below.describe(), bytesPerNano * TimeUnit.SECONDS.toNanos(1) / 1e6);
-    }
-
-    @Override
-    public void close() {
-        below.close();
+        return "%s, %.0f MB/s".formatted(super.describe(), bytesPerNano * TimeUnit.SECONDS.toNanos(1) / 1e6);
     }
 }
