@@ -170,13 +170,9 @@ public final class HttpResponder {
         }
         HttpResponse reply = new DefaultHttpResponse(
                 HttpVersion.HTTP_1_1, cut.isWhole() ? HttpResponseStatus.OK : HttpResponseStatus.PARTIAL_CONTENT);
-        HttpHeaders headers = reply.headers()
-                .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
-                .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES)
-                .set(HttpHeaderNames.CONTENT_LENGTH, cut.length());
+        HttpHeaders headers = setValueHeaders(reply.headers()).set(HttpHeaderNames.CONTENT_LENGTH, cut.length());
         if (!cut.isWhole()) {
-            long to = cut.from() + cut.length() - 1;
-            headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + cut.from() + "-" + to + "/" + held.bytes());
+            setContentRange(headers, cut.from(), cut.length(), held.bytes());
         }
         moreHeaders.accept(headers);
         HttpUtil.setKeepAlive(reply, keepAlive);
@@ -197,10 +193,7 @@ public final class HttpResponder {
     /// Answers a HEAD of a value.
     public void sendHead(long bytes) {
         FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
-        reply.headers()
-                .set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
-                .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES)
-                .set(HttpHeaderNames.CONTENT_LENGTH, bytes);
+        setValueHeaders(reply.headers()).set(HttpHeaderNames.CONTENT_LENGTH, bytes);
         finish(reply);
     }
 
@@ -213,11 +206,16 @@ public final class HttpResponder {
                 HttpResponseStatus.PARTIAL_CONTENT,
                 part,
                 true,
-                headers -> headers.set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
-                        .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES)
-                        .set(
-                                HttpHeaderNames.CONTENT_RANGE,
-                                "bytes " + from + "-" + (from + part.length - 1) + "/" + allBytes));
+                headers -> setContentRange(setValueHeaders(headers), from, part.length, allBytes));
+    }
+
+    private static HttpHeaders setValueHeaders(HttpHeaders headers) {
+        return headers.set(HttpHeaderNames.CONTENT_TYPE, HttpHeaderValues.APPLICATION_OCTET_STREAM)
+                .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES);
+    }
+
+    private static void setContentRange(HttpHeaders headers, long from, long length, long allBytes) {
+        headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + from + "-" + (from + length - 1) + "/" + allBytes);
     }
 
     /// Returns whether the reply has no known length.
