@@ -8,13 +8,16 @@ import java.util.concurrent.Executor;
 /// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`. Every index counts blocks
 /// of the chain, not of the table.
 ///
-/// While the table is open its blocks neither move nor change. Closing it releases them all; a segment must not be
-/// used afterwards (a checked store makes it throw).
+/// While the table is open its blocks neither move nor change. Closing it releases them all; a segment must not
+/// be used afterwards (a checked store makes it throw).
 ///
 /// **Ownership.** The caller that acquired the table closes it; a second close does nothing.
 ///
 /// **Threads.** Any; the table may be closed by another thread than the one that acquired it.
 public interface BlockTable extends AutoCloseable {
+
+    /// What [#readyLayers] answers once all blocks of the table are ready, however many layers they have.
+    int ALL_LAYERS = Integer.MAX_VALUE;
 
     /// Returns an empty table, as for a miss.
     ///
@@ -51,17 +54,56 @@ public interface BlockTable extends AutoCloseable {
         return readyEnd() - firstBlock();
     }
 
-    /// Waits until all blocks before block `end` of the chain are ready, no more will come, or the timeout passes.
+    /// Waits until all blocks before block `end` of the chain are ready, no more will come, or the timeout
+    /// passes.
     ///
     /// @param end block of the chain, usually [#endBlock]
     /// @return [#readyEnd], perhaps less than `end`
     int await(int end, Duration timeout);
 
-    /// Completes on `executor` with [#readyEnd] once all blocks before block `end` are ready or no more will come.
+    /// Completes on `executor` with [#readyEnd] once all blocks before block `end` are ready or no more will
+    /// come.
     ///
     /// When the executor rejects the task, the stage fails with the executor's exception. Closing the table
     /// completes the stage with the blocks that were ready by then, and nothing keeps a reference to the table.
     CompletionStage<Integer> onReady(int end, Executor executor);
+
+    /// Number of layers, from the first on, that all blocks `[firstBlock(), endBlock())` have here by now, of a
+    /// table from [KvCache#acquireByLayers]. Other tables have none until all their blocks are ready.
+    ///
+    /// It never decreases. Blocks that do not arrive are left out as soon as that is known: ask [#endBlock] which
+    /// of them the layers are of, at the latest when all layers are ready. What was read of the others is to be
+    /// forgotten.
+    ///
+    /// @return [#ALL_LAYERS] when nothing more will come
+    default int readyLayers() {
+        return readyEnd() >= endBlock() ? ALL_LAYERS : 0;
+    }
+
+    /// Waits until all blocks of the table have their first `layers` layers here, no more will come, or the
+    /// timeout passes.
+    ///
+    /// @return [#readyLayers], perhaps less than `layers`
+    default int awaitLayers(int layers, Duration timeout) {
+        await(endBlock(), timeout);
+        return readyLayers();
+    }
+
+    /// Completes on `executor` with [#readyLayers] once all blocks of the table have their first `layers` layers
+    /// here or no more will come; else as [#onReady].
+    default CompletionStage<Integer> onLayers(int layers, Executor executor) {
+        return onReady(endBlock(), executor).thenApply(_ -> readyLayers());
+    }
+
+    /// The bytes of block `index` of the chain that are here, read-only, in place: all, or those of its first
+    /// [#readyLayers] layers.
+    ///
+    /// @param index `firstBlock() <= index < endBlock()`
+    /// @throws IndexOutOfBoundsException when the table has no such block
+    /// @throws IllegalStateException when the table is closed
+    default MemorySegment readySegment(int index) {
+        return readyLayers() == 0 && index >= readyEnd() && index < endBlock() ? MemorySegment.NULL : segment(index);
+    }
 
     /// The bytes of block `index` of the chain, read-only, in place.
     ///
@@ -79,21 +121,22 @@ public interface BlockTable extends AutoCloseable {
 
     /// Returns the record handle of block `index` of the chain, for clients that map the store's memory.
     ///
-    /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a table that has
-    ///     no records
+    /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a table that
+    ///     has no records
     /// @throws IndexOutOfBoundsException when the block is not ready
     /// @throws IllegalStateException when the table is closed
     long handle(int index);
 
-    /// Returns whether everything read through the segments so far was this table's data. Call it **after** reading
-    /// and before closing.
+    /// Returns whether everything read through the segments so far was this table's data. Call it **after**
+    /// reading and before closing.
     ///
     /// False is possible only for a table over another process's memory. That process keeps the blocks in place
     /// while it hears from this one. If this process was stopped for longer, it may have read other data.
     boolean isValid();
 
-    /// Number of blocks behind [#endBlock] that were left in a slower tier, because computing them takes less time
-    /// than loading them or they would arrive too late. 0 if the store has no estimate of the cost of computing.
+    /// Number of blocks behind [#endBlock] that were left in a slower tier, because computing them takes less
+    /// time than loading them or they would arrive too late. 0 if the store has no estimate of the cost of
+    /// computing.
     int blocksToRecompute();
 
     /// Copies block `index` of the chain.

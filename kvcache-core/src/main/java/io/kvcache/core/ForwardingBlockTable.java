@@ -50,6 +50,26 @@ public abstract class ForwardingBlockTable implements BlockTable {
     }
 
     @Override
+    public int readyLayers() {
+        return delegate.readyLayers();
+    }
+
+    @Override
+    public int awaitLayers(int layers, Duration timeout) {
+        return delegate.awaitLayers(layers, timeout);
+    }
+
+    @Override
+    public CompletionStage<Integer> onLayers(int layers, Executor executor) {
+        return delegate.onLayers(layers, executor);
+    }
+
+    @Override
+    public MemorySegment readySegment(int index) {
+        return delegate.readySegment(index);
+    }
+
+    @Override
     public MemorySegment segment(int index) {
         return delegate.segment(index);
     }

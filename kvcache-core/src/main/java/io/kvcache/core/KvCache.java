@@ -16,17 +16,19 @@ import java.util.List;
 /// statistics, events and durability. Every cache has these three. A cache whose memory lies in this process is
 /// also a [LocalKvCache].
 ///
-/// **Namespaces.** Register a namespace before using it. A chain or object key of an unregistered namespace throws
-/// `IllegalArgumentException`, and so does an index, part, size or key out of range: these are errors of the caller.
-/// A full store, a block that another writer fills, and an expired timeout are outcomes, returned as values.
+/// **Namespaces.** Register a namespace before using it. A chain or object key of an unregistered namespace
+/// throws `IllegalArgumentException`, and so does an index, part, size or key out of range: these are errors of
+/// the caller. A full store, a block that another writer fills, and an expired timeout are outcomes, returned as
+/// values.
 ///
 /// **Threads.** Safe for any number of threads. Only methods with a timeout may wait, and no longer than it.
 public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
 
     /// Makes a namespace usable; registering it again is harmless.
     ///
-    /// @throws IllegalArgumentException when a namespace that differs only in its parts is registered already (the
-    ///     message shows both shapes), when a block does not fit the store, or when there are too many namespaces
+    /// @throws IllegalArgumentException when a namespace that differs only in its parts is registered already
+    ///     (the message shows both shapes), when a block does not fit the store, or when there are too many
+    ///     namespaces
     void register(Namespace namespace);
 
     /// The chain of a prompt, equal to [BlockChain#of].
@@ -62,6 +64,23 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     /// @param timeout how long blocks may go on arriving, from now; zero takes what is resident
     BlockTable acquire(BlockChain chain, int from, Duration timeout);
 
+    /// As [#acquire(BlockChain, int, Duration)], but blocks on disk arrive layer by layer: the first
+    /// `layersAStep` layers of all of them, then the next ones. So an engine computes the first layers while the
+    /// others arrive: [BlockTable#awaitLayers].
+    ///
+    /// Blocks become ready ([BlockTable#readyEnd]) with their last layers, all at about the same time. Blocks
+    /// that cannot be read in part arrive whole with the first step, as do blocks of a cache that has no such
+    /// steps, as over a network.
+    ///
+    /// @param layersAStep 1 and up; a step is rounded up to 64 KiB of each block
+    /// @throws IllegalArgumentException when `layersAStep` is less than 1
+    default BlockTable acquireByLayers(BlockChain chain, int from, Duration timeout, int layersAStep) {
+        if (layersAStep < 1) {
+            throw new IllegalArgumentException("layersAStep is " + layersAStep + "; it takes 1 and up");
+        }
+        return acquire(chain, from, timeout);
+    }
+
     /// Pins all leading blocks that are resident: [#acquire(BlockChain, int, Duration)] from block 0 without
     /// waiting.
     default BlockTable acquire(BlockChain chain) {
@@ -70,16 +89,16 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
 
     /// Reserves room for one block of the chain.
     ///
-    /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or must be
-    ///     being written
+    /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or must
+    ///     be being written
     /// @param part number of the block's part, `0 <= part <` parts of the namespace
     /// @param timeout how long to wait for room while every block is pinned; an interrupt ends the wait
     /// @return a writer whose [BlockWriter#outcome()] tells whether there is anything to write; close it in every
     ///     case
     BlockWriter put(BlockChain chain, int index, int part, Duration timeout);
 
-    /// Stores a run of blocks by copying them, and stops at the first that is rejected. Where an earlier block of the
-    /// run has gone meanwhile, it begins again from the front, once.
+    /// Stores a run of blocks by copying them, and stops at the first that is rejected. Where an earlier block
+    /// of the run has gone meanwhile, it begins again from the front, once.
     ///
     /// @param from block of the chain that `blocks.get(0)` is
     /// @param blocks each of exactly the block's size, native or heap memory

@@ -5,8 +5,10 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.ForwardingBlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.LoadBatch;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
@@ -45,11 +47,20 @@ final class BlockReads {
 
     /// As [io.kvcache.core.KvCache#acquire].
     BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
+        return acquire(chain, from, timeoutNanos, LayerSteps.NONE);
+    }
+
+    /// As [io.kvcache.core.KvCache#acquireByLayers].
+    BlockTable acquireByLayers(BlockChain chain, int from, long timeoutNanos, int layersAStep) {
+        return acquire(chain, from, timeoutNanos, LayerSteps.of(chain.namespace(), layersAStep));
+    }
+
+    private BlockTable acquire(BlockChain chain, int from, long timeoutNanos, LayerSteps steps) {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
         NamespaceEntry entry = lookup.require(chain.namespace());
-        BlockTable table = acquireKnown(entry, chain, from, timeoutNanos, null);
+        BlockTable table = acquireKnown(entry, chain, from, new Arrival(timeoutNanos, steps, null));
         boolean mayBeTold = timeoutNanos > 0
                 && table.endBlock() < chain.length()
                 && table.blocksToRecompute() == 0
@@ -135,7 +146,8 @@ final class BlockReads {
 
     /// A second look for a request that was counted at the first, and whose time began there.
     private BlockTable acquireAgain(BlockChain chain, int from, Deadline first) {
-        return acquireKnown(lookup.require(chain.namespace()), chain, from, Math.max(0, first.remainingNanos()), first);
+        Arrival arrival = new Arrival(Math.max(0, first.remainingNanos()), LayerSteps.NONE, first);
+        return acquireKnown(lookup.require(chain.namespace()), chain, from, arrival);
     }
 
     /// A table of what is known now, and of what is once the disks have told it.
@@ -144,12 +156,39 @@ final class BlockReads {
         return RecoveringBlockTable.of(storeContext, now, timeoutNanos, secondLookup);
     }
 
-    /// The blocks that the store knows of by now.
+    /// In which steps the blocks of a table come from disk.
+    ///
+    /// @param layerBytes of a layer of a block; 0 when whole blocks come
+    /// @param stepBytes of a block in a step
+    private record LayerSteps(int layerBytes, int stepBytes) {
+
+        static final LayerSteps NONE = new LayerSteps(0, 0);
+
+        static LayerSteps of(Namespace namespace, int layersAStep) {
+            if (layersAStep < 1) {
+                throw new IllegalArgumentException("layersAStep is " + layersAStep + "; it takes 1 and up");
+            }
+            if (namespace.parts().size() != 1) {
+                return NONE;
+            }
+            BlockShape shape = namespace.parts().getFirst().shape();
+            long layer = shape.layerSlice(0).bytes();
+            long step = Math.ceilDiv(layer * layersAStep, ChunkedCrc.CHUNK_BYTES) * ChunkedCrc.CHUNK_BYTES;
+            return step < shape.bytes() ? new LayerSteps((int) layer, (int) step) : NONE;
+        }
+    }
+
+    /// How blocks arrive.
     ///
     /// @param timeoutNanos from now on
     /// @param first the deadline of the request whose second look this is; null of a request of its own
-    private BlockTable acquireKnown(
-            NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, @Nullable Deadline first) {
+    private record Arrival(
+            long timeoutNanos, LayerSteps steps, @Nullable Deadline first) {}
+
+    /// The blocks that the store knows of by now.
+    private BlockTable acquireKnown(NamespaceEntry entry, BlockChain chain, int from, Arrival arrival) {
+        long timeoutNanos = arrival.timeoutNanos;
+        Deadline first = arrival.first;
         boolean counts = first == null;
         OpenHandle openHandle = storeContext.openHandles().acquire(chain);
         long deepest = RecordHandle.MISS;
@@ -165,14 +204,15 @@ final class BlockReads {
             }
             LoadBatch loadBatch = null;
             if (timeoutNanos > 0 && here < chain.length() && storeContext.tierScheduler() != null) {
-                DiskLoader.StartedLoads started = diskLoader.startLoads(chain, here, from, timeoutNanos);
+                DiskLoader.StartedLoads started =
+                        diskLoader.startLoads(chain, here, from, timeoutNanos, arrival.steps.stepBytes);
                 loadBatch = started.loadBatch();
                 leftOnDisk = started.blocksLeftOnDisk();
             }
             known = loadBatch == null ? found : Math.max(0, here + loadBatch.count() - from);
             if (loadBatch != null) {
-                LoadingBlockTable.BlockRange blockRange =
-                        new LoadingBlockTable.BlockRange(entry, deepest, here, loadBatch, from);
+                LoadingBlockTable.BlockRange blockRange = new LoadingBlockTable.BlockRange(
+                        entry, deepest, here, loadBatch, from, arrival.steps.layerBytes);
                 Deadline deadline = first == null ? Deadline.after(storeContext.clock(), timeoutNanos) : first;
                 table = new LoadingBlockTable(storeContext, openHandle, blockRange, deadline);
             } else if (found > 0) {

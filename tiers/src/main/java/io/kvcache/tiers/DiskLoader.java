@@ -66,7 +66,8 @@ final class DiskLoader {
     /// block before `here` is pinned.
     ///
     /// @param timeoutNanos how long the table waits
-    StartedLoads startLoads(BlockChain chain, int here, int from, long timeoutNanos) {
+    /// @param stepBytes of each block that are to come before more of any other; 0 for whole blocks in order
+    StartedLoads startLoads(BlockChain chain, int here, int from, long timeoutNanos, int stepBytes) {
         if (tierScheduler == null || timeoutNanos == 0 || here == chain.length()) {
             return StartedLoads.EMPTY;
         }
@@ -85,7 +86,11 @@ final class DiskLoader {
         if (loadBatch.count() == 0) {
             return new StartedLoads(null, known - to);
         }
-        tierScheduler.read(loadBatch, true, false);
+        if (stepBytes > 0) {
+            tierScheduler.readInSteps(loadBatch, stepBytes);
+        } else {
+            tierScheduler.read(loadBatch, true, false);
+        }
         return new StartedLoads(loadBatch, known - to);
     }
 
@@ -240,7 +245,8 @@ final class DiskLoader {
         return state == ControlWord.LOADING || state == ControlWord.LOADED;
     }
 
-    /// An object that is on its way from disk, and pinned from the start: it ends with the pin kept, or given back.
+    /// An object that is on its way from disk, and pinned from the start: it ends with the pin kept, or given
+    /// back.
     ///
     /// **Threads.** Any.
     private static final class ObjectLoad {

@@ -9,13 +9,16 @@ import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordHandle;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.OpenHandles.OpenHandle;
+import io.kvcache.tiers.movement.TierScheduler;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
+import java.util.function.BooleanSupplier;
 import org.jspecify.annotations.Nullable;
 
 /// Blocks that are resident in host memory, and after them such as arrive from disk.
@@ -35,8 +38,17 @@ final class LoadingBlockTable implements BlockTable {
     private final @Nullable Arena scope;
     private final Runnable listener = this::update;
     private final ReadyWaiters waiters = new ReadyWaiters();
+    private final ReadyWaiters layerWaiters = new ReadyWaiters();
     private final DelayedTask timeout = new DelayedTask(this::onTimeout);
     private final Deadline deadline;
+
+    /// Loaded blocks that still may come. Fewer than the batch once one in it does not.
+    private int coming;
+
+    /// Layers that all of them have, and how many of them, from the first on, have one more.
+    private int layers;
+
+    private int withNextLayer;
     private int @Nullable [] recordsInOrder;
     private int arrived;
     private boolean ended;
@@ -51,7 +63,14 @@ final class LoadingBlockTable implements BlockTable {
     /// @param residentBlocks blocks of the chain that are resident
     /// @param loadBatch those after them that come
     /// @param firstBlock of the table
-    record BlockRange(NamespaceEntry entry, long deepest, int residentBlocks, LoadBatch loadBatch, int firstBlock) {}
+    /// @param layerBytes of a block's layer, of a table whose blocks come layer by layer; else 0
+    record BlockRange(
+            NamespaceEntry entry,
+            long deepest,
+            int residentBlocks,
+            LoadBatch loadBatch,
+            int firstBlock,
+            int layerBytes) {}
 
     /// Takes over all pins, and a hold.
     ///
@@ -63,6 +82,7 @@ final class LoadingBlockTable implements BlockTable {
         this.blockRange = blockRange;
         this.deadline = deadline;
         loadBatch = blockRange.loadBatch;
+        coming = loadBatch.count();
         records = storeContext.store().records();
         scope = storeContext.openScope();
         for (int i = 0; i < loadBatch.count(); i++) {
@@ -80,13 +100,16 @@ final class LoadingBlockTable implements BlockTable {
     /// Counts the blocks that have arrived, and wakes the threads that wait for them.
     private void update() {
         Runnable tell;
+        Runnable tellOfLayers;
         boolean over;
         synchronized (this) {
+            int layersBefore = layers;
             advance();
             over = ended;
             int ready = readyUntil();
             tell = waiters.takeReady(ready, ended);
-            if (ended || ready >= minAwaited) {
+            tellOfLayers = layerWaiters.takeReady(layersNow(), ended);
+            if (ended || ready >= minAwaited || layers > layersBefore) {
                 minAwaited = Integer.MAX_VALUE;
                 notifyAll();
             }
@@ -95,6 +118,7 @@ final class LoadingBlockTable implements BlockTable {
             timeout.cancel();
         }
         tell.run();
+        tellOfLayers.run();
     }
 
     private void onTimeout() {
@@ -113,16 +137,55 @@ final class LoadingBlockTable implements BlockTable {
     }
 
     private void advance() {
-        while (!ended && arrived < loadBatch.count() && state(arrived) == ControlWord.SEALED) {
+        while (!ended && arrived < coming && state(arrived) == ControlWord.SEALED) {
             arrived++;
         }
-        if (arrived < loadBatch.count() && !ended) {
-            int next = state(arrived);
-            boolean comes = next == ControlWord.LOADING || next == ControlWord.LOADED || next == ControlWord.SEALED;
-            ended = !comes || closed || deadline.isExpired();
+        if (arrived < coming && !ended) {
+            ended = !comes(arrived) || closed || deadline.isExpired();
         } else {
             ended = true;
         }
+        if (blockRange.layerBytes > 0 && !ended) {
+            advanceLayers();
+        }
+    }
+
+    private boolean comes(int position) {
+        int next = state(position);
+        return next == ControlWord.LOADING || next == ControlWord.LOADED || next == ControlWord.SEALED;
+    }
+
+    /// Goes on from the first block that has not the next layer; the table ends before one that does not come.
+    private void advanceLayers() {
+        int blockBytes = blockRange.entry.blockBytes();
+        while ((layers + 1L) * blockRange.layerBytes <= blockBytes) {
+            while (withNextLayer < coming && has(withNextLayer, (layers + 1) * blockRange.layerBytes)) {
+                withNextLayer++;
+            }
+            if (withNextLayer < coming && !comes(withNextLayer)) {
+                coming = withNextLayer;
+            }
+            if (withNextLayer < coming) {
+                return;
+            }
+            layers++;
+            withNextLayer = 0;
+        }
+    }
+
+    private boolean has(int position, int bytes) {
+        int state = state(position);
+        return state == ControlWord.SEALED
+                || state == ControlWord.LOADED
+                || (state == ControlWord.LOADING && loadListeners().arrivedBytes(loadBatch.record(position)) >= bytes);
+    }
+
+    private TierScheduler.LoadListeners loadListeners() {
+        return Objects.requireNonNull(storeContext.tierScheduler()).loadListeners();
+    }
+
+    private int layersNow() {
+        return ended ? ALL_LAYERS : layers;
     }
 
     private int readyUntil() {
@@ -137,7 +200,7 @@ final class LoadingBlockTable implements BlockTable {
     @Override
     public synchronized int endBlock() {
         advance();
-        return ended ? readyUntil() : loadBatch.end();
+        return ended ? readyUntil() : loadBatch.from() + coming;
     }
 
     @Override
@@ -147,40 +210,84 @@ final class LoadingBlockTable implements BlockTable {
     }
 
     @Override
-    public int await(int end, Duration timeout) {
+    public synchronized int await(int end, Duration timeout) {
+        await(timeout, () -> {
+            minAwaited = Math.min(minAwaited, end);
+            return readyUntil() >= end;
+        });
+        return readyUntil();
+    }
+
+    /// Waits until a condition holds, no more will come, or the timeout passes; under the lock.
+    private void await(Duration timeout, BooleanSupplier condition) {
         long awaitNanos = Timeouts.toNanos(timeout);
         long since = storeContext.clock().nanos();
-        synchronized (this) {
-            advance();
-            while (readyUntil() < end && !ended) {
-                long left = awaitNanos - (storeContext.clock().nanos() - since);
-                if (left <= 0) {
-                    break;
-                }
-                try {
-                    minAwaited = Math.min(minAwaited, end);
-                    storeContext.clock().await(this, left);
-                } catch (InterruptedException stopped) {
-                    Thread.currentThread().interrupt();
-                    break;
-                }
-                advance();
+        advance();
+        while (!condition.getAsBoolean() && !ended) {
+            long left = awaitNanos - (storeContext.clock().nanos() - since);
+            if (left <= 0) {
+                return;
             }
-            return readyUntil();
+            try {
+                storeContext.clock().await(this, left);
+            } catch (InterruptedException stopped) {
+                Thread.currentThread().interrupt();
+                return;
+            }
+            advance();
         }
     }
 
     @Override
     public CompletionStage<Integer> onReady(int end, Executor executor) {
+        return onReady(waiters, end, executor);
+    }
+
+    private CompletionStage<Integer> onReady(ReadyWaiters of, int end, Executor executor) {
         CompletableFuture<Integer> ready;
         synchronized (this) {
-            ready = waiters.add(end, executor);
+            ready = of.add(end, executor);
         }
         update();
         if (!ready.isDone()) {
             scheduleTimeout();
         }
         return ready;
+    }
+
+    @Override
+    public synchronized int readyLayers() {
+        advance();
+        return layersNow();
+    }
+
+    @Override
+    public synchronized int awaitLayers(int layers, Duration timeout) {
+        await(timeout, () -> layersNow() >= layers);
+        return layersNow();
+    }
+
+    @Override
+    public CompletionStage<Integer> onLayers(int layers, Executor executor) {
+        return onReady(layerWaiters, layers, executor);
+    }
+
+    @Override
+    public synchronized MemorySegment readySegment(int index) {
+        int ready = readyEnd();
+        if (index < ready || ended) {
+            return segment(index);
+        }
+        requireOpen();
+        if (index >= endBlock()) {
+            throw new IndexOutOfBoundsException("block " + index + " of a table of blocks " + blockRange.firstBlock
+                    + " to " + endBlock() + " (exclusive)");
+        }
+        int page = records.hostPage(loadBatch.record(index - blockRange.residentBlocks));
+        return HostBlockTable.StoreContext.bind(
+                        scope,
+                        storeContext.store().slotSegment(page, Math.multiplyExact(layers, blockRange.layerBytes)))
+                .asReadOnly();
     }
 
     @Override
@@ -202,9 +309,7 @@ final class LoadingBlockTable implements BlockTable {
     }
 
     private int record(int index) {
-        if (closed) {
-            throw new IllegalStateException("the table is closed");
-        }
+        requireOpen();
         int end = readyEnd();
         if (index < blockRange.firstBlock || index >= end) {
             throw new IndexOutOfBoundsException("block " + index + " of a table whose blocks " + blockRange.firstBlock
@@ -213,6 +318,12 @@ final class LoadingBlockTable implements BlockTable {
         return index < blockRange.residentBlocks
                 ? residentRecords()[index - blockRange.firstBlock]
                 : loadBatch.record(index - blockRange.residentBlocks);
+    }
+
+    private void requireOpen() {
+        if (closed) {
+            throw new IllegalStateException("the table is closed");
+        }
     }
 
     /// The records of the table's resident blocks, found by one walk over the parents.

@@ -6,7 +6,9 @@ import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SplittableRandom;
 
 /// The tables that the run holds: while one is open its blocks keep their bytes, it never gets shorter
@@ -27,7 +29,9 @@ final class OpenTables {
         final BlockChain chain;
         final BlockTable table;
         final long endsAt;
+        final Map<Integer, MemorySegment> parts = new HashMap<>();
         int ready;
+        int layers;
 
         HeldTable(BlockChain chain, BlockTable table, long endsAt) {
             this.chain = chain;
@@ -64,6 +68,7 @@ final class OpenTables {
         require(
                 !over || table.endBlock() == table.readyEnd(),
                 () -> "a table's time is over and it goes on to block " + table.endBlock());
+        checkLayers(each);
         for (int i = table.firstBlock(); i < table.firstBlock() + ready; i++) {
             MemorySegment block = table.segment(i);
             long length = Math.min(block.byteSize(), most);
@@ -71,6 +76,27 @@ final class OpenTables {
             long tail = block.byteSize() - length;
             SimKeySpace.content(each.chain.key(i)).requireEqual(tail, block.asSlice(tail));
         }
+    }
+
+    /// What a table has shown of a block stays in its place until the table is closed, whether the rest comes or
+    /// not.
+    private void checkLayers(HeldTable each) {
+        BlockTable table = each.table;
+        int layers = table.readyLayers();
+        require(layers >= each.layers, () -> "a table of " + each.layers + " layers has only " + layers);
+        coverage.countIf("layer arrived in a table", layers > each.layers && layers < BlockTable.ALL_LAYERS);
+        each.layers = layers;
+        each.parts.forEach(
+                (block, bytes) -> SimKeySpace.content(each.chain.key(block)).requireEqual(0, bytes));
+        for (int i = table.readyEnd(); layers > 0 && i < table.endBlock(); i++) {
+            MemorySegment bytes = table.readySegment(i);
+            SimKeySpace.content(each.chain.key(i)).requireEqual(0, bytes);
+            each.parts.put(i, bytes);
+        }
+        coverage.countIf(
+                "block of which layers had come did not come",
+                table.endBlock() == table.readyEnd()
+                        && each.parts.keySet().stream().anyMatch(block -> block >= table.endBlock()));
     }
 
     void closeOne() {

@@ -2,6 +2,7 @@ package io.kvcache.bench.sim;
 
 import static io.kvcache.bench.sim.SimAssertions.require;
 
+import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.Hint;
 import io.kvcache.core.LocalKvCache;
@@ -114,7 +115,10 @@ final class SimWorkload {
         require(match.blocks() <= chain.length(), () -> match + " of a chain of " + chain.length());
         int from = random.nextInt(3) == 0 ? random.nextInt(chain.length() + 1) : 0;
         Duration timeout = randomTimeout();
-        tables.add(chain, cache.acquire(chain, from, timeout), timeout.toNanos());
+        BlockTable table = random.nextBoolean()
+                ? cache.acquireByLayers(chain, from, timeout, 1 + random.nextInt(2))
+                : cache.acquire(chain, from, timeout);
+        tables.add(chain, table, timeout.toNanos());
     }
 
     void giveHint(LocalKvCache cache) {

@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// What does not become an eighth smaller stays plain: fp8, texts, and values of less than a chunk.
 ///
-/// **Reading in place.** Coded bytes are read into the end of the memory that the plain ones take. Chunk by chunk they
-/// are then copied out and decoded, from the first on: what a chunk writes over was decoded before.
+/// **Reading in place.** Coded bytes are read into the end of the memory that the plain ones take. Chunk by
+/// chunk they are then copied out and decoded, from the first on: what a chunk writes over was decoded before.
 ///
 /// **Threads.** One at a time: it has the memory of one chunk.
 public final class BlockCodec {
@@ -178,13 +178,22 @@ public final class BlockCodec {
     /// Takes some bytes of a block out of what was read of it.
     ///
     /// @param storedHead the block's head, in native memory
+    /// @param isHeadProved whether it was proved before
     /// @param storedBody [StoredRange#pages] from [StoredRange#firstPage] on, in native memory
     /// @param checksum of the whole block
-    /// @param target of as many bytes as are wanted; holds some of them when they are refused
+    /// @param target of as many bytes as are wanted; holds some of them when they are refused. The body may lie
+    ///     in it as [StoredRange#bodyIn] says
     /// @return whether they are the block's
     public boolean extract(
-            StoredRange range, MemorySegment storedHead, MemorySegment storedBody, int checksum, MemorySegment target) {
-        return range.extract(storedHead, storedBody, checksum, target, coder, chunk);
+            StoredRange range,
+            MemorySegment storedHead,
+            boolean isHeadProved,
+            MemorySegment storedBody,
+            int checksum,
+            MemorySegment target) {
+        boolean proved = isHeadProved || range.layout().isCoded();
+        return (proved || PageSums.prove(storedHead, range.bytes(), checksum))
+                && range.extract(storedHead, storedBody, checksum, target, coder, chunk);
     }
 
     /// Walks the directory of a head that may be damaged.

@@ -5,10 +5,12 @@ import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.Pages;
 import java.lang.foreign.MemorySegment;
 import java.util.zip.CRC32C;
+import org.jspecify.annotations.Nullable;
 
 /// Some bytes of a stored block: which of its pages hold them, and how these are proved without the others.
 ///
-/// The head proves itself by the block's checksum; then each page, or each coded chunk, is proved by its sum there.
+/// The head proves itself by the block's checksum; then each page, or each coded chunk, is proved by its sum
+/// there.
 ///
 /// @param layout with a head
 /// @param bytes plain ones of the block
@@ -56,9 +58,23 @@ public record StoredRange(StoredLayout layout, int bytes, int from, int to) {
         return (to - 1) / CHUNK_BYTES;
     }
 
+    /// Where the body may be read to within the memory that the bytes are wanted in: to its end, from where it is
+    /// decoded in place.
+    ///
+    /// @param target of as many bytes as are wanted
+    /// @return its last [#pages]; null when the body needs memory of its own
+    public @Nullable MemorySegment bodyIn(MemorySegment target) {
+        int unit = layout.isCoded() ? CHUNK_BYTES : Pages.BYTES;
+        boolean wholePages =
+                target.isNative() && target.address() % Pages.BYTES == 0 && target.byteSize() % Pages.BYTES == 0;
+        return wholePages && from % unit == 0 && (to % unit == 0 || to == bytes)
+                ? target.asSlice(target.byteSize() - Pages.offset(pages()))
+                : null;
+    }
+
     /// Takes the bytes out of what was read.
     ///
-    /// @param head the block's head, in native memory
+    /// @param head the block's head, in native memory, proved where the block is not coded
     /// @param body its [#pages] from [#firstPage] on, in native memory
     /// @param checksum of the whole block
     /// @param target of as many bytes as are wanted; holds some of them when they are refused
@@ -73,7 +89,7 @@ public record StoredRange(StoredLayout layout, int bytes, int from, int to) {
             MemorySegment chunk) {
         return layout.isCoded()
                 ? decode(head, checksum, new Chunks(body, target, coder, chunk))
-                : PageSums.prove(head, bytes, checksum) && copyPages(head, body, target);
+                : copyPages(head, body, target);
     }
 
     private boolean copyPages(MemorySegment head, MemorySegment body, MemorySegment target) {
@@ -87,7 +103,9 @@ public record StoredRange(StoredLayout layout, int bytes, int from, int to) {
                 return false;
             }
         }
-        MemorySegment.copy(body, from - Pages.offset(first), target, 0, to - from);
+        if (!body.equals(target)) {
+            MemorySegment.copy(body, from - Pages.offset(first), target, 0, to - from);
+        }
         return true;
     }
 

@@ -89,6 +89,9 @@ final class StoreValidator {
         boolean fresh = RecordFlags.has(identity, RecordFlags.FRESH);
         boolean mayBe = !RecordFlags.isObject(identity) && state != ControlWord.ON_DISK && state != ControlWord.ORPHAN;
         require(!fresh || mayBe, record, "is fresh, state " + state);
+        boolean inSteps = RecordFlags.has(identity, RecordFlags.READ_IN_STEPS);
+        boolean onItsWay = state == ControlWord.LOADING || state == ControlWord.LOADED || state == ControlWord.DELETED;
+        require(!inSteps || onItsWay, record, "is read in steps, state " + state);
         require(
                 RecordFlags.noveltyClass(identity) < NoveltyClass.COUNT,
                 record,

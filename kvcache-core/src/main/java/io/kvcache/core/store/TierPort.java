@@ -99,7 +99,8 @@ public final class TierPort {
     /// Adds a disk, before any is used.
     ///
     /// @param limitBytes alive on it at most, each block in whole pages
-    /// @param ranked whether the host tier's policy also ranks its blocks, which otherwise are evicted by last use
+    /// @param ranked whether the host tier's policy also ranks its blocks, which otherwise are evicted by last
+    ///     use
     /// @return its number
     public int addDisk(long limitBytes, boolean ranked) {
         return underLock(() -> {
@@ -131,8 +132,8 @@ public final class TierPort {
 
     /// Takes the next queued record and pins it; returns null when none waits. [#onWritten] ends it.
     ///
-    /// Returns null while the disk has a tombstone to be told first: it might be of an older copy of the same key,
-    /// and would then apply to the new one.
+    /// Returns null while the disk has a tombstone to be told first: it might be of an older copy of the same
+    /// key, and would then apply to the new one.
     public @Nullable PendingWrite nextWrite(int disk) {
         lock.lock();
         try {
@@ -298,27 +299,58 @@ public final class TierPort {
     public @Nullable TierRead nextRead(int disk, int record, boolean wanted, long tag) {
         lock.lock();
         try {
-            long control = pool.control(record);
-            long address = pool.diskAddress(record);
-            boolean awaited = wanted || ControlWord.pins(control) > 1 || pool.residentChildren(record) > 0;
-            if (ControlWord.state(control) != ControlWord.LOADING
-                    || !awaited
-                    || address == NONE
-                    || DiskAddress.diskOf(address) != disk) {
+            if (!isAwaited(disk, record, wanted)) {
                 recordStates.abandonFill(record);
                 return null;
             }
-            return new TierRead(views.diskBlock(record), DiskAddress.localAddress(address), views.pages(record), tag);
+            return new TierRead(views.diskBlock(record), localAddress(record), views.pages(record), tag);
         } finally {
             lock.unlock();
         }
     }
 
+    /// As [#nextRead], of a load that is read in steps: its readers may have each part that has come.
+    public @Nullable TierRead nextReadInSteps(int disk, int record, boolean wanted, long tag) {
+        lock.lock();
+        try {
+            TierRead read = nextRead(disk, record, wanted, tag);
+            if (read != null) {
+                pool.setFlags(record, RecordFlags.READ_IN_STEPS, true);
+            }
+            return read;
+        } finally {
+            lock.unlock();
+        }
+    }
+
+    /// Returns where a load goes on that is read in steps; null when it is to be given up, which [#onRead] is
+    /// then told.
+    public @Nullable DiskCopy nextStep(int disk, int record, boolean wanted) {
+        return underLock(() -> isAwaited(disk, record, wanted)
+                ? new DiskCopy(disk, views.diskBlock(record), localAddress(record))
+                : null);
+    }
+
+    /// Returns whether a load that was started is still to be read from a disk.
+    private boolean isAwaited(int disk, int record, boolean wanted) {
+        long control = pool.control(record);
+        long address = pool.diskAddress(record);
+        boolean awaited = wanted || ControlWord.pins(control) > 1 || pool.residentChildren(record) > 0;
+        return ControlWord.state(control) == ControlWord.LOADING
+                && awaited
+                && address != NONE
+                && DiskAddress.diskOf(address) == disk;
+    }
+
+    private long localAddress(int record) {
+        return DiskAddress.localAddress(pool.diskAddress(record));
+    }
+
     /// A block or object that is on a disk alone.
     public record DiskCopy(int disk, TierBlock block, long address) {}
 
-    /// Returns where a block or object lies that is on a disk alone; null when it is in host memory, on its way there,
-    /// or nowhere.
+    /// Returns where a block or object lies that is on a disk alone; null when it is in host memory, on its way
+    /// there, or nowhere.
     public @Nullable DiskCopy diskCopy(long keyHi, long keyLo) {
         return underLock(() -> {
             int record = tree.findAny(keyHi, keyLo);
@@ -418,8 +450,8 @@ public final class TierPort {
         policies.state().reloadCostRatio(share);
     }
 
-    /// Sets the cost of computing blocks, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how
-    /// much.
+    /// Sets the cost of computing blocks, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by
+    /// how much.
     public void setPrefillCost(PrefillCost cost) {
         underLock(() -> writeBackQueue.writeAdmission().recomputeCost().setPrefillCost(cost));
     }

@@ -43,7 +43,14 @@ final class StoredRangeTest {
         private boolean extract(int from, int to, MemorySegment target) {
             StoredRange range = new StoredRange(layout, plainBytes, from, to);
             MemorySegment body = bytes.asSlice(Pages.offset(range.firstPage()), Pages.offset(range.pages()));
-            return new BlockCodec().extract(range, head(), body, checksum, target);
+            return new BlockCodec().extract(range, head(), false, body, checksum, target);
+        }
+
+        /// With the body read to the place in the target that the range names.
+        private boolean extractInPlace(StoredRange range, MemorySegment target, boolean isHeadProved) {
+            MemorySegment body = requireNonNull(range.bodyIn(target));
+            body.copyFrom(bytes.asSlice(Pages.offset(range.firstPage()), Pages.offset(range.pages())));
+            return new BlockCodec().extract(range, head(), isHeadProved, body, checksum, target);
         }
     }
 
@@ -98,6 +105,44 @@ final class StoredRangeTest {
                 }
             }
         }
+    }
+
+    @Test
+    void givenWholeChunks_whenReadIntoTheirPlace_thenTheyAreExtractedThere() {
+        for (BlockContent content : List.of(PLAIN, CODABLE)) {
+            for (int bytes : List.of(4 * CHUNK, 5 * CHUNK + 2 * Pages.BYTES, 1 << 20)) {
+                Stored stored = store(content, bytes);
+                for (int round = 0; round < 100; round++) {
+                    int from = random.nextInt(bytes / CHUNK) * CHUNK;
+                    int to = Math.min(bytes, from + (1 + random.nextInt(4)) * CHUNK);
+                    StoredRange range = new StoredRange(stored.layout, bytes, from, to);
+                    MemorySegment target = arena.allocate(to - from, Pages.BYTES);
+                    boolean isHeadProved = round % 2 == 0;
+                    assertThat(stored.extractInPlace(range, target, isHeadProved))
+                            .isTrue();
+                    content.requireEqual(from, target);
+                    long at = Pages.offset(range.firstPage())
+                            + random.nextLong(to - from) * range.pages() / Math.ceilDiv(to - from, Pages.BYTES);
+                    flip(stored.bytes, at);
+                    if (stored.extractInPlace(range, target, isHeadProved)) {
+                        content.requireEqual(from, target);
+                    }
+                    flip(stored.bytes, at);
+                }
+            }
+        }
+    }
+
+    @Test
+    void givenBytesThatEndWithinAPage_whenWanted_thenTheBodyNeedsMemoryOfItsOwn() {
+        Stored stored = store(PLAIN, 4 * CHUNK);
+        MemorySegment target = arena.allocate(CHUNK, Pages.BYTES);
+        assertThat(new StoredRange(stored.layout, 4 * CHUNK, 100, 100 + CHUNK).bodyIn(target))
+                .isNull();
+        assertThat(new StoredRange(stored.layout, 4 * CHUNK, 0, 1000).bodyIn(target.asSlice(0, 1000)))
+                .isNull();
+        assertThat(new StoredRange(stored.layout, 4 * CHUNK, 0, CHUNK).bodyIn(target(CHUNK)))
+                .isNull();
     }
 
     @Test

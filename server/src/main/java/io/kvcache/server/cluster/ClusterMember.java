@@ -199,6 +199,13 @@ public final class ClusterMember implements AutoCloseable {
         }
 
         @Override
+        public BlockTable acquireByLayers(BlockChain chain, int from, Duration timeout, int layersAStep) {
+            return hides(chain)
+                    ? BlockTable.empty(from)
+                    : delegate().acquireByLayers(chain, from, timeout, layersAStep);
+        }
+
+        @Override
         public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
             return hides(chain) ? 0 : super.getAll(chain, from, into);
         }

@@ -7,10 +7,14 @@ import io.kvcache.core.tier.SubmitResult;
 import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.tier.TierRead;
 import io.kvcache.tiers.device.IoOutcome;
+import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.EnumMap;
+import java.util.Iterator;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
 /// Reads blocks, decodes those that are coded, and lets nothing through that has not the block's checksum.
@@ -31,6 +35,7 @@ final class VerifyingReader {
     private final ComputePool computePool;
     private final BlockEncoder.CodingCounters counters;
     private final StagingRing ring;
+    private final ProvedHeads heads = new ProvedHeads();
     private final Map<TierRead.Outcome, Long> counts = new EnumMap<>(TierRead.Outcome.class);
     private int inFlight;
     private long stale;
@@ -77,17 +82,37 @@ final class VerifyingReader {
         }
         int to = range.from() + Math.toIntExact(range.target().byteSize());
         StoredRange stored = new StoredRange(layout, range.block().bytes(), range.from(), to);
-        long bytes = (long) (layout.headPages() + stored.pages()) * DiskGeometry.PAGE_BYTES;
+        MemorySegment head = heads.find(range.address(), range.block().checksum());
+        MemorySegment body = stored.bodyIn(range.target());
+        long headBytes = head == null ? (long) layout.headPages() * DiskGeometry.PAGE_BYTES : 0;
+        long bytes = headBytes + (body == null ? (long) stored.pages() * DiskGeometry.PAGE_BYTES : 0);
         if (!ring.takes(bytes * MIN_RANGES_AT_ONCE)) {
             return SubmitResult.REJECTED;
         }
-        StagingRing.Span span = inFlight < limit ? ring.allocate(bytes) : null;
-        if (span == null) {
+        StagingRing.Span span = bytes > 0 && inFlight < limit ? ring.allocate(bytes) : null;
+        if (inFlight >= limit || (bytes > 0 && span == null)) {
             return SubmitResult.RETRY;
         }
         Region region = regionTable.regionAt(range.address());
-        new PendingRange(region, range, stored, span).start(offset(region, range.address()));
+        RangeMemory memory = new RangeMemory(
+                span,
+                head != null,
+                head == null ? Objects.requireNonNull(span).memory().asSlice(0, headBytes) : head,
+                body == null ? Objects.requireNonNull(span).memory().asSlice(headBytes) : body);
+        new PendingRange(region, range, stored, memory).start(offset(region, range.address()));
         return SubmitResult.ACCEPTED;
+    }
+
+    /// Where a range and the head of its block are read to.
+    ///
+    /// @param span of the ring, for what is read to there; null when there is nothing
+    /// @param isHeadProved whether the head was read before, and proved
+    private record RangeMemory(
+            StagingRing.@Nullable Span span, boolean isHeadProved, MemorySegment head, MemorySegment body) {
+
+        boolean isOnePiece() {
+            return span != null && span.memory().byteSize() == head.byteSize() + body.byteSize();
+        }
     }
 
     /// Returns why nothing can be read at an address, or null when it can.
@@ -227,49 +252,91 @@ final class VerifyingReader {
     private final class PendingRange extends PendingLoad {
         private final TierRange range;
         private final StoredRange stored;
-        private final StagingRing.Span span;
-        private final MemorySegment head;
-        private final MemorySegment body;
+        private final RangeMemory memory;
 
-        PendingRange(Region region, TierRange range, StoredRange stored, StagingRing.Span span) {
+        PendingRange(Region region, TierRange range, StoredRange stored, RangeMemory memory) {
             super(region, range.tag());
             this.range = range;
             this.stored = stored;
-            this.span = span;
-            long headBytes = (long) stored.layout().headPages() * DiskGeometry.PAGE_BYTES;
-            head = span.memory().asSlice(0, headBytes);
-            body = span.memory().asSlice(headBytes);
+            this.memory = memory;
         }
 
         /// The head and the pages behind it are one read where nothing lies between them.
         ///
         /// @param offset of the block on the device
         void start(long offset) {
-            if (stored.firstPage() == stored.layout().headPages()) {
+            long bodyOffset = offset + (long) stored.firstPage() * DiskGeometry.PAGE_BYTES;
+            if (memory.isHeadProved) {
                 begin(1);
-                io.load(span.memory(), offset, this::onComplete);
+                io.load(memory.body, bodyOffset, this::onComplete);
+            } else if (memory.isOnePiece()
+                    && stored.firstPage() == stored.layout().headPages()) {
+                begin(1);
+                io.load(Objects.requireNonNull(memory.span).memory(), offset, this::onComplete);
             } else {
                 begin(2);
-                io.load(head, offset, this::onComplete);
-                io.load(body, offset + (long) stored.firstPage() * DiskGeometry.PAGE_BYTES, this::onComplete);
+                io.load(memory.head, offset, this::onComplete);
+                io.load(memory.body, bodyOffset, this::onComplete);
             }
         }
 
         @Override
         int computedBytes() {
-            return (int) body.byteSize();
+            return (int) memory.body.byteSize();
         }
 
         @Override
         boolean prove() {
             return BlockEncoder.codec()
-                    .extract(stored, head, body, range.block().checksum(), range.target());
+                    .extract(
+                            stored,
+                            memory.head,
+                            memory.isHeadProved,
+                            memory.body,
+                            range.block().checksum(),
+                            range.target());
         }
 
         @Override
         void end(TierRead.Outcome outcome) {
-            span.release();
+            if (outcome == TierRead.Outcome.SUCCESS && !memory.isHeadProved) {
+                heads.add(range.address(), range.block().checksum(), memory.head);
+            }
+            if (memory.span != null) {
+                memory.span.release();
+            }
             super.end(outcome);
+        }
+    }
+
+    /// Heads of blocks that were read in part a short time ago, and proved: the next part is read without them.
+    private static final class ProvedHeads {
+
+        /// Those of a thousand blocks of a few MiB.
+        private static final long MAX_BYTES = 4 << 20;
+
+        private final Map<Long, Head> byAddress = new LinkedHashMap<>(16, 0.75f, true);
+        private long bytes;
+
+        private record Head(int checksum, MemorySegment memory) {}
+
+        /// @param checksum of the block that is expected there
+        @Nullable
+        MemorySegment find(long address, int checksum) {
+            Head head = byAddress.get(address);
+            return head == null || head.checksum != checksum ? null : head.memory;
+        }
+
+        void add(long address, int checksum, MemorySegment proved) {
+            MemorySegment copy = Arena.ofAuto().allocate(proved.byteSize(), Long.BYTES);
+            copy.copyFrom(proved);
+            Head before = byAddress.put(address, new Head(checksum, copy));
+            bytes += copy.byteSize() - (before == null ? 0 : before.memory.byteSize());
+            Iterator<Head> eldest = byAddress.values().iterator();
+            while (bytes > MAX_BYTES) {
+                bytes -= eldest.next().memory.byteSize();
+                eldest.remove();
+            }
         }
     }
 }

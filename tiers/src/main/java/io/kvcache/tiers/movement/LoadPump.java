@@ -16,8 +16,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Brings blocks from a tier into the slots that were reserved for them. Owned by the tier worker's thread, but for the
-/// counters.
+/// Brings blocks from a tier into the slots that were reserved for them. Owned by the tier worker's thread, but
+/// for the counters.
 final class LoadPump {
 
     private final int disk;
@@ -36,6 +36,7 @@ final class LoadPump {
     private final LongAdder failures = new LongAdder();
     private final LongAdder cancelled = new LongAdder();
     private final Map<Long, RangeLoad> rangesInFlight = new HashMap<>();
+    private final StepPump stepPump;
     private @Nullable Load held;
     private @Nullable RangeLoad heldRange;
     private volatile int inFlightCount;
@@ -50,20 +51,45 @@ final class LoadPump {
         loadListeners = workerContext.loadListeners();
         limits = workerContext.limits();
         this.queue = queue;
+        stepPump = new StepPump(disk, tierPort, this);
     }
 
     int pump(Tier tier, long nowNanos) {
         now = nowNanos;
         int done = pumpRanges(tier);
-        while (inFlightCount < limits.reads() && bytes < limits.readBytes()) {
-            Load next = held == null ? next() : held;
-            held = null;
-            if (next == null || !submit(tier, next)) {
-                return done;
-            }
+        while (operations() < limits.reads() && bytes + stepPump.bytes() < limits.readBytes() && startNext(tier)) {
             done++;
         }
         return done;
+    }
+
+    /// Reads that the tier was given.
+    private int operations() {
+        return inFlight.size() + stepPump.parts();
+    }
+
+    /// Hands on what is next; answers false when there is nothing, or the tier takes no more now.
+    private boolean startNext(Tier tier) {
+        Load waiting = held;
+        held = null;
+        if (waiting != null) {
+            return submit(tier, waiting);
+        }
+        SteppedLoads steps = stepPump.hasNext() ? null : queue.nextStepped();
+        if (steps != null) {
+            stepPump.begin(steps);
+        }
+        if (stepPump.hasNext()) {
+            boolean taken = stepPump.submitNext(tier);
+            countInFlight();
+            return taken;
+        }
+        Load next = next();
+        return next != null && submit(tier, next);
+    }
+
+    private void countInFlight() {
+        inFlightCount = inFlight.size() + stepPump.begun();
     }
 
     /// Hands on reads of parts; a tier that has none answers them all by no.
@@ -116,20 +142,34 @@ final class LoadPump {
             if (load.read != null) {
                 return load;
             }
-            cancelled.increment();
-            loadListeners.notifyChanged(load.record);
+            onCancelled(load);
         }
         return null;
     }
 
-    /// Answers false when the tier takes no more now.
-    private boolean submit(Tier tier, Load load) {
+    /// No caller waits for a load any longer.
+    void onCancelled(Load load) {
+        cancelled.increment();
+        loadListeners.notifyChanged(load.record);
+    }
+
+    long nextTag() {
+        return ++nextTag;
+    }
+
+    /// A read is handed to the tier.
+    void onReadStarted() {
+        throughput.onReadStarted(operations(), clock.nanos());
+    }
+
+    /// Reads a load whole; answers false when the tier takes no more now.
+    boolean submit(Tier tier, Load load) {
         TierRead read = load.read();
         return switch (tier.read(read)) {
             case ACCEPTED -> {
-                throughput.onReadStarted(inFlightCount, clock.nanos());
+                onReadStarted();
                 inFlight.put(read.tag(), load);
-                inFlightCount = inFlight.size();
+                countInFlight();
                 bytes += read.bytes();
                 yield true;
             }
@@ -161,23 +201,46 @@ final class LoadPump {
             range.done().complete(there);
             return;
         }
+        if (stepPump.onRead(tag, outcome)) {
+            countInFlight();
+            return;
+        }
         Load load = inFlight.remove(tag);
         if (load == null) {
             return; // of a tier that was given up
         }
         int length = load.read().bytes();
-        inFlightCount = inFlight.size();
+        countInFlight();
         bytes -= length;
         boolean good = outcome == TierRead.Outcome.SUCCESS;
         if (good) {
-            throughput.onReadEnded(length, inFlightCount, clock.nanos());
-            loaded.increment();
-            loadedBytes.add(length);
-            latencyRecorder.record(now - load.sinceNanos);
-        } else {
-            failures.increment();
+            onPartRead(length);
         }
-        finish(load, good, !good);
+        end(load, good, !good);
+    }
+
+    /// The tier has read so many bytes.
+    void onPartRead(int length) {
+        throughput.onReadEnded(length, operations(), clock.nanos());
+    }
+
+    /// So many leading bytes of a load are there.
+    void onProgress(Load load, int arrived) {
+        loadListeners.notifyArrived(load.record, arrived);
+    }
+
+    /// A load has ended, by what the tier has read or because it is given up.
+    void end(Load load, boolean good, boolean lost) {
+        if (good) {
+            loaded.increment();
+            loadedBytes.add(load.read().bytes());
+            latencyRecorder.record(now - load.sinceNanos);
+        } else if (lost) {
+            failures.increment();
+        } else {
+            cancelled.increment();
+        }
+        finish(load, good, lost);
     }
 
     private void finish(Load load, boolean good, boolean lost) {
@@ -189,14 +252,15 @@ final class LoadPump {
     void failInFlight() {
         inFlight.values().forEach(load -> finish(load, false, false));
         inFlight.clear();
-        inFlightCount = 0;
         bytes = 0;
+        stepPump.failInFlight();
         rejectWaiting();
     }
 
     /// Ends all that waits as not read.
     void rejectWaiting() {
         rejectRanges();
+        stepPump.rejectWaiting();
         Load waiting = held;
         held = null;
         if (waiting != null) {
@@ -210,6 +274,10 @@ final class LoadPump {
                 finish(load, false, false);
             }
         }
+        for (SteppedLoads next = queue.nextStepped(); next != null; next = queue.nextStepped()) {
+            stepPump.reject(next);
+        }
+        countInFlight();
     }
 
     /// Returns whether so much is in flight that writes have to wait.
@@ -221,6 +289,7 @@ final class LoadPump {
         return inFlightCount == 0
                 && held == null
                 && queue.loadCount() == 0
+                && stepPump.isIdle()
                 && rangesInFlight.isEmpty()
                 && heldRange == null
                 && !queue.hasRanges();

@@ -153,8 +153,38 @@ public final class TierScheduler implements TierWorker.WorkerListener {
                 prioritize(loadBatch.record(i));
             }
         }
-        for (int disk = 0; asked != 0; disk++, asked >>>= 1) {
-            if ((asked & 1) != 0) {
+        wake(asked);
+    }
+
+    /// As [#read], for a waiting caller, in steps: each disk reads the first bytes of all its blocks, then the
+    /// next ones.
+    ///
+    /// @param stepBytes of each block, whole chunks of coded blocks
+    public void readInSteps(LoadBatch loadBatch, int stepBytes) {
+        List<List<Integer>> records = new ArrayList<>();
+        workers.forEach(_ -> records.add(new ArrayList<>()));
+        long asked = 0;
+        for (int i = 0; i < loadBatch.count(); i++) {
+            if (loadBatch.isStarted(i)) {
+                records.get(loadBatch.disk(i)).add(loadBatch.record(i));
+                asked |= 1L << loadBatch.disk(i);
+            } else {
+                prioritize(loadBatch.record(i));
+            }
+        }
+        for (int disk = 0; disk < records.size(); disk++) {
+            if (!records.get(disk).isEmpty()) {
+                queues.get(disk).addStepped(records.get(disk), stepBytes, clock.nanos());
+            }
+        }
+        wake(asked);
+    }
+
+    /// @param disks as bits
+    private void wake(long disks) {
+        long left = disks;
+        for (int disk = 0; left != 0; disk++, left >>>= 1) {
+            if ((left & 1) != 0) {
                 workers.get(disk).wake();
             }
         }
@@ -216,8 +246,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     }
 
     /// Starts to make durable all that is sealed and dropped by now, whatever its worth, most used first. Call
-    /// [FlushBarrier#advance] until it has an outcome. A key dropped while a tier is recovering gets its tombstone
-    /// only after that, so the flush waits for it.
+    /// [FlushBarrier#advance] until it has an outcome. A key dropped while a tier is recovering gets its
+    /// tombstone only after that, so the flush waits for it.
     public FlushBarrier flushBarrier() {
         long unwritten = tierPort.unwrittenCount();
         for (int leastUses : FLUSH_LEAST_USES) {
@@ -407,8 +437,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
         }
 
-        /// Returns whether all queued writes were done, and all tiers have made them durable; valid once the flush
-        /// has ended.
+        /// Returns whether all queued writes were done, and all tiers have made them durable; valid once the
+        /// flush has ended.
         public boolean isDurable() {
             return tierPort.unwrittenCount() == unwritten
                     && tiers != null
@@ -424,6 +454,7 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     public static final class LoadListeners {
 
         private final ConcurrentMap<Integer, List<Runnable>> waiting = new ConcurrentHashMap<>();
+        private final ConcurrentMap<Integer, Integer> arrived = new ConcurrentHashMap<>();
 
         /// Calls `listener` once, soon after the next change of the record.
         public void add(int record, Runnable listener) {
@@ -444,12 +475,29 @@ public final class TierScheduler implements TierWorker.WorkerListener {
 
         /// A record's slot was filled, or will not be.
         public void notifyChanged(int record) {
+            if (!arrived.isEmpty()) {
+                arrived.remove(record);
+            }
             if (!waiting.isEmpty()) {
                 List<Runnable> listeners = waiting.remove(record);
                 if (listeners != null) {
                     listeners.forEach(Runnable::run);
                 }
             }
+        }
+
+        /// So many leading bytes of a record's slot are filled; its listeners go on listening.
+        void notifyArrived(int record, int bytes) {
+            arrived.put(record, bytes);
+            List<Runnable> listeners = waiting.get(record);
+            if (listeners != null) {
+                listeners.forEach(Runnable::run);
+            }
+        }
+
+        /// Returns the leading bytes that are there of a record that is being read in steps; 0 of others.
+        public int arrivedBytes(int record) {
+            return arrived.getOrDefault(record, 0);
         }
 
         /// Returns how many records a caller waits for.
@@ -461,8 +509,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// Limits of the transfers that a [TierWorker] has in flight.
     ///
     /// @param writeBytes in flight to the tier; as much of host memory is pinned by them
-    /// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken and
-    ///     cancelled
+    /// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken
+    ///     and cancelled
     /// @param reads as `readBytes`, by number
     /// @param maxReadsDuringWrites reads in flight above which no write is begun
     public record TierWorkerLimits(long writeBytes, long readBytes, int reads, int maxReadsDuringWrites) {

@@ -3,6 +3,7 @@ package io.kvcache.tiers.movement;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.tier.TierRead;
 import java.lang.foreign.MemorySegment;
+import java.util.List;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Queue;
@@ -23,6 +24,7 @@ public final class TierWorkerQueue {
     /// Loads of [#prefetches] that are still to come from there. The others were wanted meanwhile, and moved up.
     private final Map<Integer, Load> pendingPrefetches = new ConcurrentHashMap<>();
 
+    private final Queue<SteppedLoads> stepped = new ConcurrentLinkedQueue<>();
     private final Queue<RangeLoad> ranges = new ConcurrentLinkedQueue<>();
     private final Queue<CompletableFuture<Boolean>> flushes = new ConcurrentLinkedQueue<>();
     private final AtomicInteger loads = new AtomicInteger();
@@ -80,6 +82,29 @@ public final class TierWorkerQueue {
     public void addDemanded(int record, boolean keep, long nowNanos) {
         loads.incrementAndGet();
         demanded.add(new Load(record, keep, nowNanos));
+    }
+
+    /// Queues the reads of a table's records, step by step, for a waiting caller.
+    ///
+    /// @param stepBytes of each record in a step, whole chunks of coded blocks
+    public void addStepped(List<Integer> records, int stepBytes, long nowNanos) {
+        loads.addAndGet(records.size());
+        List<Load> all = records.stream()
+                .map(record -> new Load(record, false, nowNanos))
+                .toList();
+        stepped.add(new SteppedLoads(all, stepBytes));
+    }
+
+    /// The next loads in steps, if no other demanded load was queued before.
+    @Nullable
+    SteppedLoads nextStepped() {
+        SteppedLoads first = stepped.peek();
+        Load other = demanded.peek();
+        if (first == null || (other != null && other.sinceNanos < first.sinceNanos())) {
+            return null;
+        }
+        loads.addAndGet(-first.loads().size());
+        return stepped.poll();
     }
 
     /// Has a record read that is likely to be wanted.
