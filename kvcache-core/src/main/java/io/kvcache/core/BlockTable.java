@@ -8,8 +8,8 @@ import java.util.concurrent.Executor;
 /// The pinned blocks of one sequence, in chain order: blocks `[firstBlock, endBlock)`. Every index counts blocks
 /// of the chain, not of the table.
 ///
-/// While the table is open its blocks neither move nor change. Closing it releases them all; a segment must not
-/// be used afterwards (a checked store makes it throw).
+/// While the table is open its blocks neither move nor change. Closing it releases them all; a segment must not be
+/// used afterwards (a checked store makes it throw).
 ///
 /// **Ownership.** The caller that acquired the table closes it; a second close does nothing.
 ///
@@ -54,15 +54,13 @@ public interface BlockTable extends AutoCloseable {
         return readyEnd() - firstBlock();
     }
 
-    /// Waits until all blocks before block `end` of the chain are ready, no more will come, or the timeout
-    /// passes.
+    /// Waits until all blocks before block `end` of the chain are ready, no more will come, or the timeout passes.
     ///
     /// @param end block of the chain, usually [#endBlock]
     /// @return [#readyEnd], perhaps less than `end`
     int await(int end, Duration timeout);
 
-    /// Completes on `executor` with [#readyEnd] once all blocks before block `end` are ready or no more will
-    /// come.
+    /// Completes on `executor` with [#readyEnd] once all blocks before block `end` are ready or no more will come.
     ///
     /// When the executor rejects the task, the stage fails with the executor's exception. Closing the table
     /// completes the stage with the blocks that were ready by then, and nothing keeps a reference to the table.
@@ -121,22 +119,21 @@ public interface BlockTable extends AutoCloseable {
 
     /// Returns the record handle of block `index` of the chain, for clients that map the store's memory.
     ///
-    /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a table that
-    ///     has no records
+    /// @return a [io.kvcache.core.tree.RecordHandle]; [io.kvcache.core.tree.RecordHandle#MISS] of a table that has
+    ///     no records
     /// @throws IndexOutOfBoundsException when the block is not ready
     /// @throws IllegalStateException when the table is closed
     long handle(int index);
 
-    /// Returns whether everything read through the segments so far was this table's data. Call it **after**
-    /// reading and before closing.
+    /// Returns whether everything read through the segments so far was this table's data. Call it **after** reading
+    /// and before closing.
     ///
     /// False is possible only for a table over another process's memory. That process keeps the blocks in place
     /// while it hears from this one. If this process was stopped for longer, it may have read other data.
     boolean isValid();
 
-    /// Number of blocks behind [#endBlock] that were left in a slower tier, because computing them takes less
-    /// time than loading them or they would arrive too late. 0 if the store has no estimate of the cost of
-    /// computing.
+    /// Number of blocks behind [#endBlock] that were left in a slower tier, because computing them takes less time
+    /// than loading them or they would arrive too late. 0 if the store has no estimate of the cost of computing.
     int blocksToRecompute();
 
     /// Copies block `index` of the chain.

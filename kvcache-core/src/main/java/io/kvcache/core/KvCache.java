@@ -16,19 +16,17 @@ import java.util.List;
 /// statistics, events and durability. Every cache has these three. A cache whose memory lies in this process is
 /// also a [LocalKvCache].
 ///
-/// **Namespaces.** Register a namespace before using it. A chain or object key of an unregistered namespace
-/// throws `IllegalArgumentException`, and so does an index, part, size or key out of range: these are errors of
-/// the caller. A full store, a block that another writer fills, and an expired timeout are outcomes, returned as
-/// values.
+/// **Namespaces.** Register a namespace before using it. A chain or object key of an unregistered namespace throws
+/// `IllegalArgumentException`, and so does an index, part, size or key out of range: these are errors of the caller.
+/// A full store, a block that another writer fills, and an expired timeout are outcomes, returned as values.
 ///
 /// **Threads.** Safe for any number of threads. Only methods with a timeout may wait, and no longer than it.
 public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
 
     /// Makes a namespace usable; registering it again is harmless.
     ///
-    /// @throws IllegalArgumentException when a namespace that differs only in its parts is registered already
-    ///     (the message shows both shapes), when a block does not fit the store, or when there are too many
-    ///     namespaces
+    /// @throws IllegalArgumentException when a namespace that differs only in its parts is registered already (the
+    ///     message shows both shapes), when a block does not fit the store, or when there are too many namespaces
     void register(Namespace namespace);
 
     /// The chain of a prompt, equal to [BlockChain#of].
@@ -89,16 +87,16 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
 
     /// Reserves room for one block of the chain.
     ///
-    /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or must
-    ///     be being written
+    /// @param index block of the chain, `0 <= index < chain.length()`; the block before it must be here or must be
+    ///     being written
     /// @param part number of the block's part, `0 <= part <` parts of the namespace
     /// @param timeout how long to wait for room while every block is pinned; an interrupt ends the wait
     /// @return a writer whose [BlockWriter#outcome()] tells whether there is anything to write; close it in every
     ///     case
     BlockWriter put(BlockChain chain, int index, int part, Duration timeout);
 
-    /// Stores a run of blocks by copying them, and stops at the first that is rejected. Where an earlier block
-    /// of the run has gone meanwhile, it begins again from the front, once.
+    /// Stores a run of blocks by copying them, and stops at the first that is rejected. Where an earlier block of
+    /// the run has gone meanwhile, it begins again from the front, once.
     ///
     /// @param from block of the chain that `blocks.get(0)` is
     /// @param blocks each of exactly the block's size, native or heap memory

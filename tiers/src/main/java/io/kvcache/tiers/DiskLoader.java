@@ -245,8 +245,7 @@ final class DiskLoader {
         return state == ControlWord.LOADING || state == ControlWord.LOADED;
     }
 
-    /// An object that is on its way from disk, and pinned from the start: it ends with the pin kept, or given
-    /// back.
+    /// An object that is on its way from disk, and pinned from the start: it ends with the pin kept, or given back.
     ///
     /// **Threads.** Any.
     private static final class ObjectLoad {

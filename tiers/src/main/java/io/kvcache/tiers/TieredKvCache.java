@@ -66,8 +66,8 @@ import org.jspecify.annotations.Nullable;
 /// **On disk.** Closing writes what is in host memory alone to the disks, within
 /// [TieredKvCacheBuilder#flushOnClose]; a process that ends without it leaves there what the admission chose, and
 /// what the last [#flush] wrote. After an opening the disks tell what they hold: until they have
-/// ([#isRecovering]), what is not told yet is missed at once by all but an [#acquire] with a time-out, which
-/// waits for its own blocks; [#awaitRecovered] waits for all.
+/// ([#isRecovering]), what is not told yet is missed at once by all but an [#acquire] with a time-out, which waits
+/// for its own blocks; [#awaitRecovered] waits for all.
 ///
 /// **Threads.** Safe for any number. A virtual thread is never pinned to its carrier by anything but the lock.
 public final class TieredKvCache implements LocalKvCache {

@@ -9,18 +9,8 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tier.Tier;
-import io.kvcache.core.tier.TierListener;
-import io.kvcache.core.tier.TierSource;
 import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.device.MemoryDevice;
-import io.kvcache.tiers.disk.DiskGeometry;
-import io.kvcache.tiers.disk.DiskLog;
-import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.disk.DiskLogConfig.ReclaimConfig;
-import io.kvcache.tiers.memory.MappedMemorySource;
-import io.kvcache.tiers.memory.MemoryOptions;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -33,8 +23,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
-/// What a store gains whose disk of 300 MB/s holds coded blocks, beside one whose disk holds them as they are: blocks
-/// acquired a second, and the time of a put while the disk writes.
+/// What a store gains whose disk of 300 MB/s holds coded blocks, beside one whose disk holds them as they are:
+/// blocks acquired a second, and the time of a put while the disk writes.
 ///
 /// Both stores are open at once and take turns.
 public final class CodedDiskRounds {
@@ -108,7 +98,7 @@ public final class CodedDiskRounds {
                     .hostBytes(scale.hostBytes)
                     .checkSegments(false)
                     .admission(AdmissionKind.ALWAYS)
-                    .tier(new ThrottledDisk(storage, coders, coded))
+                    .tier(new ThrottledDisk(storage, coders, coded, DISK_BYTES_PER_SECOND))
                     .flushOnClose(Duration.ZERO)
                     .build();
             cache.register(SPACE);
@@ -200,45 +190,6 @@ public final class CodedDiskRounds {
         public void close() {
             cache.close();
             coders.shutdown();
-        }
-    }
-
-    /// A log over memory at the speed of a disk.
-    private record ThrottledDisk(MemorySegment storage, ExecutorService coders, boolean coded) implements TierSource {
-
-        private DiskGeometry geometry() {
-            return new DiskGeometry(storage.byteSize(), 16L << 20);
-        }
-
-        @Override
-        public String name() {
-            return coded ? "coded" : "plain";
-        }
-
-        @Override
-        public long maxLiveBytes() {
-            return ReclaimConfig.defaults().liveBytes(geometry(), ReclaimConfig.DEFAULT_RESERVE_PERCENT);
-        }
-
-        @Override
-        public long maxBlockBytes() {
-            return geometry().maxEntryBytes();
-        }
-
-        @Override
-        public List<TierSource> split(int parts) {
-            return List.of(this);
-        }
-
-        @Override
-        public Tier open(TierListener listener, MemorySegment slots) {
-            ThrottledDevice device = new ThrottledDevice(MemoryDevice.create(storage, 64), DISK_BYTES_PER_SECOND);
-            DiskLogConfig config = DiskLogConfig.of(geometry(), 1);
-            return new DiskLog(
-                    name(),
-                    new DiskLog.Resources(device, device, new MappedMemorySource(MemoryOptions.defaults()), coders),
-                    config.withStaging(coded),
-                    listener);
         }
     }
 }

@@ -87,12 +87,13 @@ public final class DiskBenchFixture implements AutoCloseable {
         if (file == null) {
             throw new IllegalArgumentException("there is no file for " + diskRun.describe());
         }
-        IoWorkload work = file.workload(effort.bytes(diskRun.place()), diskRun.pattern(), diskRun.pieceBytes());
+        IoWorkload work = file.workload(
+                effort.bytes(diskRun.place(), diskRun.pieceBytes()), diskRun.pattern(), diskRun.pieceBytes());
         return switch (diskRun.mover()) {
             case DEVICE -> mover.run(work);
             case DEVICE_INTO_SLOTS -> slotMover.run(work);
             case DEVICE_WITHOUT_URING -> mover.runWithoutUring(work);
-            case STORE -> store(diskRun).acquireBytes(effort.bytes(diskRun.place()));
+            case STORE -> store(diskRun).acquireBytes(effort.bytes(diskRun.place(), diskRun.pieceBytes()));
             case FIO_URING -> FioRunner.runUring(work);
             case FIO_PSYNC -> FioRunner.runThreads(work);
         };
@@ -133,6 +134,8 @@ public final class DiskBenchFixture implements AutoCloseable {
     /// @param diskBytes moved by a trial on the disk
     public record DiskRunLength(int memoryRounds, int diskRounds, long memoryBytes, long diskBytes) {
 
+        private static final int SMALL_PIECE_BYTES = 256 << 10;
+
         /// Enough for figures that go into a document. The CPU of a gigabyte is a few milliseconds, of which fio
         /// counts whole ones, hence four.
         public static final DiskRunLength FULL = new DiskRunLength(15, 5, 4L << 30, 4L << 30);
@@ -145,8 +148,10 @@ public final class DiskBenchFixture implements AutoCloseable {
             return storageMedium == StorageMedium.MEMORY ? memoryRounds : diskRounds;
         }
 
-        long bytes(StorageMedium storageMedium) {
-            return storageMedium == StorageMedium.MEMORY ? memoryBytes : diskBytes;
+        /// What a trial moves: of small pieces less, as their number costs the time.
+        long bytes(StorageMedium storageMedium, int pieceBytes) {
+            long bytes = storageMedium == StorageMedium.MEMORY ? memoryBytes : diskBytes;
+            return pieceBytes < SMALL_PIECE_BYTES ? bytes / (SMALL_PIECE_BYTES / pieceBytes) : bytes;
         }
     }
 

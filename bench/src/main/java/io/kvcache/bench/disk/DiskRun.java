@@ -20,14 +20,19 @@ public record DiskRun(IoEngine mover, StorageMedium place, AccessPattern pattern
         return new DiskRun(mover, place, pattern, pieceBytes, repeat + 1);
     }
 
+    /// A size in whole KiB or MiB.
+    public static String sizeInWords(int bytes) {
+        return bytes < 1 << 20 ? (bytes >> 10) + " KiB" : (bytes >> 20) + " MiB";
+    }
+
     /// For progress: `device random_read of 1 MiB, memory`.
     public String describe() {
         return String.format(
                 Locale.ROOT,
-                "%s %s of %d MiB, %s%s",
+                "%s %s of %s, %s%s",
                 mover.name().toLowerCase(Locale.ROOT),
                 pattern.name().toLowerCase(Locale.ROOT),
-                pieceBytes >> 20,
+                sizeInWords(pieceBytes),
                 place.name().toLowerCase(Locale.ROOT),
                 repeat > 1 ? ", again" : "");
     }

@@ -31,7 +31,7 @@ final class SimKeySpace {
 
     /// Blocks of 8 KiB for each, mostly small ones for speed; those of 130 layers do not fit a region of
     /// 1 MiB.
-    private static final int[] LAYERS = {1, 1, 2, 2, 3, 3, 5, 8, 12, 24, 60, 130};
+    private static final int[] LAYERS = {1, 1, 2, 3, 3, 5, 8, 12, 24, 40, 60, 130};
 
     private final List<Namespace> namespaces = new ArrayList<>();
     private final Map<BlockKey, BlockKey> parents = new HashMap<>();

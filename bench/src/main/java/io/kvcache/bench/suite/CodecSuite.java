@@ -10,19 +10,15 @@ import io.kvcache.bench.suite.JmhRunner.JmhRun;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
-import java.util.concurrent.atomic.AtomicReference;
-import java.util.function.ToDoubleFunction;
-import org.jspecify.annotations.Nullable;
 
 /// The lossless codec of disks and slow links: its speed on one core, and what it gains.
 final class CodecSuite {
 
     private static final MetricSource COPY = bandwidth("copy");
 
-    private static final AtomicReference<@Nullable List<Round>> MEASURED = new AtomicReference<>();
-
-    /// Short ones: a second each.
-    private static final int ROUNDS_PER_ROUND = 3;
+    /// A second each.
+    private static final SharedRounds<Round> ROUNDS =
+            new SharedRounds<>(rounds -> CodedDiskRounds.measure(Scale.FULL, rounds), 3);
 
     private CodecSuite() {}
 
@@ -40,15 +36,15 @@ final class CodecSuite {
                 "onboard-throttled",
                 "How fast are blocks acquired from a disk of 300 MB/s?",
                 "GB/s",
-                rounds("coded", Round::onboardCoded),
-                rounds("plain", Round::onboardPlain),
+                ROUNDS.metric("coded", Round::onboardCoded),
+                ROUNDS.metric("plain", Round::onboardPlain),
                 new Threshold.RatioAtLeast(1.25)));
         questions.add(new BenchmarkSpec(
                 "put-throttled",
                 "How long does a put of 2 MiB take while that disk writes?",
                 "us",
-                rounds("coded", Round::putCoded),
-                rounds("plain", Round::putPlain),
+                ROUNDS.metric("coded", Round::putCoded),
+                ROUNDS.metric("plain", Round::putPlain),
                 new Threshold.RatioAtMost(1.03)));
         for (Content content : Content.values()) {
             String name = content.name().toLowerCase(Locale.ROOT);
@@ -61,18 +57,6 @@ final class CodecSuite {
                     new Threshold.AtLeast(1.32)));
         }
         return new BenchmarkSuite("codec", "the lossless codec of disks and slow links", questions);
-    }
-
-    /// Both stores take turns in one measurement, which the first question that asks makes.
-    private static MetricSource rounds(String name, ToDoubleFunction<Round> reading) {
-        return new MetricSource.RoundsMetric(name, length -> {
-            List<Round> known = MEASURED.get();
-            if (known == null) {
-                known = CodedDiskRounds.measure(Scale.FULL, ROUNDS_PER_ROUND * length.rounds());
-                MEASURED.set(known);
-            }
-            return known.stream().mapToDouble(reading).toArray();
-        });
     }
 
     private static BenchmarkSpec speed(String name, String text, String benchmark, Threshold threshold) {

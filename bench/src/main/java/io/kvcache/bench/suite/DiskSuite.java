@@ -49,49 +49,65 @@ final class DiskSuite {
     }
 
     /// A pattern and a size, and what to call them.
-    private record AccessKind(AccessPattern pattern, int mebibytes) {
+    private record AccessKind(AccessPattern pattern, int bytes) {
 
         static final List<AccessKind> ALL = List.of(
-                new AccessKind(RANDOM_READ, 1),
-                new AccessKind(RANDOM_READ, 4),
-                new AccessKind(REGION_WRITE, 1),
-                new AccessKind(REGION_WRITE, 4));
+                new AccessKind(RANDOM_READ, 1 << 20),
+                new AccessKind(RANDOM_READ, 4 << 20),
+                new AccessKind(REGION_WRITE, 1 << 20),
+                new AccessKind(REGION_WRITE, 4 << 20));
+
+        /// Parts of blocks: a page, a layer of a latent, a layer of keys and values.
+        static final List<AccessKind> PARTS = List.of(
+                new AccessKind(RANDOM_READ, 4 << 10),
+                new AccessKind(RANDOM_READ, 16 << 10),
+                new AccessKind(RANDOM_READ, 64 << 10));
 
         String name() {
-            return (pattern == RANDOM_READ ? "read-" : "write-") + mebibytes + "m";
+            return (pattern == RANDOM_READ ? "read-" : "write-") + size();
+        }
+
+        /// As it is in names: `4k` or `1m`.
+        String size() {
+            return bytes < 1 << 20 ? (bytes >> 10) + "k" : (bytes >> 20) + "m";
         }
 
         String words() {
-            return (pattern == RANDOM_READ ? "random reads of " : "region writes of ") + mebibytes + " MiB";
+            return (pattern == RANDOM_READ ? "random reads of " : "region writes of ") + DiskRun.sizeInWords(bytes);
         }
 
         DiskRun trial(IoEngine ioEngine, StorageMedium storageMedium) {
-            return DiskRun.of(ioEngine, storageMedium, pattern, mebibytes << 20);
+            return DiskRun.of(ioEngine, storageMedium, pattern, bytes);
         }
     }
 
     private static List<BenchmarkSpec> inMemory() {
-        return AccessKind.ALL.stream()
-                .map(kind -> new BenchmarkSpec(
-                        "memory-" + kind.name(),
-                        "How fast are " + kind.words() + " on a file in memory?",
-                        SPEED,
-                        speed("device", kind.trial(DEVICE, MEMORY)),
-                        speed(FIO, kind.trial(FIO_URING, MEMORY)),
-                        RAW_SPEED))
+        return Stream.concat(
+                        AccessKind.ALL.stream().map(kind -> inMemory(kind, RAW_SPEED)),
+                        AccessKind.PARTS.stream().map(kind -> inMemory(kind, new Threshold.NoThreshold())))
                 .toList();
     }
 
-    /// The peer reads into as much memory as the store does. A few buffers that stay in the processor's cache, as fio
-    /// has them too, are faster to read into; the second row says how much.
+    private static BenchmarkSpec inMemory(AccessKind kind, Threshold threshold) {
+        return new BenchmarkSpec(
+                "memory-" + kind.name(),
+                "How fast are " + kind.words() + " on a file in memory?",
+                SPEED,
+                speed("device", kind.trial(DEVICE, MEMORY)),
+                speed(FIO, kind.trial(FIO_URING, MEMORY)),
+                threshold);
+    }
+
+    /// The peer reads into as much memory as the store does. A few buffers that stay in the processor's cache, as
+    /// fio has them too, are faster to read into; the second row says how much.
     private static List<BenchmarkSpec> onboarding() {
         return AccessKind.ALL.stream()
                 .filter(kind -> kind.pattern == RANDOM_READ)
                 .flatMap(kind -> Stream.of(
                         onboarding("onboard-" + kind.name(), kind, MEMORY),
-                        onboarding("onboard-disk-" + kind.mebibytes + "m", kind, DISK),
+                        onboarding("onboard-disk-" + kind.size(), kind, DISK),
                         new BenchmarkSpec(
-                                "onboard-cache-" + kind.mebibytes + "m",
+                                "onboard-cache-" + kind.size(),
                                 "And beside reads into " + DiskBenchFixture.DEPTH + " buffers that stay in the cache?",
                                 SPEED,
                                 speed("acquire", kind.trial(STORE, MEMORY)),
@@ -103,7 +119,7 @@ final class DiskSuite {
     private static BenchmarkSpec onboarding(String name, AccessKind kind, StorageMedium storageMedium) {
         return new BenchmarkSpec(
                 name,
-                "And when a request acquires blocks of " + kind.mebibytes + " MiB from there?",
+                "And when a request acquires blocks of " + DiskRun.sizeInWords(kind.bytes) + " from there?",
                 SPEED,
                 speed("acquire", kind.trial(STORE, storageMedium)),
                 speed("device to slots", kind.trial(DEVICE_INTO_SLOTS, storageMedium)),
@@ -125,10 +141,11 @@ final class DiskSuite {
     private static List<BenchmarkSpec> onDisk() {
         List<BenchmarkSpec> questions = new ArrayList<>();
         AccessKind.ALL.forEach(kind -> addOnDisk(kind, questions));
+        AccessKind.PARTS.forEach(kind -> addSpeedOnDisk(kind, questions));
         return questions;
     }
 
-    private static void addOnDisk(AccessKind kind, List<BenchmarkSpec> questions) {
+    private static void addSpeedOnDisk(AccessKind kind, List<BenchmarkSpec> questions) {
         DiskRun ours = kind.trial(DEVICE, DISK);
         DiskRun fio = kind.trial(FIO_URING, DISK);
         questions.add(new BenchmarkSpec(
@@ -145,6 +162,12 @@ final class DiskSuite {
                 speed(FIO, fio),
                 speed("fio once more", fio.repeated()),
                 new Threshold.NoThreshold()));
+    }
+
+    private static void addOnDisk(AccessKind kind, List<BenchmarkSpec> questions) {
+        addSpeedOnDisk(kind, questions);
+        DiskRun ours = kind.trial(DEVICE, DISK);
+        DiskRun fio = kind.trial(FIO_URING, DISK);
         questions.add(new BenchmarkSpec(
                 "queue-" + kind.name(),
                 "How full is the disk's queue meanwhile?",

@@ -7,8 +7,13 @@ import java.util.stream.Collectors;
 /// The suites of `kvcache bench`. Inference engines have a suite of their own: `kvcache engines bench`.
 public final class SuiteCatalogue {
 
-    private static final List<BenchmarkSuite> ALL =
-            List.of(CoreSuite.suite(), CodecSuite.suite(), DiskSuite.suite(), ReopenSuite.suite(), PolicySuite.suite());
+    private static final List<BenchmarkSuite> ALL = List.of(
+            CoreSuite.suite(),
+            CodecSuite.suite(),
+            DiskSuite.suite(),
+            LayerSuite.suite(),
+            ReopenSuite.suite(),
+            PolicySuite.suite());
 
     private SuiteCatalogue() {}
 

@@ -9,8 +9,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Some bytes of a stored block: which of its pages hold them, and how these are proved without the others.
 ///
-/// The head proves itself by the block's checksum; then each page, or each coded chunk, is proved by its sum
-/// there.
+/// The head proves itself by the block's checksum; then each page, or each coded chunk, is proved by its sum there.
 ///
 /// @param layout with a head
 /// @param bytes plain ones of the block

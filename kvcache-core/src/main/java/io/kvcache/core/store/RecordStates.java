@@ -30,9 +30,9 @@ import java.util.List;
 /// of the index, so that no look-up finds it again, but in its place until the last pin and the last child
 /// are gone. A writer counts as one pin, as does a load.
 ///
-/// A record with a copy on disk stays when its slot goes: it is ON_DISK then. All blocks above it are on disk
-/// too: a copy counts only when the block above has one, and a record that loses its copy takes the copies of
-/// all below it along.
+/// A record with a copy on disk stays when its slot goes: it is ON_DISK then. All blocks above it are on disk too:
+/// a copy counts only when the block above has one, and a record that loses its copy takes the copies of all below
+/// it along.
 ///
 /// **Threads.** Owned by the store's lock.
 final class RecordStates {
@@ -143,8 +143,8 @@ final class RecordStates {
         storeEvents.onKnown(record);
     }
 
-    /// Gives an object other bytes of the same slot class where it lies: index, order of use and slot stay as
-    /// they are. Its events are those of an older record that is replaced.
+    /// Gives an object other bytes of the same slot class where it lies: index, order of use and slot stay as they
+    /// are. Its events are those of an older record that is replaced.
     ///
     /// @param object value and key
     /// @return false, and nothing is changed, when a reader has it
@@ -215,8 +215,8 @@ final class RecordStates {
         }
     }
 
-    /// The slot of a record could not be filled, by a writer or by a load. A copy on disk stays as it was;
-    /// without a copy the record is dropped. Records that waited for it fall back with it.
+    /// The slot of a record could not be filled, by a writer or by a load. A copy on disk stays as it was; without
+    /// a copy the record is dropped. Records that waited for it fall back with it.
     ///
     /// A slot that readers have a part of is not to be taken by another record before they are done: such a
     /// record is dropped, and keeps its slot to the last pin.
@@ -647,9 +647,8 @@ final class RecordStates {
         }
     }
 
-    /// Evicts the least recently used records of the group with most bytes for its weight, while a disk holds
-    /// more than its limit. On a ranked disk it spares those that the host tier's policy ranks higher than
-    /// others.
+    /// Evicts the least recently used records of the group with most bytes for its weight, while a disk holds more
+    /// than its limit. On a ranked disk it spares those that the host tier's policy ranks higher than others.
     void trim(int disk) {
         DiskUsage account = disks.usage(disk);
         while (account.isOverLimit()) {
@@ -786,8 +785,8 @@ final class RecordStates {
     /// Blocks hinted to be dead: their session ended or moved on, their TTL expired, or a caller said that they
     /// will not be used again.
     ///
-    /// No record in it has a live block below it. A use takes a record and those above it out again; so does a
-    /// new block below, and an announced request.
+    /// No record in it has a live block below it. A use takes a record and those above it out again; so does a new
+    /// block below, and an announced request.
     ///
     /// **Threads.** Owned by the store's lock.
     static final class ExpiredBlocks {

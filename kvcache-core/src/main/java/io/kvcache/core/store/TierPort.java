@@ -99,8 +99,7 @@ public final class TierPort {
     /// Adds a disk, before any is used.
     ///
     /// @param limitBytes alive on it at most, each block in whole pages
-    /// @param ranked whether the host tier's policy also ranks its blocks, which otherwise are evicted by last
-    ///     use
+    /// @param ranked whether the host tier's policy also ranks its blocks, which otherwise are evicted by last use
     /// @return its number
     public int addDisk(long limitBytes, boolean ranked) {
         return underLock(() -> {
@@ -132,8 +131,8 @@ public final class TierPort {
 
     /// Takes the next queued record and pins it; returns null when none waits. [#onWritten] ends it.
     ///
-    /// Returns null while the disk has a tombstone to be told first: it might be of an older copy of the same
-    /// key, and would then apply to the new one.
+    /// Returns null while the disk has a tombstone to be told first: it might be of an older copy of the same key,
+    /// and would then apply to the new one.
     public @Nullable PendingWrite nextWrite(int disk) {
         lock.lock();
         try {
@@ -450,8 +449,8 @@ public final class TierPort {
         policies.state().reloadCostRatio(share);
     }
 
-    /// Sets the cost of computing blocks, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by
-    /// how much.
+    /// Sets the cost of computing blocks, for [AdmissionKind#VALUE]: where in a prompt they are dearer, and by how
+    /// much.
     public void setPrefillCost(PrefillCost cost) {
         underLock(() -> writeBackQueue.writeAdmission().recomputeCost().setPrefillCost(cost));
     }

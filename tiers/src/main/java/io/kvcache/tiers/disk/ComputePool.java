@@ -39,8 +39,8 @@ final class ComputePool {
         void finish();
     }
 
-    /// @param bytes that it takes a look at
-    void submit(int bytes, Computation computation) {
+    /// @param bytes that it sums, or what takes as long
+    void submit(long bytes, Computation computation) {
         if (executor == null || bytes < SMALL_BYTES) {
             computation.compute();
             computation.finish();

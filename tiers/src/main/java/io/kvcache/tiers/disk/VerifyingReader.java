@@ -28,6 +28,9 @@ final class VerifyingReader {
     /// A range that takes more of the ring is not read alone: others, and writes, need room too.
     private static final int MIN_RANGES_AT_ONCE = 4;
 
+    /// Times as long as a byte is summed it is decoded.
+    private static final int DECODE_COST = 4;
+
     private final LogIo io;
     private final RegionTable regionTable;
     private final TierListener store;
@@ -176,7 +179,12 @@ final class VerifyingReader {
             }
         }
 
-        abstract int computedBytes();
+        /// Bytes as [ComputePool#submit] counts them.
+        abstract long computedBytes();
+
+        static long computedBytes(StoredLayout layout, long bytes) {
+            return layout.isCoded() ? bytes * DECODE_COST : bytes;
+        }
 
         /// Puts the bytes in order, on any thread, and returns whether they are the block's.
         abstract boolean prove();
@@ -225,8 +233,8 @@ final class VerifyingReader {
         }
 
         @Override
-        int computedBytes() {
-            return target.bytes();
+        long computedBytes() {
+            return computedBytes(layout, target.bytes());
         }
 
         @Override
@@ -281,8 +289,8 @@ final class VerifyingReader {
         }
 
         @Override
-        int computedBytes() {
-            return (int) memory.body.byteSize();
+        long computedBytes() {
+            return computedBytes(stored.layout(), memory.body.byteSize());
         }
 
         @Override

@@ -246,8 +246,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     }
 
     /// Starts to make durable all that is sealed and dropped by now, whatever its worth, most used first. Call
-    /// [FlushBarrier#advance] until it has an outcome. A key dropped while a tier is recovering gets its
-    /// tombstone only after that, so the flush waits for it.
+    /// [FlushBarrier#advance] until it has an outcome. A key dropped while a tier is recovering gets its tombstone
+    /// only after that, so the flush waits for it.
     public FlushBarrier flushBarrier() {
         long unwritten = tierPort.unwrittenCount();
         for (int leastUses : FLUSH_LEAST_USES) {
@@ -437,8 +437,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
             return tiers != null && tiers.stream().allMatch(CompletableFuture::isDone);
         }
 
-        /// Returns whether all queued writes were done, and all tiers have made them durable; valid once the
-        /// flush has ended.
+        /// Returns whether all queued writes were done, and all tiers have made them durable; valid once the flush
+        /// has ended.
         public boolean isDurable() {
             return tierPort.unwrittenCount() == unwritten
                     && tiers != null
@@ -509,8 +509,8 @@ public final class TierScheduler implements TierWorker.WorkerListener {
     /// Limits of the transfers that a [TierWorker] has in flight.
     ///
     /// @param writeBytes in flight to the tier; as much of host memory is pinned by them
-    /// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken
-    ///     and cancelled
+    /// @param readBytes handed to the tier at a time: beyond that loads wait where they can still be overtaken and
+    ///     cancelled
     /// @param reads as `readBytes`, by number
     /// @param maxReadsDuringWrites reads in flight above which no write is begun
     public record TierWorkerLimits(long writeBytes, long readBytes, int reads, int maxReadsDuringWrites) {

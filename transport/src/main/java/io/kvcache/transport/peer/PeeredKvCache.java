@@ -34,18 +34,18 @@ import org.jspecify.annotations.Nullable;
 ///         List.of("kv-0:7420", "kv-1:7420", "kv-2:7420"), PeerOptions.DEFAULTS);
 /// ```
 ///
-/// **Get.** `acquire` with a timeout asks peers for missing blocks, one group of the chain after another. The
-/// store keeps
-/// the blocks that arrive, and the table grows by them in chain order. `match`, and `acquire` without a timeout,
-/// ask no peer.
+/// **Get.** `acquire` with a timeout asks peers for missing blocks, one group of the chain after another. The store
+/// keeps
+/// the blocks that arrive, and the table grows by them in chain order. `match`, and `acquire` without a timeout, ask
+/// no peer.
 ///
 /// **Put.** A background thread replicates sealed blocks to the peers of their group. They stay there when this
 /// store evicts them.
 ///
 /// **Failures.** A peer that does not reply in time, or sends corrupt blocks, is not asked for 100 ms, then twice
 /// as long each time up to 10 s. Meanwhile its groups are misses, or come from the next peer if there are
-/// `replicas`. No caller waits for a peer beyond its own timeout. Only `drop` needs all peers; when it throws,
-/// the blocks are dropped here.
+/// `replicas`. No caller waits for a peer beyond its own timeout. Only `drop` needs all peers; when it throws, the
+/// blocks are dropped here.
 ///
 /// Objects, events and statistics are the store's own, and hints but those of expected blocks.
 ///
@@ -133,8 +133,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
     /// @param local the store, this cache's from now on. Only its namespaces of
     ///     [groups][io.kvcache.transport.cluster.BlockGroup] are asked for elsewhere
     /// @param handover whose groups, and for how long
-    /// @param connector connects to another server at its address, which must answer from its own store alone:
-    ///     see [io.kvcache.transport.client.RemoteKvCacheBuilder#localOnly]
+    /// @param connector connects to another server at its address, which must answer from its own store alone: see
+    ///     [io.kvcache.transport.client.RemoteKvCacheBuilder#localOnly]
     public static PeeredKvCache ofCluster(LocalKvCache local, Handover handover, PeerConnector connector) {
         return ofCluster(
                 local,
@@ -157,8 +157,8 @@ public final class PeeredKvCache extends ForwardingKvCache {
         return new PeeredKvCache(local, tier, threads, null, true);
     }
 
-    /// Gives the groups in memory to the servers that own them now, for a server that drains. What is on disks
-    /// alone stays there.
+    /// Gives the groups in memory to the servers that own them now, for a server that drains. What is on disks alone
+    /// stays there.
     ///
     /// @param limit how long it may take; then the rest stays
     /// @return how much was given
@@ -195,8 +195,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
     ///
     /// @param self the server's name
     /// @param views its present view
-    /// @param window how long former owners are asked after it has joined, or has met the other side of a
-    ///     partition
+    /// @param window how long former owners are asked after it has joined, or has met the other side of a partition
     /// @param drops digest of the drops that this server knows; one that has not applied the same is not asked
     public record Handover(String self, ViewSource views, Duration window, LongSupplier drops) {
 
@@ -206,9 +205,9 @@ public final class PeeredKvCache extends ForwardingKvCache {
         }
     }
 
-    /// In a cluster, missing blocks that are expected are fetched from other servers in the background. Of a
-    /// group that another server owns that is all: requests for a copy need not come, so the store does not wait
-    /// for one.
+    /// In a cluster, missing blocks that are expected are fetched from other servers in the background. Of a group
+    /// that another server owns that is all: requests for a copy need not come, so the store does not wait for
+    /// one.
     ///
     /// @return for such a group, whether the blocks are here or will be fetched
     @Override
@@ -426,8 +425,7 @@ public final class PeeredKvCache extends ForwardingKvCache {
         return peerStore.corruptCount();
     }
 
-    /// Returns the number of blocks, or runs of them, that were not replicated as the queue was full or it
-    /// failed.
+    /// Returns the number of blocks, or runs of them, that were not replicated as the queue was full or it failed.
     public long notReplicatedCount() {
         return replicator == null ? 0 : replicator.droppedCount();
     }
