@@ -11,7 +11,7 @@
 /// | `growth` | buffers that grow in place |
 ///
 /// An engine in the same process calls some classes that the store itself does not use: `PageCopier`,
-/// `LayerwiseLoader`, `AttentionScoreKernels` and the package `growth`.
+/// `AttentionScoreKernels` and the package `growth`.
 ///
 /// May import `io.kvcache.core`; never `io.kvcache.tiers` or `io.kvcache.transport`. Only this module uses JCuda.
 @NullMarked

@@ -96,11 +96,12 @@ public interface BlockTable extends AutoCloseable {
     /// The bytes of block `index` of the chain that are here, read-only, in place: all, or those of its first
     /// [#readyLayers] layers.
     ///
-    /// @param index `firstBlock() <= index < endBlock()`
-    /// @throws IndexOutOfBoundsException when the table has no such block
+    /// @param index `firstBlock()` and up
+    /// @return empty when nothing of the block is here, also because it does not come
+    /// @throws IndexOutOfBoundsException when `index` is before the table
     /// @throws IllegalStateException when the table is closed
     default MemorySegment readySegment(int index) {
-        return readyLayers() == 0 && index >= readyEnd() && index < endBlock() ? MemorySegment.NULL : segment(index);
+        return index < readyEnd() ? segment(index) : MemorySegment.NULL;
     }
 
     /// The bytes of block `index` of the chain, read-only, in place.

@@ -82,7 +82,8 @@ final class DiskLoader {
             return new StartedLoads(null, known - here);
         }
         ttlQueue.releaseExpired(); // what is over makes room
-        LoadBatch loadBatch = store.beginLoads(chain, here, to, 1);
+        LoadBatch loadBatch =
+                stepBytes > 0 ? store.beginLoadsInSteps(chain, here, to) : store.beginLoads(chain, here, to, 1);
         if (loadBatch.count() == 0) {
             return new StartedLoads(null, known - to);
         }

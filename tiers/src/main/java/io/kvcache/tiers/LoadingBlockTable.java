@@ -274,19 +274,17 @@ final class LoadingBlockTable implements BlockTable {
 
     @Override
     public synchronized MemorySegment readySegment(int index) {
+        requireOpen();
         int ready = readyEnd();
-        if (index < ready || ended) {
+        if (index < ready) {
             return segment(index);
         }
-        requireOpen();
-        if (index >= endBlock()) {
-            throw new IndexOutOfBoundsException("block " + index + " of a table of blocks " + blockRange.firstBlock
-                    + " to " + endBlock() + " (exclusive)");
+        if (ended || layers == 0 || index >= loadBatch.from() + coming) {
+            return MemorySegment.NULL;
         }
         int page = records.hostPage(loadBatch.record(index - blockRange.residentBlocks));
-        return HostBlockTable.StoreContext.bind(
-                        scope,
-                        storeContext.store().slotSegment(page, Math.multiplyExact(layers, blockRange.layerBytes)))
+        long bytes = (long) layers * blockRange.layerBytes;
+        return HostBlockTable.StoreContext.bind(scope, storeContext.store().slotSegment(page, bytes))
                 .asReadOnly();
     }
 

@@ -191,7 +191,7 @@ final class LayerStepsTest {
                 requireLayers(table, chain, coded);
                 put(cache, chain(3, 16), coded); // takes every slot that is free
                 content(chain, 7, coded).requireEqual(0, seen);
-                assertThatExceptionOfType(IndexOutOfBoundsException.class).isThrownBy(() -> table.readySegment(7));
+                assertThat(table.readySegment(7).byteSize()).isZero();
             }
             assertThat(cache.match(chain).blocks()).isEqualTo(7);
             cache.validate();

@@ -18,6 +18,9 @@ final class EngineCodec {
     static final int LOAD = 6;
     static final int STORE = 7;
     static final int SEAL = 8;
+    static final int STEPS = 9;
+    static final int LOAD_LAYERS = 10;
+    static final int AWAIT_LAYERS = 11;
 
     static final int DONE = 100;
     static final int REFUSED = 101;

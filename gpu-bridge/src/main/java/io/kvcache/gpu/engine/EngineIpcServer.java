@@ -224,7 +224,7 @@ public final class EngineIpcServer implements DeviceSupport.EngineListener {
             LOG.log(Level.DEBUG, "given back with the device", refused);
         } finally {
             closeWithAll(driver);
-            session.transferQueue().abandon();
+            session.abandon();
         }
     }
 

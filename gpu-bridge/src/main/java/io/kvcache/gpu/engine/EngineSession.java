@@ -11,6 +11,8 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceIpc;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.ResourceScope;
+import io.kvcache.gpu.engine.LayeredLoads.PoolSteps;
+import io.kvcache.gpu.engine.LayeredLoads.Progress;
 import io.kvcache.gpu.engine.TransferQueue.EngineCopyThreshold;
 import io.kvcache.gpu.paging.PagedLayout;
 import java.io.IOException;
@@ -26,6 +28,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.HashMap;
 import java.util.HexFormat;
+import java.util.IdentityHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -43,6 +46,10 @@ final class EngineSession {
     private static final int MAX_CHAIN_BLOCKS = 1 << 20;
     private static final int MAX_WAIT_MILLIS = 10_000;
     private static final int MAX_LAYERS = 1024;
+
+    /// As many tokens as fit a message.
+    private static final int MAX_STEPS = 512;
+
     private static final long MAX_EVENT_NANOS = TimeUnit.SECONDS.toNanos(10);
 
     private final UnixSocket socket;
@@ -52,6 +59,8 @@ final class EngineSession {
     private final EngineMappings memory;
     private final ResourceScope resources = new ResourceScope();
     private final TransferQueue transferQueue;
+    private final LayeredLoads layeredLoads;
+    private final Map<EnginePagePool, PoolSteps> steps = new IdentityHashMap<>();
     private final List<EnginePagePool> pools = new ArrayList<>();
     private final Map<Integer, EngineChain> chains = new HashMap<>();
     private boolean helloReceived;
@@ -75,6 +84,7 @@ final class EngineSession {
             resources.register(memory, EngineMappings::close);
             transferQueue = resources.register(
                     new TransferQueue(driver, pinned, threshold, MAX_EVENT_NANOS), TransferQueue::close);
+            layeredLoads = new LayeredLoads(transferQueue);
         } catch (DeviceException refused) {
             throw resources.releaseAfter(refused);
         }
@@ -105,6 +115,12 @@ final class EngineSession {
         return transferQueue;
     }
 
+    /// Gives back what blocks are pinned or reserved for copies that are over, or never will be.
+    void abandon() {
+        layeredLoads.abandon();
+        transferQueue.abandon();
+    }
+
     EngineMappings memory() {
         return memory;
     }
@@ -121,7 +137,8 @@ final class EngineSession {
     /// @return false when the engine is gone
     /// @throws DeviceException when nothing more can be done with the device
     boolean poll(int idleMillis) throws IOException {
-        if (socket.awaitReadable(transferQueue.hasPending() ? 1 : idleMillis)) {
+        boolean isBusy = transferQueue.hasPending() || layeredLoads.hasPending();
+        if (socket.awaitReadable(isBusy ? 1 : idleMillis)) {
             UnixSocket.Packet packet = socket.receive();
             if (packet == null) {
                 return false;
@@ -132,6 +149,7 @@ final class EngineSession {
                 packet.closeDescriptors();
             }
         }
+        layeredLoads.poll();
         transferQueue.poll();
         return true;
     }
@@ -151,7 +169,7 @@ final class EngineSession {
                     number, wrong.getMessage() == null ? "a message cut short" : wrong.getMessage());
         } catch (DeviceException refused) {
             socket.send(EngineCodec.encodeRefused(number, String.valueOf(refused.getMessage())), -1);
-            if (refused.error().isFatal() || kind == EngineCodec.LOAD || kind == EngineCodec.STORE) {
+            if (refused.error().isFatal() || isCopy(kind)) {
                 throw refused; // a copy may be half begun
             }
             return;
@@ -159,6 +177,13 @@ final class EngineSession {
         if (answer != null) {
             socket.send(answer, -1);
         }
+    }
+
+    private static boolean isCopy(int kind) {
+        return switch (kind) {
+            case EngineCodec.LOAD, EngineCodec.STORE, EngineCodec.LOAD_LAYERS, EngineCodec.AWAIT_LAYERS -> true;
+            default -> false;
+        };
     }
 
     private @Nullable ByteBuffer answer(int kind, int number, ByteBuffer body, List<Integer> descriptors) {
@@ -175,6 +200,9 @@ final class EngineSession {
             case EngineCodec.CHAIN -> onChain(number, body);
             case EngineCodec.LOAD -> onLoad(number, body);
             case EngineCodec.STORE -> onStore(number, body);
+            case EngineCodec.STEPS -> onSteps(number, body);
+            case EngineCodec.LOAD_LAYERS -> onLoadLayers(number, body);
+            case EngineCodec.AWAIT_LAYERS -> onAwaitLayers(number, body);
             case EngineCodec.SEAL -> {
                 transferQueue.seal(body.getInt(), blocks -> onSealed(number, blocks));
                 yield null;
@@ -321,6 +349,49 @@ final class EngineSession {
         return EngineCodec.encodeDone(number, new long[] {ready});
     }
 
+    private ByteBuffer onSteps(int number, ByteBuffer body) {
+        int pool = body.getInt();
+        EngineCodec.require(pool >= 0 && pool < pools.size(), "pool", pool);
+        EnginePagePool of = pools.get(pool);
+        int count = body.getInt();
+        int layers = of.layout.layers().size();
+        EngineCodec.require(count >= 1 && count <= Math.min(layers, MAX_STEPS), "steps of a pool", count);
+        if (steps.containsKey(of)) {
+            throw new IllegalArgumentException("the steps of pool " + pool + " were told before");
+        }
+        PoolSteps told = layeredLoads.steps(of.layout, count, of.hasLayersOfBlocks());
+        steps.put(of, told);
+        ByteBuffer answer = EngineCodec.encodeDone(number, Long.BYTES + told.count() * DeviceIpc.TOKEN_BYTES)
+                .putLong(told.layersAStep());
+        told.copied().forEach(event -> answer.put(driver.ipc().exportToken(event)));
+        return answer.flip();
+    }
+
+    private ByteBuffer onLoadLayers(int number, ByteBuffer body) {
+        TransferRequest request = parseTransfer(body);
+        PoolSteps of = steps.get(request.pool);
+        if (of == null) {
+            throw new IllegalArgumentException("the pool has no steps; ask for STEPS first");
+        }
+        BlockTable table = cache.acquireByLayers(
+                request.chain.prefix(request.endBlock()),
+                request.from,
+                Duration.ofNanos(request.waitNanos),
+                of.layersAStep());
+        if (table.blocks() == 0) {
+            table.close();
+            return EngineCodec.encodeDone(number, new long[] {0, -1, of.count()});
+        }
+        int load = layeredLoads.begin(of, table, List.of(request.pages), request.after);
+        Progress progress = layeredLoads.progress(load);
+        return EngineCodec.encodeDone(number, new long[] {progress.blocks(), load, progress.steps()});
+    }
+
+    private ByteBuffer onAwaitLayers(int number, ByteBuffer body) {
+        Progress progress = layeredLoads.await(body.getInt(), body.getInt(), Duration.ofMillis(MAX_WAIT_MILLIS));
+        return EngineCodec.encodeDone(number, new long[] {progress.blocks(), progress.steps()});
+    }
+
     private ByteBuffer onStore(int number, ByteBuffer body) {
         TransferRequest request = parseTransfer(body);
         if (!transferQueue.canStore()) {
@@ -358,6 +429,12 @@ final class EngineSession {
                         + " bytes; " + namespace.model() + " has blocks of " + bytes + " in "
                         + namespace.parts().size() + " parts, and it takes one part of that size");
             }
+        }
+
+        /// Returns whether a layer of the pool is a layer of the blocks, and not some other part of their bytes.
+        boolean hasLayersOfBlocks() {
+            return namespace.parts().getFirst().shape().layers()
+                    == layout.layers().size();
         }
 
         /// The pages of each block, out of those of all.

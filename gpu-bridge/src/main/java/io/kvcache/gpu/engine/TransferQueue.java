@@ -77,8 +77,9 @@ final class TransferQueue {
         }
     }
 
-    /// @param pendingCopy over when the device has read the table's slots
-    private record PendingLoad(PendingCopy pendingCopy, BlockTable table) {}
+    /// @param pendingCopy over when the device has read the slots
+    /// @param giveBack gives back what it then needs no more
+    private record PendingLoad(PendingCopy pendingCopy, Runnable giveBack) {}
 
     private static final class PendingStore {
         private final PendingCopy pendingCopy;
@@ -158,22 +159,48 @@ final class TransferQueue {
     /// @param after the pages are free, or null when they are already
     /// @throws IllegalArgumentException when that is not reached in time; nothing is begun then
     void load(PagedLayout layout, BlockTable table, int[][] pages, @Nullable DeviceEvent after) {
-        PendingCopy pendingCopy = new PendingCopy(openEvent(after, table::close));
-        loads.add(new PendingLoad(pendingCopy, table));
         List<MemorySegment> blocks = new ArrayList<>();
         for (int block = 0; block < pages.length; block++) {
             blocks.add(table.segment(table.firstBlock() + block));
         }
-        List<int[]> pagesOf = List.of(pages);
-        PieceList list = acquireList(layout, blocks, pagesOf);
+        load(layout, blocks, List.of(pages), after, loaded, table::close);
+    }
+
+    /// Copies blocks to pages, behind all that was loaded before.
+    ///
+    /// @param blocks host memory of each
+    /// @param pages of each block, checked
+    /// @param after the pages are free, or null when they are already
+    /// @param told is recorded behind the copy
+    /// @param giveBack run once, when the device has read the blocks or never will
+    /// @throws IllegalArgumentException when `after` is not reached in time; nothing is begun then
+    void load(
+            PagedLayout layout,
+            List<MemorySegment> blocks,
+            List<int[]> pages,
+            @Nullable DeviceEvent after,
+            DeviceEvent told,
+            Runnable giveBack) {
+        PendingCopy pendingCopy = new PendingCopy(openEvent(after, giveBack));
+        loads.add(new PendingLoad(pendingCopy, giveBack));
+        PieceList list = acquireList(layout, blocks, pages);
         if (list == null) {
             waitFor(loadStream, after);
-            HostPageCopier.copy(loadStream, layout, blocks, pagesOf, CopyDirection.TO_DEVICE);
+            HostPageCopier.copy(loadStream, layout, blocks, pages, CopyDirection.TO_DEVICE);
         } else {
             pendingCopy.list = list;
-            list.load(loadStream, layout, blocks, pagesOf, after);
+            list.load(loadStream, layout, blocks, pages, after);
         }
-        markCompletion(loadStream, pendingCopy, loaded);
+        markCompletion(loadStream, pendingCopy, told);
+    }
+
+    /// Opens events that other processes can wait for; they are closed with this.
+    List<DeviceEvent> openSharedEvents(int count) {
+        List<DeviceEvent> events = new ArrayList<>();
+        for (int i = 0; i < count; i++) {
+            events.add(resources.register(driver.ipc().createSharedEvent(), DeviceEvent::close));
+        }
+        return List.copyOf(events);
     }
 
     boolean canStore() {
@@ -254,7 +281,7 @@ final class TransferQueue {
         while (!loads.isEmpty() && loads.getFirst().pendingCopy.isReached()) {
             PendingLoad load = loads.remove();
             load.pendingCopy.event.close();
-            load.table.close();
+            load.giveBack.run();
         }
         for (Map.Entry<Integer, PendingStore> each : List.copyOf(stores.entrySet())) {
             PendingStore store = each.getValue();
@@ -309,7 +336,7 @@ final class TransferQueue {
 
     /// Gives back what blocks are pinned or reserved for copies that are over, or never will be.
     void abandon() {
-        loads.forEach(load -> load.table.close());
+        loads.forEach(load -> load.giveBack.run());
         loads.clear();
         List<BlockWriter> writers = new ArrayList<>();
         stores.values().forEach(store -> writers.addAll(store.writers));

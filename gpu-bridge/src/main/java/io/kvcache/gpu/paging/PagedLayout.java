@@ -19,8 +19,8 @@ import java.util.stream.IntStream;
 /// that the share of a layer is one run.
 ///
 /// The `add` methods put together the copies between pages and blocks, one layer at a time. They check pages before
-/// they add anything to a batch, so no copy leaves the pool. A batch takes several blocks as long as no page gets two
-/// of them.
+/// they add anything to a batch, so no copy leaves the pool. A batch takes several blocks as long as no page gets
+/// two of them.
 ///
 /// @param layers the memory of each layer, all of one size
 /// @param sides 2 for keys and values, 1 for a latent
@@ -104,6 +104,15 @@ public record PagedLayout(
         return new PagedLayout(spans, sides, pieceBytes, pages, stride, pieceBytes, pagesPerBlock);
     }
 
+    /// The same pool as far as some layers go. A block of it is the share of these layers, one run of a whole block.
+    ///
+    /// @param fromLayer the first
+    /// @param toLayer behind the last
+    public PagedLayout ofLayers(int fromLayer, int toLayer) {
+        return new PagedLayout(
+                layers.subList(fromLayer, toLayer), sides, sideStride, pages, pageStride, pieceBytes, pagesPerBlock);
+    }
+
     /// Bytes of a block.
     public long blockBytes() {
         return layers.size() * layerBytes();
@@ -139,8 +148,8 @@ public record PagedLayout(
         return all % unitBytes == 0;
     }
 
-    /// Refuses a pool whose pieces overlap: what is loaded into one would be lost to another. Also refuses layouts that
-    /// no engine has, as where layers take turns at other than whole pages.
+    /// Refuses a pool whose pieces overlap: what is loaded into one would be lost to another. Also refuses layouts
+    /// that no engine has, as where layers take turns at other than whole pages.
     ///
     /// @throws IllegalArgumentException then
     public void requireDisjoint() {

@@ -2,11 +2,11 @@ package io.kvcache.gpu.paging;
 
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException;
-import static org.assertj.core.api.Assumptions.assumeThat;
 
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.driver.CopyBatch;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceAddress;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
@@ -15,7 +15,6 @@ import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.driver.DeviceUnderTest;
 import io.kvcache.gpu.host.BlockableDevice;
-import io.kvcache.gpu.paging.LayerwiseLoader.HostBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayList;
@@ -238,51 +237,30 @@ final class PagedLayoutTest {
 
         @ParameterizedTest
         @EnumSource
-        void givenBlocksLayerByLayer_whenTheyArrive_thenEachLayerIsThereByItsEvent(PoolShape shape) {
+        void givenBlocksLayerByLayer_whenCopied_thenEachLayerGoesToItsPlace(PoolShape shape) {
             DeviceSpan pool = slab(shape.bytes());
             PagedLayout layout = shape.over(pool);
             MemorySegment first = arena.allocate(layout.blockBytes());
             MemorySegment second = arena.allocate(layout.blockBytes());
             new BlockContent(4).fill(first);
             new BlockContent(5).fill(second);
-            try (LayerwiseLoader onboard = new LayerwiseLoader(driver, layout)) {
-                onboard.start(
-                        List.of(new HostBlock(first, new int[] {1, 0}), new HostBlock(second, new int[] {8, 10})),
-                        event);
-                for (int layer = 0; layer < LAYERS; layer++) {
-                    stream.waitFor(onboard.layerReady(layer));
-                    MemorySegment after = read(pool);
-                    long share = layout.layerBytes();
-                    assertSame(
-                            shape.block(after, arena, 1, 0).asSlice(layer * share, share),
-                            first.asSlice(layer * share, share));
-                    assertSame(
-                            shape.block(after, arena, 8, 10).asSlice(layer * share, share),
-                            second.asSlice(layer * share, share));
-                }
-            }
-        }
-
-        @Test
-        void givenPagesThatAreInUse_whenBlocksArrive_thenTheyWaitForTheEngine() {
-            assumeThat(subject.canHold())
-                    .as("a driver whose copies can be held back")
-                    .isTrue();
-            PoolShape shape = PoolShape.PAGE_FIRST;
-            DeviceSpan pool = slab(shape.bytes());
-            PagedLayout layout = shape.over(pool);
-            MemorySegment before = fill(pool, 1);
-            MemorySegment block = arena.allocate(layout.blockBytes());
-            MemorySegment seen = arena.allocate(pool.bytes());
-            try (LayerwiseLoader onboard = new LayerwiseLoader(driver, layout)) {
-                subject.hold();
-                stream.copyToHost(pool.address(), seen); // the engine still reads
-                stream.record(event);
-                onboard.start(List.of(new HostBlock(block, new int[] {1, 2})), event);
-                subject.release();
-                assertThat(onboard.layerReady(LAYERS - 1).await(LONG_NANOS)).isTrue();
-                assertSame(seen, before);
-                assertSame(shape.block(read(pool), arena, 1, 2), block);
+            long share = layout.layerBytes();
+            for (int layer = 0; layer < LAYERS; layer++) {
+                PagedLayout ofLayer = layout.ofLayers(layer, layer + 1);
+                assertThat(ofLayer.blockBytes()).isEqualTo(share);
+                HostPageCopier.copy(
+                        stream,
+                        ofLayer,
+                        List.of(first.asSlice(layer * share, share), second.asSlice(layer * share, share)),
+                        List.of(new int[] {1, 0}, new int[] {8, 10}),
+                        CopyDirection.TO_DEVICE);
+                MemorySegment after = read(pool);
+                assertSame(
+                        shape.block(after, arena, 1, 0).asSlice(0, (layer + 1) * share),
+                        first.asSlice(0, (layer + 1) * share));
+                assertSame(
+                        shape.block(after, arena, 8, 10).asSlice(0, (layer + 1) * share),
+                        second.asSlice(0, (layer + 1) * share));
             }
         }
     }

@@ -6,6 +6,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Repetitions;
 import io.kvcache.gpu.cuda.FakeCuda;
 import io.kvcache.gpu.cuda.FaultInjection;
+import io.kvcache.gpu.driver.CopyBatch.CopyDirection;
 import io.kvcache.gpu.driver.DeviceDriver;
 import io.kvcache.gpu.driver.DeviceDriver.Priority;
 import io.kvcache.gpu.driver.DeviceDriver.ResourceCounts;
@@ -14,7 +15,6 @@ import io.kvcache.gpu.driver.DeviceException;
 import io.kvcache.gpu.driver.DeviceSpan;
 import io.kvcache.gpu.driver.DeviceStream;
 import io.kvcache.gpu.kernel.GpuKernels;
-import io.kvcache.gpu.paging.LayerwiseLoader.HostBlock;
 import io.kvcache.gpu.paging.PageCopier.DeviceBlock;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -92,12 +92,13 @@ final class PagingFaultsTest {
         DeviceSpan blocks = driver.allocate(2L * BLOCK);
         PagedLayout layout = PagedLayout.blockFirst(pool, LAYERS, 2, PAGES, PIECE, PER_BLOCK);
         try (DeviceStream stream = driver.openStream(Priority.NORMAL);
-                DeviceEvent event = driver.openEvent();
-                LayerwiseLoader onboard = new LayerwiseLoader(driver, layout)) {
+                DeviceEvent event = driver.openEvent()) {
             stream.fill(pool, (byte) 1);
-            stream.record(event);
-            onboard.start(List.of(new HostBlock(content, FROM)), event);
-            stream.waitFor(onboard.layerReady(LAYERS - 1));
+            for (int layer = 0; layer < LAYERS; layer++) {
+                PagedLayout ofLayer = layout.ofLayers(layer, layer + 1);
+                MemorySegment share = content.asSlice(layer * layout.layerBytes(), layout.layerBytes());
+                HostPageCopier.copy(stream, ofLayer, List.of(share), List.of(FROM), CopyDirection.TO_DEVICE);
+            }
             byKernel(driver, layout, stream, blocks.slice(0, BLOCK));
             byCopies(driver, layout, stream, blocks.slice(BLOCK, BLOCK));
             stream.record(event);

@@ -341,7 +341,16 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @param pins that the caller takes on each block that comes: 1, or 0 when no caller waits
     public LoadBatch beginLoads(BlockChain chain, int from, int to, int pins) {
-        LoadBatch loadBatch = new LoadBatch(require(chain.namespace()).id(), from, to);
+        return beginLoads(chain, new LoadBatch(require(chain.namespace()).id(), from, to, false), to, pins);
+    }
+
+    /// As [#beginLoads(BlockChain, int, int, int)], for a caller that takes one pin on each block, and may read
+    /// parts of blocks as they come: until it unpins them, their slots stay whether the rest comes or not.
+    public LoadBatch beginLoadsInSteps(BlockChain chain, int from, int to) {
+        return beginLoads(chain, new LoadBatch(require(chain.namespace()).id(), from, to, true), to, 1);
+    }
+
+    private LoadBatch beginLoads(BlockChain chain, LoadBatch loadBatch, int to, int pins) {
         boolean comes = true;
         while (comes && loadBatch.end() < to) {
             lock.lock();
@@ -386,8 +395,8 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Stores a small object whose bytes are at hand, in one turn of the lock. For a store without disks: copies that
-    /// they have, or are about to have, are not looked after.
+    /// Stores a small object whose bytes are at hand, in one turn of the lock. For a store without disks: copies
+    /// that they have, or are about to have, are not looked after.
     ///
     /// An older object of the key is overwritten where it lies if it has a slot of the same class, is tied to no
     /// other and is pinned by no reader. Otherwise the new one gets a record and a slot of its own.
@@ -701,15 +710,18 @@ public final class HostStore implements AutoCloseable {
 
         private final int namespace;
         private final int from;
+        private final boolean inSteps;
         private int[] records;
         private byte[] disks;
         private final BitSet started = new BitSet();
         private int count;
 
         /// @param namespace number of the chain's
-        LoadBatch(int namespace, int from, int to) {
+        /// @param inSteps whether parts of blocks are read as they come
+        LoadBatch(int namespace, int from, int to, boolean inSteps) {
             this.namespace = namespace;
             this.from = from;
+            this.inSteps = inSteps;
             records = new int[to - from];
             disks = new byte[to - from];
         }
@@ -754,6 +766,9 @@ public final class HostStore implements AutoCloseable {
                     && RecordFlags.isBlockOf(pool.flags(record), namespace)
                     && (count == 0 || pool.parent(record) == records[count - 1]);
             LoadOutcome start = inPlace ? slotAllocator.load(record, pins) : LoadOutcome.NOT_FOUND;
+            if (inSteps && (start == LoadOutcome.STARTED || start == LoadOutcome.JOINED)) {
+                pool.setFlags(record, RecordFlags.READ_IN_STEPS, true);
+            }
             if (start.isAvailable()) {
                 started.set(count, start == LoadOutcome.STARTED);
                 disks[count] = (byte) (start == LoadOutcome.STARTED ? DiskAddress.diskOf(pool.diskAddress(record)) : 0);

@@ -308,20 +308,6 @@ public final class TierPort {
         }
     }
 
-    /// As [#nextRead], of a load that is read in steps: its readers may have each part that has come.
-    public @Nullable TierRead nextReadInSteps(int disk, int record, boolean wanted, long tag) {
-        lock.lock();
-        try {
-            TierRead read = nextRead(disk, record, wanted, tag);
-            if (read != null) {
-                pool.setFlags(record, RecordFlags.READ_IN_STEPS, true);
-            }
-            return read;
-        } finally {
-            lock.unlock();
-        }
-    }
-
     /// Returns where a load goes on that is read in steps; null when it is to be given up, which [#onRead] is
     /// then told.
     public @Nullable DiskCopy nextStep(int disk, int record, boolean wanted) {

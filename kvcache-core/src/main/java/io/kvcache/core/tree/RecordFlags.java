@@ -37,7 +37,7 @@ public final class RecordFlags {
     /// Is on its way from disk, and no caller waits for it.
     public static final int UNREQUESTED = 1 << 13;
 
-    /// Is on its way from disk step by step: who has it pinned may read what has come of it.
+    /// Is on its way from disk, and who has it pinned may read what has come of it.
     public static final int READ_IN_STEPS = 1 << 14;
 
     private RecordFlags() {}

@@ -66,7 +66,7 @@ final class StepPump {
 
     /// Answers false when no caller waits for it any longer.
     private boolean start(SteppedLoad next) {
-        next.load.read = tierPort.nextReadInSteps(disk, next.load.record, next.load.wanted, loadPump.nextTag());
+        next.load.read = tierPort.nextRead(disk, next.load.record, next.load.wanted, loadPump.nextTag());
         if (next.load.read == null) {
             next.ended = true;
             loadPump.onCancelled(next.load);
