@@ -23,7 +23,7 @@ from kvcache.client import Client
 from kvcache.errors import ConnectionLost, KvCacheError
 from kvcache.shared import private_directory
 
-_HELLO, _REGION, _EVENT, _POOL, _CHAIN, _LOAD, _STORE, _SEAL = range(1, 9)
+_HELLO, _REGION, _EVENT, _POOL, _CHAIN, _LOAD, _STORE, _SEAL, _STEPS, _LOAD_LAYERS, _AWAIT_LAYERS = range(1, 12)
 _DONE, _REJECTED = 100, 101
 _VERSION = 1
 _MESSAGE_BYTES = 65_536
@@ -37,6 +37,7 @@ _SHARED_EVENT = 4 | _WITHOUT_TIMING
 _NON_BLOCKING = 1
 _NOT_READY = 600
 _MOST_WAIT_SECONDS = 10.0
+_USUAL_STEPS = 16
 _MAX_DEVICE = (1 << 31) - 1
 
 _u64, _int, _pointer, _size = ctypes.c_uint64, ctypes.c_int, ctypes.c_void_p, ctypes.c_size_t
@@ -340,7 +341,7 @@ class GpuSession:
         for layer in layers:
             body += struct.pack("<qqq", *self._place(layer))
         number, tokens = self._numbers(_POOL, body)
-        return Pool(self, number, tokens, pages_per_block)
+        return Pool(self, number, tokens, pages_per_block, len(layers))
 
     def _place(self, layer: Layer) -> Tuple[int, int, int]:
         if isinstance(layer, tuple) and len(layer) == 3:
@@ -383,12 +384,28 @@ class GpuSession:
 class Pool:
     """An engine's pool of pages, as the server knows it."""
 
-    def __init__(self, session: GpuSession, number: int, block_tokens: int, pages_per_block: int) -> None:
+    def __init__(
+        self, session: GpuSession, number: int, block_tokens: int, pages_per_block: int, layers: int
+    ) -> None:
         self.session = session
         self.block_tokens = block_tokens
         """Tokens of a block."""
         self.pages_per_block = pages_per_block
+        self.layers = layers
         self._number = number
+        self._layers_a_step = 0
+        self._copied: List[int] = []
+        """An event for each step, once loads by layers were asked for."""
+
+    def _prepare_steps(self) -> None:
+        session = self.session
+        with session._lock, session.driver.current():
+            if not self._copied:
+                answer = session._ask(_STEPS, struct.pack("<ii", self._number, min(self.layers, _USUAL_STEPS)))
+                (self._layers_a_step,) = struct.unpack_from("<q", answer)
+                for at in range(8, len(answer), _TOKEN_BYTES):
+                    event = session.driver.open_event(answer[at : at + _TOKEN_BYTES])
+                    self._copied.append(session._own(event))
 
     def chain(self, tokens: Sequence[int]) -> GpuChain:
         """Tells the server of a sequence. Close the chain when it ends: 1,024 may be open."""
@@ -434,6 +451,36 @@ class Store:
             session._events.remove(self._copied)
             session.driver.close_event(self._copied)
         return new
+
+
+class LayeredLoad:
+    """Blocks on their way to pages layer by layer: those of a disk are copied as their layers come."""
+
+    def __init__(self, pool: Pool, numbers: Tuple[int, ...]) -> None:
+        self._pool = pool
+        self.blocks, self._number, self._queued = numbers
+        """Leading blocks that come or have come. It gets less when one does not come after all: what the pages of those
+        behind it hold is of no use then, and what was computed with them neither. It is final after the last layer."""
+
+    def order(self, layer: int, stream: int) -> None:
+        """Has a stream wait for a layer, and those before it, before its next work.
+
+        Returns when the layer's copy is queued, which takes as long as the layer is on its way from a disk.
+        """
+        if not 0 <= layer < self._pool.layers:
+            raise ValueError(f"layer = {layer}; allowed: 0 to {self._pool.layers - 1}")
+        session = self._pool.session
+        step = layer // self._pool._layers_a_step
+        with session._lock, session.driver.current():
+            if step >= self._queued:
+                asked = struct.pack("<ii", self._number, step + 1)
+                self.blocks, self._queued = session._numbers(_AWAIT_LAYERS, asked)
+            session.driver.wait_for(self._pool._copied[step], stream)
+
+    def finish(self, stream: int) -> int:
+        """Has a stream wait for all layers; returns how many leading blocks have come."""
+        self.order(self._pool.layers - 1, stream)
+        return self.blocks
 
 
 class GpuChain:
@@ -490,6 +537,21 @@ class GpuChain:
             if blocks:
                 session.driver.wait_for(session._loaded, stream)
         return blocks
+
+    def load_layers(
+        self, pages: Sequence[int], first: int = 0, *, stream: int = 0, wait: float = 0.0
+    ) -> Optional[LayeredLoad]:
+        """As ``load``, layer by layer: the stream waits for none until ``LayeredLoad.order`` or ``finish``.
+
+        :return: None when no block comes
+        """
+        session = self._pool.session
+        self._pool._prepare_steps()
+        request = self._transfer(pages, first, wait)
+        with session._lock, session.driver.current():
+            session.driver.record(session._event, stream)
+            numbers = session._numbers(_LOAD_LAYERS, request)
+        return LayeredLoad(self._pool, numbers) if numbers[0] else None
 
     def store(self, pages: Sequence[int], first: int = 0, *, stream: int = 0, wait: float = 0.0) -> Store:
         """Has the server copy pages into blocks, after what the stream has queued before.

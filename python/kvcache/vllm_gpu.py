@@ -32,12 +32,12 @@ from vllm.distributed.kv_transfer.kv_connector.v1.base import (
 from kvcache.blocks import Blocks, BlockShape, Chain
 from kvcache.client import Client
 from kvcache.errors import ConnectionLost, KvCacheError
-from kvcache.gpu import GpuChain, GpuError, GpuSession, Pool, Store
+from kvcache.gpu import GpuChain, GpuError, GpuSession, LayeredLoad, Pool, Store
 from kvcache.settings import NAMES, open_client, split
 
 logger = logging.getLogger(__name__)
 
-_SETTINGS = ("cuda_library", "wait")
+_SETTINGS = ("cuda_library", "layers", "wait")
 _MOST_CHAINS = 512
 _RETRY_SECONDS = 2.0
 _SEAL_SECONDS = 0.001
@@ -238,6 +238,10 @@ class _Worker:
         self._count = blocks
         self._library = str(settings.get("cuda_library", "libcuda.so.1"))
         self._wait = float(settings.get("wait", 2.0))
+        self._by_layers = _by_layers(settings)
+        self._loading: List[Tuple[Transfer, LayeredLoad]] = []
+        """Of this step, layer by layer."""
+        self._layer_of: Dict[str, int] = {}
         self._rank = key.rpartition(b"/")[2].decode()
         self._layers: List[Tuple[int, int]] = []
         self._device = 0
@@ -268,6 +272,8 @@ class _Worker:
             raise ValueError(f"layers differ: {sorted(geometries)}; allowed: layers of one shape")
         self._geometry = geometries.pop()
         self._layers = [(address, self._geometry.layer_bytes) for address in layers]
+        order = {address: layer for layer, address in enumerate(layers)}
+        self._layer_of = {name: order[tensor.data_ptr()] for name, tensor in caches.items()}
         self._device = getattr(next(iter(layers.values())).device, "index", 0) or 0
         self._stream = stream
         self._connect()
@@ -309,6 +315,8 @@ class _Worker:
 
     def _lose(self, why: KvCacheError) -> None:
         pool, self._pool = self._pool, None
+        self._failed.update(block for transfer, _ in self._loading for block in transfer.pages)
+        self._loading.clear()
         self._broken = None
         self._chains.clear()
         with self._lock:
@@ -356,7 +364,33 @@ class _Worker:
                 if self._pool is not None:
                     pages = self._pages(transfer.pages)
                     chain = self._chain(self._pool, transfer)
-                    loaded = chain.load(pages, transfer.first, stream=self._stream(), wait=self._wait)
+                    if self._by_layers:
+                        load = chain.load_layers(pages, transfer.first, stream=self._stream(), wait=self._wait)
+                        if load is not None:
+                            self._loading.append((transfer, load))
+                            continue
+                    else:
+                        loaded = chain.load(pages, transfer.first, stream=self._stream(), wait=self._wait)
+            except KvCacheError as failed:
+                self._refused(failed)
+            self._failed.update(transfer.pages[loaded:])
+
+    def wait_for_layer(self, name: str) -> None:
+        """Has the stream wait for a layer of this step's loads; of all layers when it is not known."""
+        layer = self._layer_of.get(name, len(self._layers) - 1)
+        for _, load in self._loading[:]:
+            try:
+                load.order(layer, self._stream())
+            except KvCacheError as failed:
+                self._refused(failed)
+
+    def finish_loads(self) -> None:
+        """Learns which blocks of this step have come."""
+        while self._loading:
+            transfer, load = self._loading.pop()
+            loaded = 0
+            try:
+                loaded = load.finish(self._stream())
             except KvCacheError as failed:
                 self._refused(failed)
             self._failed.update(transfer.pages[loaded:])
@@ -394,6 +428,7 @@ class _Worker:
                 self._broken = failed
 
     def failed(self) -> Set[int]:
+        self.finish_loads()
         failed, self._failed = self._failed, set()
         return failed
 
@@ -409,6 +444,13 @@ class _Worker:
             self._pool = None
 
 
+def _by_layers(settings: Dict[str, Any]) -> bool:
+    chosen = settings.get("layers", False)
+    if not isinstance(chosen, bool):
+        raise ValueError(f"layers = {chosen!r}; allowed: true and false")
+    return chosen
+
+
 def _blocks(client: Client, model: str, shape: Sequence[int], layout: str) -> Blocks:
     layers, dim, tokens, sides = shape
     return client.blocks(
@@ -420,8 +462,14 @@ class KvCacheConnector(KVConnectorBase_V1):
     """Blocks of vLLM in a KVCache server, copied on the device.
 
     Requests with a LoRA adapter, images, a cache salt or embedded prompts are computed as without it. Settings: address,
-    tenant, secret_file, tls, timeout; cuda_library; wait, the seconds that a load may wait for a disk.
+    tenant, secret_file, tls, timeout; cuda_library; wait, the seconds that a load may wait for a disk; layers, whether a
+    step begins to compute while later layers are still on their way.
     """
+
+    @classmethod
+    def requires_piecewise_for_cudagraph(cls, extra_config: Dict[str, Any]) -> bool:
+        """Layers are waited for between pieces; a graph of a whole step would not."""
+        return _by_layers(extra_config or {})
 
     def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any = None) -> None:
         super().__init__(vllm_config, role, kv_cache_config)
@@ -482,13 +530,15 @@ class KvCacheConnector(KVConnectorBase_V1):
         self._working().load(self._get_connector_metadata())
 
     def wait_for_layer_load(self, layer_name: str) -> None:
-        """Nothing to do: the stream waits."""
+        """Has the stream wait for a layer, where loads come layer by layer; else it waits for all from the start."""
+        self._working().wait_for_layer(layer_name)
 
     def save_kv_layer(self, layer_name: str, kv_layer: Any, attn_metadata: Any, **kwargs: Any) -> None:
         """Nothing to do: all layers are stored together."""
 
     def wait_for_save(self) -> None:
         """Queues the stores of this step; the stream waits, this thread does not."""
+        self._working().finish_loads()
         self._working().store(self._get_connector_metadata())
 
     def get_block_ids_with_load_errors(self) -> Set[int]:

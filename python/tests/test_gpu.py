@@ -15,6 +15,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 import urllib.request
@@ -275,6 +276,63 @@ class GpuTest(unittest.TestCase):
 
 
 @unittest.skipUnless(_CUDA, "KVCACHE_TEST_CUDA names no driver's library")
+class LayersFromDiskTest(unittest.TestCase):
+    """Blocks of 512 KiB in eight layers, so that the disk reads them in part."""
+
+    layers, blocks, page = 8, 12, 64 << 10
+
+    def test_layers_come_from_a_disk_in_their_order(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        server = Server("64MiB", "--gpu", "0", "--disk", f"{folder.name}:512MiB", "--set", "admission=always")
+        self.addCleanup(server.close)
+        client = Client(server.address)
+        self.addCleanup(client.close)
+        shape = BlockShape(tokens=16, layers=self.layers, heads=8, dim=128, dtype="bf16")
+        self.assertEqual(shape.block_bytes, self.layers * self.page)
+        blocks = client.blocks("layers from disk", shape, layout="test")
+        session = GpuSession.connect(client, library=_CUDA)
+        self.addCleanup(session.close)
+        size = self.blocks * self.page
+        memory = Memory(session.driver, self.layers * size)
+        pool = session.pool(
+            blocks,
+            [(memory.address + layer * size, size) for layer in range(self.layers)],
+            sides=1,
+            pages=self.blocks,
+            piece_bytes=self.page,
+            pages_per_block=1,
+        )
+        prompts: List[Any] = []
+
+        def puts_until_one_is_cold() -> bool:
+            seed = len(prompts)
+            tokens = [seed * 1000 + each for each in range(16 * self.blocks)]
+            prompts.append(tokens)
+            chain = blocks.chain(tokens)
+            for block in range(self.blocks):
+                data = content(b"%d/%d" % (seed, block), shape.block_bytes)
+                until(lambda: blocks.put(chain, block, data) in (Result.COPIED, Result.PRESENT), "room")
+            match = blocks.match(blocks.chain(prompts[0]))
+            return match.disk == self.blocks
+
+        until(puts_until_one_is_cold, "a chain on the disk")
+        chain = pool.chain(prompts[0])
+        load = chain.load_layers(list(range(self.blocks)), stream=memory.handle, wait=5.0)
+        assert load is not None
+        for layer in range(self.layers):
+            load.order(layer, memory.handle)
+            for block in range(self.blocks):
+                expected = content(b"0/%d" % block, shape.block_bytes)[layer * self.page : (layer + 1) * self.page]
+                self.assertEqual(memory.read(layer * size + block * self.page, self.page), expected, f"{layer}/{block}")
+        self.assertEqual(load.finish(memory.handle), self.blocks)
+        with self.assertRaisesRegex(ValueError, "layer = 8; allowed: 0 to 7"):
+            load.order(8, memory.handle)
+        absent = pool.chain([9_999_999] * 16)
+        self.assertIsNone(absent.load_layers([0], stream=memory.handle))
+
+
+@unittest.skipUnless(_CUDA, "KVCACHE_TEST_CUDA names no driver's library")
 class GpuServerTest(unittest.TestCase):
     def test_a_server_that_is_killed_ends_the_session_and_its_next_one_serves(self) -> None:
         server = Server("64MiB", "--gpu", "0")
@@ -353,13 +411,18 @@ class Request:
 class Vllm:
     """An engine of one worker: two layers, 64 blocks of 16 tokens, keys and values apart or together."""
 
-    def __init__(self, server: Server, name: str, together: bool = False) -> None:
+    def __init__(self, server: Server, name: str, together: bool = False, by_layers: bool = False) -> None:
         config = SimpleNamespace(
             model_config=SimpleNamespace(model="vllm model", revision=None),
             parallel_config=SimpleNamespace(world_size=1, rank=0),
             kv_transfer_config=SimpleNamespace(
                 engine_id=name,
-                kv_connector_extra_config={"address": server.address, "cuda_library": _CUDA, "timeout": 5},
+                kv_connector_extra_config={
+                    "address": server.address,
+                    "cuda_library": _CUDA,
+                    "timeout": 5,
+                    "layers": by_layers,
+                },
             ),
         )
         spec = SimpleNamespace(block_size=16)
@@ -417,6 +480,8 @@ class Vllm:
         work = pickle.loads(pickle.dumps(self.scheduler.build_connector_meta(output)))
         self.worker.bind_connector_metadata(work)
         self.worker.start_load_kv(None)
+        for layer in range(_LAYERS):
+            self.worker.wait_for_layer_load(f"layer.{layer}")
         compute()
         self.worker.wait_for_save()
         self.failed = self.worker.get_block_ids_with_load_errors()
@@ -439,6 +504,8 @@ def kv(prompt: Sequence[int], block: int) -> bytes:
 
 @unittest.skipUnless(_CUDA, "KVCACHE_TEST_CUDA names no driver's library")
 class VllmGpuTest(unittest.TestCase):
+    by_layers = False
+
     @classmethod
     def setUpClass(cls) -> None:
         cls.server = Server("64MiB", "--gpu", "0")
@@ -448,7 +515,7 @@ class VllmGpuTest(unittest.TestCase):
         cls.server.close()
 
     def engine(self, name: str, together: bool = False) -> Vllm:
-        engine = Vllm(self.server, f"{self.id()} {name}", together)
+        engine = Vllm(self.server, f"{self.id()} {name}", together, self.by_layers)
         self.addCleanup(engine.close)
         return engine
 
@@ -560,7 +627,7 @@ class VllmGpuTest(unittest.TestCase):
 
     def test_a_killed_server_costs_hits_only(self) -> None:
         server = Server("64MiB", "--gpu", "0")
-        engine = Vllm(server, "killed")
+        engine = Vllm(server, "killed", by_layers=self.by_layers)
         try:
             prompt = [4] * 40
             self.prefill(engine, Request("one", prompt), [1, 2, 3])
@@ -595,6 +662,18 @@ class VllmGpuTest(unittest.TestCase):
         finally:
             engine.close()
             server.close()
+
+
+class VllmGpuLayersTest(VllmGpuTest):
+    """The same, where a step begins with its first layers."""
+
+    by_layers = True
+
+    def test_graphs_leave_room_for_waits(self) -> None:
+        self.assertTrue(KvCacheConnector.requires_piecewise_for_cudagraph({"layers": True}))
+        self.assertFalse(KvCacheConnector.requires_piecewise_for_cudagraph({}))
+        with self.assertRaisesRegex(ValueError, "layers = 'yes'; allowed: true and false"):
+            KvCacheConnector.requires_piecewise_for_cudagraph({"layers": "yes"})
 
 
 class GeometryTest(unittest.TestCase):
