@@ -39,7 +39,7 @@ final class ComputePool {
         void finish();
     }
 
-    /// @param bytes that it sums, or what takes as long
+    /// @param bytes that it takes a look at
     void submit(long bytes, Computation computation) {
         if (executor == null || bytes < SMALL_BYTES) {
             computation.compute();

@@ -28,9 +28,6 @@ final class VerifyingReader {
     /// A range that takes more of the ring is not read alone: others, and writes, need room too.
     private static final int MIN_RANGES_AT_ONCE = 4;
 
-    /// Times as long as a byte is summed it is decoded.
-    private static final int DECODE_COST = 4;
-
     private final LogIo io;
     private final RegionTable regionTable;
     private final TierListener store;
@@ -179,12 +176,7 @@ final class VerifyingReader {
             }
         }
 
-        /// Bytes as [ComputePool#submit] counts them.
         abstract long computedBytes();
-
-        static long computedBytes(StoredLayout layout, long bytes) {
-            return layout.isCoded() ? bytes * DECODE_COST : bytes;
-        }
 
         /// Puts the bytes in order, on any thread, and returns whether they are the block's.
         abstract boolean prove();
@@ -234,7 +226,7 @@ final class VerifyingReader {
 
         @Override
         long computedBytes() {
-            return computedBytes(layout, target.bytes());
+            return target.bytes();
         }
 
         @Override
@@ -290,7 +282,7 @@ final class VerifyingReader {
 
         @Override
         long computedBytes() {
-            return computedBytes(stored.layout(), memory.body.byteSize());
+            return memory.body.byteSize();
         }
 
         @Override
