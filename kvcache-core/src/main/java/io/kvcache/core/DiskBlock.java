@@ -17,7 +17,12 @@ public interface DiskBlock {
     /// Returns whether so many of its bytes are better read alone than with the rest: up to half, and
     /// [#MAX_PART_BYTES].
     default boolean isPart(long length) {
-        return length > 0 && length <= Math.min(MAX_PART_BYTES, bytes() / 2);
+        return isPart(length, bytes());
+    }
+
+    /// As [#isPart(long)], of a block of this size.
+    static boolean isPart(long length, int blockBytes) {
+        return length > 0 && length <= Math.min(MAX_PART_BYTES, blockBytes / 2);
     }
 
     /// Reads some of its bytes, and from the disk only what holds and proves them: pages of 4 KiB, or chunks of 64 KiB

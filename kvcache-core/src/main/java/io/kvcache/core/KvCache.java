@@ -1,6 +1,7 @@
 package io.kvcache.core;
 
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
@@ -116,6 +117,29 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
                 table.copyTo(from + i, into.get(i));
             }
             return table.isValid() ? blocks : 0;
+        }
+    }
+
+    /// Copies the same bytes of a run of blocks, such as one layer of each, and stops at the first block
+    /// that is not there in time. Pins nothing afterwards.
+    ///
+    /// A store with disks reads no more of a block that is on disk alone than what holds and proves the
+    /// range, where that is [better][DiskBlock#isPart] than loading the block, and leaves the block
+    /// there.
+    ///
+    /// @param from block of the chain whose range is copied to `into.get(0)`
+    /// @param range of each block; see [io.kvcache.core.identity.BlockShape#layerSlice]
+    /// @param into native or heap memory, each at least of the range's size; the content behind the
+    ///     copied ranges is undefined
+    /// @param timeout how long to wait for blocks in slower tiers; zero takes what is resident
+    /// @return the number of blocks whose range was copied
+    /// @throws IndexOutOfBoundsException when blocks have no such bytes, or the range does not fit a
+    ///     target
+    default int getRange(BlockChain chain, int from, ByteRange range, List<MemorySegment> into, Duration timeout) {
+        RangeQuery query = new RangeQuery(chain, from, range, into);
+        try (BlockTable table = acquire(query.chain(), from, timeout)) {
+            int _ = table.await(table.endBlock(), timeout);
+            return query.copyReady(table);
         }
     }
 

@@ -4,6 +4,7 @@ import static io.kvcache.core.policy.RecordView.NONE;
 
 import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.event.EventKind;
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
@@ -337,15 +338,29 @@ public final class TierPort {
     /// Returns where a block or object lies that is on a disk alone; null when it is in host memory, on its way
     /// there, or nowhere.
     public @Nullable DiskCopy diskCopy(long keyHi, long keyLo) {
+        return underLock(() -> diskCopy(tree.findAny(keyHi, keyLo)));
+    }
+
+    /// Returns where a block of a chain lies that is on a disk alone, as [#diskCopy(long, long)] does.
+    /// Only of the chain's namespace, and where it lies as deep as in the chain: keys that a caller
+    /// lists may be anything.
+    public @Nullable DiskCopy diskCopy(BlockChain chain, int index) {
+        int namespace = namespaceRegistry.idOf(chain.namespace());
         return underLock(() -> {
-            int record = tree.findAny(keyHi, keyLo);
-            if (record == NONE || recordStates.stateOf(record) != ControlWord.ON_DISK) {
-                return null;
-            }
-            long address = pool.diskAddress(record);
-            return new DiskCopy(
-                    DiskAddress.diskOf(address), views.diskBlock(record), DiskAddress.localAddress(address));
+            int record = tree.findAny(chain.keyHi(index), chain.keyLo(index));
+            boolean own = record != NONE
+                    && pool.depth(record) == index
+                    && RecordFlags.isBlockOf(pool.flags(record), namespace);
+            return own ? diskCopy(record) : null;
         });
+    }
+
+    private @Nullable DiskCopy diskCopy(int record) {
+        if (record == NONE || recordStates.stateOf(record) != ControlWord.ON_DISK) {
+            return null;
+        }
+        long address = pool.diskAddress(record);
+        return new DiskCopy(DiskAddress.diskOf(address), views.diskBlock(record), DiskAddress.localAddress(address));
     }
 
     /// A read has ended.

@@ -11,6 +11,7 @@ import io.kvcache.core.RequestKind;
 import io.kvcache.core.RequestLabel;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import java.lang.foreign.MemorySegment;
@@ -72,6 +73,14 @@ public abstract class ArgumentContract extends KvCacheContract {
         assertRefused(
                 () -> cache().putAll(chain, 0, List.of(MemorySegment.ofArray(new byte[65_536])), KvCache.NO_WAIT),
                 "stranger");
+        assertRefused(
+                () -> cache().getRange(
+                                chain,
+                                0,
+                                new ByteRange(0, 1),
+                                List.of(MemorySegment.ofArray(new byte[1])),
+                                KvCache.NO_WAIT),
+                "stranger");
         assertRefused(() -> cache().drop(chain, 0), "stranger");
         assertRefused(() -> cache().drop(stranger), "stranger");
         assertRefused(() -> cache().hint(new Hint.Expect(chain, Duration.ZERO)), "stranger");
@@ -115,6 +124,20 @@ public abstract class ArgumentContract extends KvCacheContract {
     }
 
     @ParameterizedTest
+    @CsvSource({
+        "-1, 0, 1, 1, -1",
+        "4, 0, 1, 1, 4",
+        "0, 0, 1048577, 1048577, 1048576",
+        "0, 1048576, 1, 1, 1048577",
+        "0, 0, 16, 15, 15"
+    })
+    void givenARangeThatCannotBe_whenRead_thenRefused(int from, long offset, long bytes, int room, String named) {
+        BlockChain chain = chain(1, 3);
+        List<MemorySegment> into = List.of(MemorySegment.ofArray(new byte[room]));
+        assertRefused(() -> cache().getRange(chain, from, new ByteRange(offset, bytes), into, KvCache.NO_WAIT), named);
+    }
+
+    @ParameterizedTest
     @ValueSource(ints = {-1, 1, Integer.MAX_VALUE})
     void givenAPartThatIsNotThere_whenPut_thenRefused(int part) {
         assertRefused(() -> cache().put(chain(1, 1), 0, part, KvCache.NO_WAIT), part, 0);
@@ -128,6 +151,7 @@ public abstract class ArgumentContract extends KvCacheContract {
         assertRefused(() -> cache().acquire(chain(1, 1), 0, timeout), timeout, 0);
         List<MemorySegment> blocks = List.of(content(chain(1, 1), 0).toHeapSegment(1 << 20));
         assertRefused(() -> cache().putAll(chain(1, 1), 0, blocks, timeout), timeout, 0);
+        assertRefused(() -> cache().getRange(chain(1, 1), 0, new ByteRange(0, 1), blocks, timeout), timeout, 0);
         assertRefused(() -> cache().putObject(OBJECTS, KEY, 1, timeout), timeout, 0);
     }
 

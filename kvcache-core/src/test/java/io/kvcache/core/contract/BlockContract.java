@@ -13,6 +13,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import java.lang.foreign.Arena;
@@ -353,5 +354,65 @@ public abstract class BlockContract extends KvCacheContract {
         assertThat(cache().getAll(chain(2, 3), 0, into)).isZero();
         assertThatThrownBy(() -> cache().getAll(chain, 0, List.of(MemorySegment.ofArray(new byte[4096]))))
                 .isInstanceOf(IndexOutOfBoundsException.class);
+    }
+
+    @Test
+    @Tag(ESSENTIAL)
+    void givenBlocksThatAreHere_whenTheSameRangeOfThemIsRead_thenItsBytesUpToTheFirstBlockThatIsNot() {
+        BlockChain chain =
+                stored(chain(1, 3)).extend(IntStream.range(0, BLOCK_TOKENS).toArray());
+        ByteRange layer = MIB.parts().getFirst().shape().layerSlice(3);
+        List<MemorySegment> into = rangeTargets(4, layer.bytes());
+        for (Duration timeout : List.of(KvCache.NO_WAIT, Duration.ofSeconds(10))) {
+            into.forEach(each -> each.fill((byte) 0));
+            assertThat(cache().getRange(chain, 1, layer, into, timeout)).isEqualTo(2);
+            for (int index = 1; index < 3; index++) {
+                assertThat(into.get(index - 1).mismatch(rangeOf(chain, index, layer)))
+                        .as("block %d", index)
+                        .isEqualTo(-1);
+            }
+            assertThat(cache().getRange(chain.prefix(1), 0, layer, into, timeout))
+                    .isEqualTo(1);
+            assertThat(into.getFirst().mismatch(rangeOf(chain, 0, layer))).isEqualTo(-1);
+            assertThat(cache().getRange(chain, chain.length(), layer, into, timeout))
+                    .isZero();
+            assertThat(cache().getRange(chain, 0, layer, List.of(), timeout)).isZero();
+            assertThat(cache().getRange(chain(2, 3), 0, layer, into, timeout)).isZero();
+        }
+        subject().settle();
+        assertThat(cache().stats().openTables()).isZero();
+    }
+
+    @Test
+    void givenRangesOfAnySize_whenRead_thenTheirBytes() {
+        BlockChain chain = stored(chain(1, 2));
+        int whole = (int) blockBytes(MIB);
+        for (ByteRange range : List.of(
+                new ByteRange(0, 1),
+                new ByteRange(whole - 1, 1),
+                new ByteRange(0, whole),
+                new ByteRange(4095, 4098),
+                new ByteRange(65_535, 3),
+                new ByteRange(1, whole - 2))) {
+            List<MemorySegment> into = rangeTargets(2, range.bytes() + 8);
+            assertThat(cache().getRange(chain, 0, range, into, Duration.ofSeconds(10)))
+                    .as("%s", range)
+                    .isEqualTo(2);
+            for (int index = 0; index < 2; index++) {
+                assertThat(into.get(index).asSlice(0, range.bytes()).mismatch(rangeOf(chain, index, range)))
+                        .as("%s of block %d", range, index)
+                        .isEqualTo(-1);
+            }
+        }
+    }
+
+    private static List<MemorySegment> rangeTargets(int count, long bytes) {
+        return Stream.generate(() -> MemorySegment.ofArray(new byte[(int) bytes]))
+                .limit(count)
+                .toList();
+    }
+
+    private MemorySegment rangeOf(BlockChain chain, int index, ByteRange range) {
+        return content(chain, index).toHeapSegment((int) blockBytes(MIB)).asSlice(range.offset(), range.bytes());
     }
 }
