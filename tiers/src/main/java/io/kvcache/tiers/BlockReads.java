@@ -61,6 +61,32 @@ final class BlockReads {
         }
         NamespaceEntry entry = lookup.require(chain.namespace());
         BlockTable table = acquireKnown(entry, chain, from, new Arrival(timeoutNanos, steps, null));
+        return awaitRecoveryIfNeeded(chain, table, timeoutNanos);
+    }
+
+    /// As [#acquire], for a part of a request that is [counted][#countRequest] as a whole, and whose
+    /// time began with it.
+    BlockTable acquireUncounted(BlockChain chain, int from, Deadline deadline) {
+        BlockTable table = acquireAgain(chain, from, deadline);
+        return awaitRecoveryIfNeeded(chain, table, Math.max(0, deadline.remainingNanos()));
+    }
+
+    /// Block after the last one of the chain that is here or on disk.
+    int knownEnd(BlockChain chain) {
+        return lookup.matchKnown(chain, lookup.match(chain, chain.length()));
+    }
+
+    /// Counts a request, and reports it to the access listeners.
+    ///
+    /// @param resident blocks that were here
+    /// @param known blocks that were here or on disk
+    void countRequest(BlockChain chain, int from, int resident, int known) {
+        NamespaceEntry entry = lookup.require(chain.namespace());
+        entry.countRequest(chain.length() - from, resident);
+        listeners.onAccess(chain, from, known, entry.blockBytes());
+    }
+
+    private BlockTable awaitRecoveryIfNeeded(BlockChain chain, BlockTable table, long timeoutNanos) {
         boolean mayBeTold = timeoutNanos > 0
                 && table.endBlock() < chain.length()
                 && table.blocksToRecompute() == 0

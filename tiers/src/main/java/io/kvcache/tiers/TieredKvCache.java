@@ -15,9 +15,11 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.RangeQuery;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.PromptTree;
@@ -77,6 +79,7 @@ public final class TieredKvCache implements LocalKvCache {
     private final Hints hints;
     private final DiskLoader diskLoader;
     private final BlockReads blockReads;
+    private final RangeReads rangeReads;
     private final BlockWrites puts;
     private final ObjectOperations objects;
     /// Null in a store without disks.
@@ -103,6 +106,7 @@ public final class TieredKvCache implements LocalKvCache {
         diskLoader = new DiskLoader(storeContext, ttlQueue);
         prefetcher = new Prefetcher(storeContext);
         blockReads = new BlockReads(storeContext, diskLoader, listeners, prefetcher);
+        rangeReads = new RangeReads(storeContext, blockReads);
         hints = new Hints(store, storeContext.clock(), diskLoader, ttlQueue, pins);
         puts = new BlockWrites(storeContext, roomWaiter, diskLoader, listeners);
         objects = new ObjectOperations(storeContext, roomWaiter, diskLoader, hints, listeners);
@@ -199,6 +203,12 @@ public final class TieredKvCache implements LocalKvCache {
     @Override
     public BlockTable acquireByLayers(BlockChain chain, int from, Duration timeout, int layersAStep) {
         return blockReads.acquireByLayers(chain, from, Timeouts.toNanos(timeout), layersAStep);
+    }
+
+    @Override
+    public int getRange(BlockChain chain, int from, ByteRange range, List<MemorySegment> into, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
+        return rangeReads.read(new RangeQuery(chain, from, range, into), timeoutNanos);
     }
 
     @Override
