@@ -48,7 +48,8 @@ public final class Endpoint implements AutoCloseable {
 
     /// @param nanoClock nanoseconds since some fixed moment
     public Endpoint(KvCache cache, EndpointOptions options, LongSupplier nanoClock) {
-        // Virtual threads wait for room and for disks here; bytes of blocks never go through them.
+        // Virtual threads wait for room and for disks here. No whole blocks go through them, only ranges that were
+        // waited for.
         executor = Executors.newThreadPerTaskExecutor(
                 Thread.ofVirtual().name("kvcache-endpoint-", 0).factory());
         context = new EndpointContext(
@@ -58,6 +59,7 @@ public final class Endpoint implements AutoCloseable {
                 executor,
                 new GracefulShutdown(),
                 new HeapBudget(options.limits().heap().chainBytes()),
+                RangeRequestHandler.newBuffers(),
                 new SnapshotCursors(options, nanoClock));
         this.nanoClock = nanoClock;
         connectionLimiter = new ConnectionLimiter(options.limits().connections());

@@ -10,6 +10,7 @@ import io.kvcache.transport.wire.Status;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
+import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -18,6 +19,7 @@ import org.jspecify.annotations.Nullable;
 ///
 /// @param executor runs what may wait; it must not be bounded, as each session bounds its requests
 /// @param chains heap for the chains of all connections
+/// @param rangeBuffers bytes for ranges of blocks that are left to all connections
 record EndpointContext(
         KvCache cache,
         EndpointOptions options,
@@ -25,6 +27,7 @@ record EndpointContext(
         Executor executor,
         GracefulShutdown gracefulShutdown,
         HeapBudget chains,
+        Semaphore rangeBuffers,
         SnapshotCursors snapshotCursors) {
 
     private static final System.Logger LOG = System.getLogger(EndpointContext.class.getName());
@@ -39,7 +42,8 @@ record EndpointContext(
     }
 
     private EndpointContext with(KvCache other, EndpointOptions otherOptions) {
-        return new EndpointContext(other, otherOptions, counters, executor, gracefulShutdown, chains, snapshotCursors);
+        return new EndpointContext(
+                other, otherOptions, counters, executor, gracefulShutdown, chains, rangeBuffers, snapshotCursors);
     }
 
     /// The same for a client with these capabilities: one that wants what is here alone gets the store itself.

@@ -30,6 +30,7 @@ final class RequestDispatcher {
     private final LeaseRequestHandler leases;
     private final PutRequestHandler puts;
     private final StoreRequestHandler store;
+    private final RangeRequestHandler ranges;
     private final RegionRequestHandler regions;
     private final CommandRequestHandler commands;
 
@@ -40,6 +41,7 @@ final class RequestDispatcher {
         leases = new LeaseRequestHandler(context, session, chains);
         puts = new PutRequestHandler(context, session, chains);
         store = new StoreRequestHandler(context, session, chains);
+        ranges = new RangeRequestHandler(context, session, chains);
         regions = new RegionRequestHandler(context, session);
         commands = new CommandRequestHandler(context, session);
     }
@@ -66,6 +68,7 @@ final class RequestDispatcher {
             case CHAIN -> chains.define(body);
             case ACQUIRE -> leases.acquire(request, body);
             case READ -> leases.read(request, body);
+            case READ_RANGE -> ranges.read(request, body);
             case RELEASE -> leases.release(body);
             case GET_OBJECT -> leases.getObject(request, body);
             case SHARE -> leases.share(request);

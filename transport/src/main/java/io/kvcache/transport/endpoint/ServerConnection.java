@@ -149,7 +149,8 @@ final class ServerConnection implements FrameHandler {
                         | Challenge.PUTS
                         | Challenge.HINTS
                         | Challenge.OBJECT_HINTS
-                        | Challenge.FLAT_KEYS,
+                        | Challenge.FLAT_KEYS
+                        | Challenge.RANGES,
                 Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;

@@ -80,7 +80,7 @@ public final class Handshake {
     /// @param version that will be spoken
     /// @param proofRequired whether a proof is asked for
     /// @param capabilities bits of what the server can do: [Handshake.Hello#SHARED_MEMORY], [#PUTS], [#FABRIC],
-    ///     [#STAGING], [#STAGED_OBJECTS], [#HINTS], [#OBJECT_HINTS] and [#FLAT_KEYS]
+    ///     [#STAGING], [#STAGED_OBJECTS], [#HINTS], [#OBJECT_HINTS], [#FLAT_KEYS] and [#RANGES]
     /// @param nonce 32 random bytes
     public record Challenge(int version, boolean proofRequired, long capabilities, Secret nonce) {
 
@@ -105,6 +105,9 @@ public final class Handshake {
         /// It takes MATCH_OBJECTS, puts of objects without a checksum, and, where it has shared memory, REGION and
         /// COPY.
         public static final long FLAT_KEYS = 128;
+
+        /// It takes READ_RANGE.
+        public static final long RANGES = 256;
 
         /// Returns whether the server has a capability.
         public boolean hasCapability(long capability) {

@@ -39,6 +39,7 @@ public enum MessageType {
     PLACES(25),
     TOUCH(26),
     COPY(27),
+    READ_RANGE(28),
 
     RESERVE(32),
     FILL(33),

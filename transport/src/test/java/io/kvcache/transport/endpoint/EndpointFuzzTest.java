@@ -169,6 +169,8 @@ final class EndpointFuzzTest {
             case ACQUIRE -> about(body).i32(small()).i32(small()).i64(timeout()).u8(random.nextInt(3));
             case TOUCH -> body.i32(2).i32(0).i64(small()).i64(random.nextLong());
             case READ -> body.i64(small()).i32(small()).i32(small());
+            case READ_RANGE ->
+                about(body).i32(small()).i32(small()).i32(small()).i32(small()).i64(timeout());
             case VIEW -> body.i64(random.nextLong()).i64(timeout());
             case PLACES -> body.i64(small()).i32(small()).i32(small()).u8(random.nextInt(3));
             case RELEASE -> body.i32(2).i32(0).i64(small()).i64(small());

@@ -112,6 +112,10 @@ final class GracefulShutdownTest {
             assertThat(reply.header().status()).isEqualTo(Status.BUSY);
             assertThat(reply.reader().text("text")).contains("going down");
         }
+        BodyWriter range =
+                TestClient.chainReference(0, 1).i32(0).i32(1).i32(0).i32(1).i64(0);
+        assertThat(testClient.request(MessageType.READ_RANGE, range).header().status())
+                .isEqualTo(Status.BUSY);
         TestClient late = new TestClient(endpoint);
         assertThat(late.handshake("", null, null).header().status()).isEqualTo(Status.BUSY);
         assertThat(late.reason()).isEqualTo(DisconnectReason.SHUTDOWN);

@@ -243,8 +243,10 @@ final class GoldenFramesTest {
                         Challenge.STAGING,
                         Challenge.STAGED_OBJECTS,
                         Challenge.HINTS,
-                        Challenge.OBJECT_HINTS))
-                .containsExactly(1L << 0, 1L << 1, 1L << 2, 1L << 3, 1L << 4, 1L << 5, 1L << 6);
+                        Challenge.OBJECT_HINTS,
+                        Challenge.FLAT_KEYS,
+                        Challenge.RANGES))
+                .containsExactly(1L << 0, 1L << 1, 1L << 2, 1L << 3, 1L << 4, 1L << 5, 1L << 6, 1L << 7, 1L << 8);
     }
 
     private static final String HINT_OBJECTS = """
@@ -358,6 +360,7 @@ final class GoldenFramesTest {
                         "PLACES=25",
                         "TOUCH=26",
                         "COPY=27",
+                        "READ_RANGE=28",
                         "RESERVE=32",
                         "FILL=33",
                         "ABANDON=34",
