@@ -11,8 +11,10 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.RangeQuery;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.time.Timeouts;
@@ -212,6 +214,25 @@ public final class RemoteKvCache implements KvCache {
         Preconditions.checkTargets(chain, into);
         int copied = reads.copyMapped(chain, from, into);
         return copied < 0 ? KvCache.super.getAll(chain, from, into) : copied;
+    }
+
+    /// The server sends nothing but the ranges. Over shared memory, those of blocks in the server's
+    /// memory are read there. A server that is older than this request sends whole blocks, and so it
+    /// does for ranges above 16 MiB.
+    @Override
+    public int getRange(BlockChain chain, int from, ByteRange range, List<MemorySegment> into, Duration timeout) {
+        long timeoutNanos = Timeouts.toNanos(timeout);
+        RangeQuery query = new RangeQuery(chain, from, range, into);
+        requireRegistered(chain.namespace());
+        boolean mapped = reads.isMapped();
+        int copied = mapped ? KvCache.super.getRange(chain, from, range, into, NO_WAIT) : 0;
+        if (from + copied == query.end() || (mapped && timeoutNanos == 0)) {
+            return copied;
+        }
+        RangeQuery rest = query.startingAt(from + copied);
+        int received = reads.getRange(rest, timeoutNanos);
+        return copied
+                + (received < 0 ? KvCache.super.getRange(chain, rest.from(), range, rest.into(), timeout) : received);
     }
 
     @Override

@@ -3,6 +3,7 @@ package io.kvcache.transport.client;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.Match;
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.RangeQuery;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.tree.RecordHandle;
@@ -12,6 +13,7 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
+import io.kvcache.transport.wire.RangeRequest;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
 import java.util.Optional;
@@ -25,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 /// Fetches blocks and objects. Every failure is a shorter prefix or a miss.
 final class RemoteReads {
 
-    /// Result of a look-up in mapped memory that only the server can decide.
+    /// Result of what must be asked for in another way.
     private static final int INCONCLUSIVE = -1;
 
     private final RpcClient client;
@@ -75,6 +77,23 @@ final class RemoteReads {
         } finally {
             store.release();
         }
+    }
+
+    /// Returns whether blocks in the server's memory can be read there.
+    boolean isMapped() {
+        RemoteSession session = currentSession();
+        return session != null && session.sharedStore() != null;
+    }
+
+    /// Copies the same bytes of several blocks. -1 when the server does not send ranges, or none so
+    /// large.
+    int getRange(RangeQuery query, long timeoutNanos) {
+        return client.callOrDefault(
+                0,
+                session -> session.supportsRanges()
+                                && RangeRequest.maxBlocks(query.range().bytes()) > 0
+                        ? RangeReceiver.read(client, session, query, timeoutNanos)
+                        : INCONCLUSIVE);
     }
 
     private @Nullable RemoteSession currentSession() {

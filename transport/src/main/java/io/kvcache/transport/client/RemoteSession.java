@@ -246,6 +246,11 @@ final class RemoteSession {
         return challenge.hasCapability(Challenge.OBJECT_HINTS);
     }
 
+    /// Returns whether the server reads ranges of several blocks.
+    boolean supportsRanges() {
+        return challenge.hasCapability(Challenge.RANGES);
+    }
+
     ControlConnection control() {
         return control;
     }

@@ -14,6 +14,7 @@ import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Repetitions;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
@@ -180,7 +181,7 @@ final class ClientFuzzTest {
 
     private void call(RemoteKvCache cache) {
         BlockChain chain = chain();
-        switch (random.nextInt(16)) {
+        switch (random.nextInt(17)) {
             case 0, 1 -> cache.putAll(chain, 0, filled(chain), KvCache.NO_WAIT);
             case 2 -> put(cache, chain, random.nextInt(chain.length()));
             case 3, 4, 5 -> get(cache, chain, KvCache.NO_WAIT);
@@ -195,6 +196,7 @@ final class ClientFuzzTest {
             case 12 -> object(cache, random.nextBoolean() ? KvCache.NO_WAIT : SHORT);
             case 13 -> aboutObjects(cache);
             case 14 -> aboutAll(cache);
+            case 15 -> range(cache, chain);
             default -> cache.drop(chain, random.nextInt(chain.length()));
         }
     }
@@ -236,6 +238,17 @@ final class ClientFuzzTest {
         int copied = cache.getAll(chain, 0, room);
         for (int index = 0; index < copied; index++) {
             require(chain, index, room.get(index));
+        }
+    }
+
+    private void range(KvCache cache, BlockChain chain) {
+        ByteRange range = new ByteRange(random.nextInt(BLOCK_BYTES / 2), 1 + random.nextInt(BLOCK_BYTES / 2));
+        int copied = cache.getRange(chain, 0, range, room, random.nextBoolean() ? KvCache.NO_WAIT : SHORT);
+        for (int index = 0; checks && index < copied; index++) {
+            MemorySegment block = BlockContent.of(chain.key(index)).toHeapSegment(BLOCK_BYTES);
+            assertThat(room.get(index).asSlice(0, range.bytes()))
+                    .matches(found -> found.mismatch(block.asSlice(range.offset(), range.bytes())) == -1);
+            verified++;
         }
     }
 
