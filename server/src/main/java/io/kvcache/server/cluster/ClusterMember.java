@@ -13,6 +13,7 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.server.config.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
@@ -208,6 +209,12 @@ public final class ClusterMember implements AutoCloseable {
         @Override
         public int getAll(BlockChain chain, int from, List<MemorySegment> into) {
             return hides(chain) ? 0 : super.getAll(chain, from, into);
+        }
+
+        /// By the store itself, which reads ranges on disk where they lie.
+        @Override
+        public int getRange(BlockChain chain, int from, ByteRange range, List<MemorySegment> into, Duration timeout) {
+            return hides(chain) ? 0 : delegate().getRange(chain, from, range, into, timeout);
         }
 
         @Override

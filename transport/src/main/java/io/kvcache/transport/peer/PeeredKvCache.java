@@ -10,6 +10,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.transport.client.RemoteKvCache;
@@ -308,6 +309,19 @@ public final class PeeredKvCache extends ForwardingKvCache {
             int end = left > 0 ? owner.peerStore.fetch(wanted, at, left) : at;
             return end > at ? table.append(owner.delegate().acquire(chain.prefix(end), at, NO_WAIT)) : at;
         }
+    }
+
+    /// Reads here what is here, and takes whole blocks of peers for what follows.
+    @Override
+    public int getRange(BlockChain chain, int from, ByteRange range, List<MemorySegment> into, Duration timeout) {
+        long until = threads.clock().deadlineAfter(Timeouts.toNanos(timeout));
+        int here = delegate().getRange(chain, from, range, into, timeout);
+        int end = from + here;
+        Duration left = Duration.ofNanos(Math.max(0, until - threads.clock().nanos()));
+        boolean mayHaveMore = here < into.size() && end < chain.length() && left.isPositive();
+        return mayHaveMore && !timeout.isZero() && peerStore.mayHave(chain, end)
+                ? here + super.getRange(chain, end, range, into.subList(here, into.size()), left)
+                : here;
     }
 
     @Override

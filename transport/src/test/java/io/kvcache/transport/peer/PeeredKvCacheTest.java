@@ -12,6 +12,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
@@ -24,6 +25,7 @@ import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.peer.PeeredKvCache.PeerThreads;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
@@ -38,6 +40,7 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
 import java.util.function.Function;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
@@ -192,6 +195,27 @@ final class PeeredKvCacheTest {
         assertThat(second.match(chain).blocks()).as("now they are here").isEqualTo(BLOCKS);
         assertThat(second.peerStats().stream().mapToLong(PeerStats::found).sum())
                 .isEqualTo(BLOCKS);
+    }
+
+    @Test
+    void givenSomeBlocksHere_whenARangeIsRead_thenThePeersHaveTheRest() {
+        PeeredKvCache first = open(OPTIONS);
+        PeeredKvCache second = open(OPTIONS.withReplicate(false));
+        BlockChain chain = put(first, chain(1, BLOCKS));
+        first.awaitReplication();
+        put(second, chain.prefix(20));
+        ByteRange range = new ByteRange(1000, 3000);
+        List<MemorySegment> into = Stream.generate(() -> MemorySegment.ofArray(new byte[3000]))
+                .limit(BLOCKS)
+                .toList();
+        assertThat(second.getRange(chain, 5, range, into, KvCache.NO_WAIT)).isEqualTo(15);
+        assertThat(second.getRange(chain, 5, range, into, WAIT)).isEqualTo(BLOCKS - 5);
+        for (int index = 5; index < BLOCKS; index++) {
+            MemorySegment block = BlockContent.of(chain.key(index)).toHeapSegment(64 << 10);
+            assertThat(into.get(index - 5).mismatch(block.asSlice(1000, 3000)))
+                    .as("block %d", index)
+                    .isEqualTo(-1);
+        }
     }
 
     @Test
