@@ -400,6 +400,71 @@ class Blocks:
             copies = [bytearray(each) for each in leased.pieces]
             return copies[: leased.held()]
 
+    def get_range(
+        self, chain: Chain, offset: int, size: int, begin: int = 0, end: Optional[int] = None, timeout: float = 0.0
+    ) -> List[bytearray]:
+        """Returns the same bytes of each block, such as one layer, from one block on up to the first that is absent.
+
+        Nothing else is sent. Of a block that is on a disk alone the server reads little more than these bytes, if they
+        are at most half of the block and 1 MiB. An older server sends whole blocks, and so it does for ranges above
+        16 MiB.
+
+        :param offset: of the first byte in each block
+        :param size: bytes of each block, 1 and up
+        :param begin: 0 to the chain's length
+        :param end: the block to end before; that of the chain by default
+        :param timeout: seconds to wait for blocks on a disk
+        """
+        self._check(chain)
+        first, last = self._byte_range(offset, size)
+        size = last - first
+        begin = _number("begin", begin, chain, len(chain))
+        limit = len(chain) if end is None else min(_number("end", end, chain, _MAX_TOKENS), len(chain))
+        wire.nanos(timeout, 86_400, "timeout")
+        deadline = time.monotonic() + timeout
+        has_ranges = self._client._connected().capabilities & wire.RANGES != 0
+        if not has_ranges or size > wire.MAX_RANGE_BYTES:
+            with self._leased(chain, begin, limit, timeout) as leased:
+                copies = [bytearray(each[first:last]) for each in leased.pieces]
+                return copies[: leased.held()]
+        ranges: List[bytearray] = []
+        more = True
+        while more and begin < limit:
+            count = min(limit - begin, wire.MAX_RANGES, wire.MAX_RANGE_BYTES // size)
+            left = min(timeout, max(0.0, deadline - time.monotonic()))
+            pieces = self._ranges(chain, begin, count, first, size, left)
+            ranges += map(bytearray, pieces)
+            begin += count
+            more = len(pieces) == count
+        return ranges
+
+    def _byte_range(self, offset: int, size: int) -> Tuple[int, int]:
+        """Checks bytes of a block; returns the first and the one after the last."""
+        for name, value in (("offset", offset), ("size", size)):
+            if not hasattr(value, "__index__"):
+                raise TypeError(f"{name} is {type(value).__name__}; allowed: an integer")
+        first, last = operator.index(offset), operator.index(offset) + operator.index(size)
+        if not 0 <= first < last <= self.shape.block_bytes:
+            raise IndexError(
+                f"offset = {first} and size = {last - first}; allowed: 1 byte and more of 0 to {self.shape.block_bytes}"
+            )
+        return first, last
+
+    def _ranges(
+        self, chain: Chain, begin: int, count: int, offset: int, size: int, timeout: float
+    ) -> List[memoryview]:
+        """Reads the same bytes of blocks by one request."""
+        pieces: List[memoryview] = []
+
+        def follows(body: bytes) -> bool:
+            return len(pieces) < int(_U32.unpack_from(body)[0])
+
+        rest = struct.pack("<IIIIQ", begin, count, offset, size, int(timeout * 1e9))
+        self._request(chain, begin + count, wire.READ_RANGE, rest, None, timeout, follows, pieces=pieces)
+        if len(pieces) > count or any(each.nbytes != size for each in pieces):
+            raise KvCacheError("the server has sent a range of another size")
+        return pieces
+
     @contextlib.contextmanager
     def view(
         self, chain: Chain, begin: int = 0, end: Optional[int] = None, timeout: float = 0.0
@@ -536,13 +601,14 @@ class Blocks:
         timeout: float = 0.0,
         follows: Optional[Callable[[bytes], bool]] = None,
         slots: Optional[ChainSlots] = None,
+        pieces: Optional[List[memoryview]] = None,
     ) -> bytes:
         """Sends a request about a chain and waits. A server that did not keep the chain is told of it once more."""
         if slots is None:
             slots = self._chain_slots()
         seconds = timeout + self._client.timeout
         for last in (False, True):
-            reply = Reply(time.monotonic() + seconds, follows=follows)
+            reply = Reply(time.monotonic() + seconds, follows=follows, pieces=pieces)
             slots.send(chain, self.namespace._number, length, (kind, rest), reply, payload)
             slots.connection.wait(reply, seconds)
             try:

@@ -28,11 +28,12 @@ class Reply:
 
     :param into: where a payload goes, if it has that size
     :param follows: tells by the body whether a payload follows in a frame of its own, or progress of a lease
+    :param pieces: where payloads go if several may follow; ``follows`` then tells after each whether another does
     :param holds: whether the server uses memory of this process until the reply, the end of the connection, or the
         deadline
     """
 
-    __slots__ = ("body", "callback", "data", "deadline", "done", "error", "follows", "holds", "into", "status")
+    __slots__ = ("body", "callback", "data", "deadline", "done", "error", "follows", "holds", "into", "pieces", "status")
 
     def __init__(
         self,
@@ -40,6 +41,7 @@ class Reply:
         into: Optional[memoryview] = None,
         follows: Optional[Callable[[bytes], bool]] = None,
         holds: bool = False,
+        pieces: Optional[List[memoryview]] = None,
     ) -> None:
         self.done = False
         self.status = Status.FAILED
@@ -50,6 +52,7 @@ class Reply:
         self.into = into
         self.follows = follows
         self.holds = holds
+        self.pieces = pieces
         self.callback: Optional[Callable[[Reply], None]] = None
 
     def value(self) -> bytes:
@@ -374,6 +377,10 @@ class Connection:
     ) -> None:
         if kind == wire.DATA:
             reply.data = data
+            if reply.pieces is not None and data is not None:
+                reply.pieces.append(data)
+                if reply.follows is not None and reply.follows(reply.body):
+                    return
         else:
             reply.status = Status.of(status)
             reply.body = body

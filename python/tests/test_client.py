@@ -7,6 +7,7 @@ import ctypes
 import mmap
 import os
 import random
+import re
 import shutil
 import signal
 import socket
@@ -16,10 +17,11 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 from typing import List, Optional
 
 import kvcache
-from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result
+from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, wire
 from kvcache.blocks import namespace_digest
 from kvcache.memory import address_of
 from kvcache.mover import Mover
@@ -498,6 +500,33 @@ class BlocksTest(ServedTest):
         self.assertEqual(self.matched(chain), 4)
         self.assertEqual(self.blocks.get(chain, 4), [])
 
+    def test_ranges_of_blocks_come_back_as_they_were_put(self) -> None:
+        blocks = self.client.blocks("ranges", BlockShape(layers=4, heads=8, dim=64, tokens=64))
+        size = blocks.shape.block_bytes
+        chain = blocks.chain(range(64 * 6))
+        for index in range(5):
+            self.assertTrue(blocks.put(chain, index, content(chain.key(index), size)).stored)
+        whole = [content(chain.key(index), size) for index in range(5)]
+        for offset, length in ((0, 1), (size - 1, 1), (100, 5000), (0, size)):
+            for timeout in (0, 5):
+                ranges = blocks.get_range(chain, offset, length, timeout=timeout)
+                self.assertEqual(ranges, [each[offset : offset + length] for each in whole])
+        self.assertEqual(blocks.get_range(chain, 8, 16, begin=2, end=4), [each[8:24] for each in whole[2:4]])
+        self.assertEqual(blocks.get_range(chain, 8, 16, begin=6), [])
+        self.assertEqual(blocks.get_range(blocks.chain([7] * 640), 8, 16, timeout=5), [])
+        connection = self.client._connected()
+        capabilities = connection.capabilities
+        connection.capabilities &= ~wire.RANGES  # as of an older server
+        self.assertEqual(blocks.get_range(chain, 8, 16, timeout=5), [each[8:24] for each in whole])
+        connection.capabilities = capabilities
+        for offset, length in ((-1, 1), (0, 0), (size, 1), (0, size + 1)):
+            with self.assertRaisesRegex(IndexError, f"allowed: 1 byte and more of 0 to {size}"):
+                blocks.get_range(chain, offset, length)
+        with self.assertRaisesRegex(TypeError, "size is str; allowed: an integer"):
+            blocks.get_range(chain, 0, "1")
+        with self.assertRaisesRegex(IndexError, "begin = 7; allowed: integers from 0 to 6"):
+            blocks.get_range(chain, 0, 1, begin=7)
+
     def test_large_blocks_go_through_shared_memory(self) -> None:
         blocks = self.client.blocks("large", BlockShape(layers=8, heads=8, dim=64, tokens=64))
         chain = blocks.chain(range(192))
@@ -873,6 +902,37 @@ class DiskTest(ServedTest):
             self.assertEqual(blocks.match(chain), blocks._match_by_message(chain))
         # What a slow disk has not written yet keeps its room, and others come in part.
         until(lambda: sum(map(comes_whole, cold)) > len(cold) // 2, "most of what is on the disk comes whole")
+
+    def test_ranges_of_blocks_on_a_disk_are_read_where_they_lie(self) -> None:
+        client = Client(self.server.address)
+        self.addCleanup(client.close)
+        blocks = client.blocks("ranges", BlockShape(layers=8, heads=8, dim=64, tokens=64))
+        size, layer = blocks.shape.block_bytes, blocks.shape.block_bytes // 8
+        chains: list[Chain] = []
+
+        def puts_until_some_are_cold() -> bool:
+            for _ in range(10):
+                chain = blocks.chain([len(chains)] * 64 * 10)
+                chains.append(chain)
+                for index in range(10):
+                    data = content(chain.key(index), size)
+                    until(lambda: blocks.put(chain, index, data).stored, "room for a block")
+                time.sleep(0.1)
+            return sum(blocks.match(chain).disk for chain in chains) > 40
+
+        until(puts_until_some_are_cold, "blocks on the disk")
+        on_disk = read = 0
+        for chain in chains:
+            before = blocks.match(chain)
+            ranges = blocks.get_range(chain, 3 * layer, layer, begin=1, timeout=10)
+            whole = [content(chain.key(1 + index), size) for index in range(len(ranges))]
+            self.assertEqual(ranges, [each[3 * layer : 4 * layer] for each in whole])
+            on_disk += before.disk
+            read += max(0, 1 + len(ranges) - before.host)
+        self.assertGreater(read, on_disk // 2)
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.server.port}/metrics") as reply:
+            parts = re.findall(rb"^kv_disk_parts_total\S* ([\d.]+)$", reply.read(), re.MULTILINE)
+        self.assertGreater(sum(map(float, parts)), on_disk // 2)
 
 
 class SendingTest(unittest.TestCase):
