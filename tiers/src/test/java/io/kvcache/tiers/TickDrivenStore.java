@@ -62,6 +62,7 @@ final class TickDrivenStore implements TierOpener {
     private final class TickDrivenClock implements Clock {
         private long now;
         private long readingNanos;
+        private boolean stalled;
 
         @Override
         public long nanos() {
@@ -72,7 +73,7 @@ final class TickDrivenStore implements TierOpener {
         @Override
         public void sleep(long nanos) {
             now += nanos;
-            if (current != null) {
+            if (current != null && !stalled) {
                 current.tierScheduler().tick(0, 0);
             }
         }
@@ -94,7 +95,11 @@ final class TickDrivenStore implements TierOpener {
                 new FaultyDevice(MemoryDevice.create(storage, 16), FaultRates.none(), 1, () -> tickDrivenClock.now);
         device = opened;
         DiskLog.Resources resources = new DiskLog.Resources(opened, opened, ArenaMemory.source());
-        return new DiskLog(name(), resources, DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS), listener);
+        return new DiskLog(
+                name(),
+                resources,
+                DiskLogConfig.of(GEOMETRY, 1).withLimits(LIMITS).withStaging(false),
+                listener);
     }
 
     @Override
@@ -160,6 +165,11 @@ final class TickDrivenStore implements TierOpener {
     /// From here on the store's work takes time: so long for each time that it reads the clock.
     void setReadNanos(long nanos) {
         tickDrivenClock.readingNanos = nanos;
+    }
+
+    /// Has the disk do nothing while time passes, or do its work again.
+    void setStalled(boolean stalled) {
+        tickDrivenClock.stalled = stalled;
     }
 
     /// Lets time pass until `nanos`, in one tick.
