@@ -90,7 +90,7 @@ final class LayerStepsTest {
 
     /// Its lowest bit decides whether it codes.
     private static BlockContent content(BlockChain chain, int index, boolean coded) {
-        return new BlockContent(chain.keyLo(index) & ~1 | (coded ? 1 : 0));
+        return new BlockContent((chain.keyLo(index) & ~1) | (coded ? 1 : 0));
     }
 
     private static void put(TieredKvCache cache, BlockChain chain, boolean coded) {
