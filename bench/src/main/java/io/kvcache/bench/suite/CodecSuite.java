@@ -7,6 +7,7 @@ import io.kvcache.bench.jmh.CodecBenchmark;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
 import io.kvcache.bench.suite.JmhRunner.JmhRun;
+import io.kvcache.bench.transport.CodedLinkRounds;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
@@ -19,6 +20,9 @@ final class CodecSuite {
     /// A second each.
     private static final SharedRounds<Round> ROUNDS =
             new SharedRounds<>(rounds -> CodedDiskRounds.measure(Scale.FULL, rounds), 3);
+
+    private static final SharedRounds<CodedLinkRounds.Round> LINK_ROUNDS =
+            new SharedRounds<>(CodedLinkRounds::measure, 3);
 
     private CodecSuite() {}
 
@@ -46,6 +50,27 @@ final class CodecSuite {
                 ROUNDS.metric("coded", Round::putCoded),
                 ROUNDS.metric("plain", Round::putPlain),
                 new Threshold.RatioAtMost(1.03)));
+        questions.add(new BenchmarkSpec(
+                "acquire-link",
+                "How fast are blocks acquired over a link of 300 MB/s?",
+                "GB/s",
+                LINK_ROUNDS.metric("coded", CodedLinkRounds.Round::slowCoded),
+                LINK_ROUNDS.metric("plain", CodedLinkRounds.Round::slowPlain),
+                new Threshold.RatioAtLeast(1.25)));
+        questions.add(new BenchmarkSpec(
+                "acquire-link-auto",
+                "And by a client that decides by itself?",
+                "GB/s",
+                LINK_ROUNDS.metric("measured", CodedLinkRounds.Round::slowMeasured),
+                LINK_ROUNDS.metric("plain", CodedLinkRounds.Round::slowPlain),
+                new Threshold.RatioAtLeast(1.25)));
+        questions.add(new BenchmarkSpec(
+                "acquire-loopback",
+                "What does it lose over loopback?",
+                "GB/s",
+                LINK_ROUNDS.metric("measured", CodedLinkRounds.Round::fastMeasured),
+                LINK_ROUNDS.metric("plain", CodedLinkRounds.Round::fastPlain),
+                new Threshold.RatioAtLeast(0.95)));
         for (Content content : Content.values()) {
             String name = content.name().toLowerCase(Locale.ROOT);
             questions.add(new BenchmarkSpec(

@@ -32,7 +32,9 @@ public record StoredLayout(int codec, int headPages) {
     /// As it is, without a head.
     public static final StoredLayout PLAIN = new StoredLayout(PLAIN_CODEC, 0);
 
-    private static final int HEAD_BITS = 8;
+    /// Where [#toBits] has the codec, above the pages of the head.
+    public static final int HEAD_BITS = 8;
+
     private static final int SAVED_PAGES = (ChunkCoder.CHUNK_BYTES - ChunkCoder.BODY_BYTES) / Pages.BYTES;
 
     public StoredLayout {

@@ -421,6 +421,10 @@ public record ServerMetrics(
                     "sent",
                     "Bytes of blocks and objects sent to other JVMs, or copied into memory that clients share.",
                     EndpointStats::bytesOut);
+            meters.bytes(
+                    "saved",
+                    "Bytes of blocks that coding kept off the network to other JVMs.",
+                    EndpointStats::bytesSaved);
             for (DisconnectReason reason : DisconnectReason.values()) {
                 meters.with("reason", reason.name().toLowerCase(Locale.ROOT))
                         .count(

@@ -1,7 +1,9 @@
 package io.kvcache.transport.client;
 
+import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.memory.ChunkedCrc;
+import io.kvcache.core.memory.Pages;
 import io.kvcache.transport.client.RpcClient.RpcException;
 import io.kvcache.transport.net.PayloadSink;
 import io.kvcache.transport.shm.SharedStore;
@@ -11,6 +13,7 @@ import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.ProtocolException;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
@@ -32,6 +35,8 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
     private static final int HANDLES = 1;
 
     private static final int OFFSETS = 2;
+
+    private static final int NO_PLACES = 0;
 
     private final RpcClient client;
     private final RemoteSession session;
@@ -56,6 +61,13 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
     private int checksum;
 
+    /// How the arriving block is coded.
+    private StoredLayout layout = StoredLayout.PLAIN;
+
+    /// Whether blocks were asked for as coded ones.
+    private boolean coded;
+
+    private final long beganNanos = System.nanoTime();
     private final List<SlotLocation> locations;
 
     /// Offset of a block in the server's slots, and its checksum.
@@ -109,8 +121,16 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             throw RpcException.noReply("no table came");
         }
         receiver.readFabric(until);
+        receiver.countTransfer(query.from, query.blockBytes());
         table.end();
         return table;
+    }
+
+    /// Counts blocks that came over the connection, and how long they took.
+    private void countTransfer(int first, long blockBytes) {
+        if (store == null && fabric == null && !broken) {
+            client.coding().onTransfer(coded, (next - first) * blockBytes, System.nanoTime() - beganNanos);
+        }
     }
 
     private void writeAcquire(BlockQuery of, BodyWriter body) {
@@ -118,9 +138,13 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             body.i32(of.from).i32(0).i64(0).u8(store == null ? OFFSETS : HANDLES);
         } else {
             long affordable = client.buffers().availableBuffers(of.blockBytes());
+            coded = client.coding().isWanted(of.blockBytes());
             body.i32(of.from)
                     .i32((int) Math.min(affordable, of.chain.length() - of.from))
                     .i64(0);
+            if (coded) {
+                body.u8(NO_PLACES).u8(1);
+            }
         }
     }
 
@@ -135,6 +159,10 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         if (receiver.fabric != null) {
             body.u8(OFFSETS);
         }
+        receiver.coded = sent && client.coding().isWanted(table.blockBytes());
+        if (receiver.coded) {
+            body.u8(1);
+        }
         try {
             session.data()
                     .withConnection(
@@ -142,6 +170,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
                             (line, patience) ->
                                     line.call(sent ? MessageType.READ : MessageType.PLACES, body, patience, receiver));
             receiver.readFabric(until);
+            receiver.countTransfer(from, table.blockBytes());
             return !receiver.broken && receiver.next == from + count;
         } catch (RpcException failed) {
             client.counters().failed.increment();
@@ -237,9 +266,11 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         if (into == null || expected == 0 || index != next) {
             throw new ProtocolException("block %d; allowed: %d of %d more".formatted(index, next, expected));
         }
-        if (header.payloadBytes() != into.blockBytes()) {
+        layout = readLayout(body);
+        long bytes = layout.isCoded() ? Pages.offset(layout.pages((int) into.blockBytes())) : into.blockBytes();
+        if (header.payloadBytes() != bytes || bytes > Pages.roundUp(into.blockBytes())) {
             throw new ProtocolException(
-                    "a block of %d bytes; allowed: %d".formatted(header.payloadBytes(), into.blockBytes()));
+                    "a block of %d bytes of layout %s; allowed: %d".formatted(header.payloadBytes(), layout, bytes));
         }
         next = index + 1;
         buffer = broken ? null : client.buffers().allocate(into.blockBytes());
@@ -250,9 +281,37 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             broken = true;
             return PayloadSink.discard(header.payloadBytes(), sum -> expected--);
         }
-        ByteBuffer room = buffer.buffer(into.blockBytes());
+        ByteBuffer room = layout.isCoded()
+                ? wholePages(buffer, into)
+                        .asSlice(Pages.roundUp(into.blockBytes()) - bytes)
+                        .asByteBuffer()
+                : buffer.buffer(into.blockBytes());
         payloadSink = payloadSink == null ? PayloadSink.into(room, this) : payloadSink.reuse(room);
         return payloadSink;
+    }
+
+    private static StoredLayout readLayout(BodyReader body) throws ProtocolException {
+        int bits = body.hasRemaining() ? body.i32("layout") : 0;
+        int codec = bits >>> StoredLayout.HEAD_BITS;
+        int head = bits & StoredLayout.MAX_HEAD_PAGES;
+        if (!StoredLayout.isValid(codec, head) || (codec == StoredLayout.PLAIN_CODEC && head > 0)) {
+            throw new ProtocolException("layout = %d; allowed: 0, and 257 to 511".formatted(bits));
+        }
+        return StoredLayout.ofBits(bits);
+    }
+
+    /// The memory of a block, as long as whole pages.
+    private static MemorySegment wholePages(ReceiveBuffers.PooledBuffer of, RemoteBlockTable table) {
+        return of.segment(Pages.roundUp(table.blockBytes()));
+    }
+
+    /// Returns whether the block that came is the one that was sealed.
+    private boolean isSealed(ReceiveBuffers.PooledBuffer filled, RemoteBlockTable into, ChunkedCrc sum) {
+        if (!layout.isCoded()) {
+            return sum.value() == checksum;
+        }
+        client.counters().bytesSaved.add(into.blockBytes() - Pages.offset(layout.pages((int) into.blockBytes())));
+        return client.coding().decode(layout, wholePages(filled, into), (int) into.blockBytes(), checksum);
     }
 
     @Override
@@ -265,7 +324,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         buffer = null;
         expected--;
         client.counters().bytesIn.add(into.blockBytes());
-        if (sum.value() == checksum) {
+        if (isSealed(filled, into, sum)) {
             into.addBlock(next - 1, new RemoteBlockTable.ReceivedBlock(filled, into.blockBytes(), checksum));
         } else {
             client.counters().corrupt.increment();

@@ -11,6 +11,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param corrupt blocks and objects whose bytes did not have their checksum, and were not handed out
 /// @param outOfMemory blocks, objects and writers for which there was no memory on this side
 /// @param bytesIn of blocks and objects
+/// @param bytesSaved of these, that coding has kept off the network
 /// @param bytesOut of blocks and objects
 /// @param memoryUsed bytes of this side's memory that tables, views and writers hold
 /// @param open tables, views and writers
@@ -30,6 +31,7 @@ public record RemoteStats(
         long corrupt,
         long outOfMemory,
         long bytesIn,
+        long bytesSaved,
         long bytesOut,
         long memoryUsed,
         int open,
@@ -52,6 +54,7 @@ public record RemoteStats(
                 counters.corrupt.sum(),
                 counters.outOfMemory.sum(),
                 counters.bytesIn.sum(),
+                counters.bytesSaved.sum(),
                 counters.bytesOut.sum(),
                 client.buffers().usedBytes(),
                 client.openHandles().get(),
@@ -73,6 +76,7 @@ public record RemoteStats(
         final LongAdder corrupt = new LongAdder();
         final LongAdder outOfMemory = new LongAdder();
         final LongAdder bytesIn = new LongAdder();
+        final LongAdder bytesSaved = new LongAdder();
         final LongAdder bytesOut = new LongAdder();
         final LongAdder mapped = new LongAdder();
         final LongAdder fetched = new LongAdder();

@@ -19,6 +19,7 @@ import java.util.function.Predicate;
 /// counters.
 ///
 /// @param openHandles tables, views and writers
+/// @param coding decides whether blocks come coded
 /// @param fetchExecutor reads what arrives later
 record RpcClient(
         SessionPool sessions,
@@ -26,6 +27,7 @@ record RpcClient(
         ReceiveBuffers buffers,
         RemoteStats.Counters counters,
         AtomicInteger openHandles,
+        LinkCoding coding,
         ExecutorService fetchExecutor) {
 
     /// Returns an empty table, for a request without a reply.

@@ -60,6 +60,7 @@ public final class Endpoint implements AutoCloseable {
                 new GracefulShutdown(),
                 new HeapBudget(options.limits().heap().chainBytes()),
                 RangeRequestHandler.newBuffers(),
+                new LinkCoders(),
                 new SnapshotCursors(options, nanoClock));
         this.nanoClock = nanoClock;
         connectionLimiter = new ConnectionLimiter(options.limits().connections());

@@ -20,6 +20,7 @@ import org.jspecify.annotations.Nullable;
 /// @param executor runs what may wait; it must not be bounded, as each session bounds its requests
 /// @param chains heap for the chains of all connections
 /// @param rangeBuffers bytes for ranges of blocks that are left to all connections
+/// @param coders for clients that ask for coded blocks
 record EndpointContext(
         KvCache cache,
         EndpointOptions options,
@@ -28,6 +29,7 @@ record EndpointContext(
         GracefulShutdown gracefulShutdown,
         HeapBudget chains,
         Semaphore rangeBuffers,
+        LinkCoders coders,
         SnapshotCursors snapshotCursors) {
 
     private static final System.Logger LOG = System.getLogger(EndpointContext.class.getName());
@@ -43,7 +45,15 @@ record EndpointContext(
 
     private EndpointContext with(KvCache other, EndpointOptions otherOptions) {
         return new EndpointContext(
-                other, otherOptions, counters, executor, gracefulShutdown, chains, rangeBuffers, snapshotCursors);
+                other,
+                otherOptions,
+                counters,
+                executor,
+                gracefulShutdown,
+                chains,
+                rangeBuffers,
+                coders,
+                snapshotCursors);
     }
 
     /// The same for a client with these capabilities: one that wants what is here alone gets the store itself.

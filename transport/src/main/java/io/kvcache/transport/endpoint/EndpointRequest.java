@@ -47,6 +47,17 @@ record EndpointRequest(
         return sent;
     }
 
+    /// Sends a block that is coded.
+    ///
+    /// @param plainBytes of the block
+    boolean sendCoded(OutboundFrame data, long plainBytes) {
+        boolean sent = send(data);
+        if (sent) {
+            counters.bytesSaved.add(plainBytes - data.payload().bytes());
+        }
+        return sent;
+    }
+
     void reject(RequestException why) {
         reject(why.status(), String.valueOf(why.getMessage()), why.concernsChain());
     }

@@ -22,6 +22,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param bytesIn of payloads received
 /// @param bytesStaged copied out of staging memory that clients had written, and out of their regions
 /// @param bytesOut of payloads sent, and copied into clients' regions
+/// @param bytesSaved that coding has kept off the network, beside those
 /// @param closed connections, by reason
 public record EndpointStats(
         int connections,
@@ -39,6 +40,7 @@ public record EndpointStats(
         long bytesIn,
         long bytesStaged,
         long bytesOut,
+        long bytesSaved,
         Map<DisconnectReason, Long> closed) {
 
     public EndpointStats {
@@ -66,6 +68,7 @@ public record EndpointStats(
                 bytesIn + other.bytesIn,
                 bytesStaged + other.bytesStaged,
                 bytesOut + other.bytesOut,
+                bytesSaved + other.bytesSaved,
                 both);
     }
 
@@ -102,6 +105,7 @@ public record EndpointStats(
         final LongAdder bytesIn = new LongAdder();
         final LongAdder bytesStaged = new LongAdder();
         final LongAdder bytesOut = new LongAdder();
+        final LongAdder bytesSaved = new LongAdder();
         private final Map<DisconnectReason, LongAdder> closed = new EnumMap<>(DisconnectReason.class);
 
         Counters() {
@@ -133,6 +137,7 @@ public record EndpointStats(
                     bytesIn.sum(),
                     bytesStaged.sum(),
                     bytesOut.sum(),
+                    bytesSaved.sum(),
                     reasons);
         }
 

@@ -3,6 +3,7 @@ package io.kvcache.transport.endpoint;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
+import io.kvcache.core.codec.BlockCodec.CodedBlock;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
@@ -64,14 +65,15 @@ final class LeaseRequestHandler {
         }
     }
 
-    /// `chain, u32 from, u32 most to send, u64 timeout[, u8 places]` → `u64 lease, u32 ready, u32 end, u32
-    /// sent[, places]` and as many DATA as sent; then PROGRESS until all has arrived that will.
+    /// `chain, u32 from, u32 most to send, u64 timeout[, u8 places[, u8 coded]]` → `u64 lease, u32 ready, u32
+    /// end, u32 sent[, places]` and as many DATA as sent; then PROGRESS until all has arrived that will.
     void acquire(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         BlockChain chain = chains.read(body);
         int from = body.count("from");
         int most = body.count("most");
         Duration timeout = Duration.ofNanos(body.nonNegativeLong("timeout"));
         int places = placeKind(body, NOTHING);
+        boolean coded = mayBeCoded(body);
         context.requireNotDraining();
         BlockTable table = context.cache().acquire(chain, from, timeout);
         if (table.blocks() == 0) {
@@ -79,23 +81,30 @@ final class LeaseRequestHandler {
             request.reply(
                     new BodyWriter().i64(HandleTable.NONE).i32(0).i32(from).i32(0));
         } else {
-            sendTable(request, table, most, places);
+            sendTable(request, table, new Wanted(most, places, coded));
         }
     }
 
-    private void sendTable(EndpointRequest request, BlockTable table, int most, int places) throws RequestException {
+    /// What a client wants of a table at once.
+    ///
+    /// @param blocks that are sent at most
+    /// @param places the kind of places
+    /// @param coded whether blocks may come coded
+    private record Wanted(int blocks, int places, boolean coded) {}
+
+    private void sendTable(EndpointRequest request, BlockTable table, Wanted wanted) throws RequestException {
         Lease lease = Lease.of(table);
         long number = grantAndEnter(lease);
         try {
             int end = table.endBlock();
             int ready = table.readyBlocks();
-            int sent = Math.min(ready, most);
+            int sent = Math.min(ready, wanted.blocks);
             BodyWriter reply = new BodyWriter().i64(number).i32(ready).i32(end).i32(sent);
-            if (places != NOTHING) {
-                writePlaces(table, table.firstBlock(), ready, places, reply);
+            if (wanted.places != NOTHING) {
+                writePlaces(table, table.firstBlock(), ready, wanted.places, reply);
             }
             if (request.reply(reply)) {
-                send(request, table, table.firstBlock(), sent);
+                send(request, table, table.firstBlock(), sent, wanted.coded);
                 if (ready < end - table.firstBlock()) {
                     watchProgress(request, number, ready);
                 }
@@ -138,11 +147,12 @@ final class LeaseRequestHandler {
         }
     }
 
-    /// `u64 lease, u32 block, u32 count` → `u32 count` and as many DATA; of an object block 0, count 1.
+    /// `u64 lease, u32 block, u32 count[, u8 coded]` → `u32 count` and as many DATA; of an object block 0, count 1.
     void read(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         long number = body.i64("lease");
         int from = body.count("block");
         int count = body.count("count");
+        boolean coded = mayBeCoded(body);
         Lease lease = enterLease(number);
         try {
             ObjectView view = lease.view();
@@ -159,7 +169,7 @@ final class LeaseRequestHandler {
                                     .formatted(from, from + count, table.firstBlock(), end));
                 }
                 request.reply(new BodyWriter().i32(count));
-                send(request, table, from, count);
+                send(request, table, from, count, coded);
             }
         } finally {
             lease.leave();
@@ -262,12 +272,26 @@ final class LeaseRequestHandler {
         return lease;
     }
 
+    private static boolean mayBeCoded(BodyReader body) throws ProtocolException {
+        return body.hasRemaining() && body.u8("coded") != 0;
+    }
+
     /// @param from block of the chain
-    private static void send(EndpointRequest request, BlockTable table, int from, int count) {
+    /// @param coded whether blocks may be sent coded
+    private void send(EndpointRequest request, BlockTable table, int from, int count, boolean coded) {
         OutboundFrame.DataFrames frames = request.dataFrames();
-        boolean heard = true;
-        for (int index = from; heard && index < from + count; index++) {
-            heard = request.send(frames.next(index, table.checksum(index), Payload.of(table.segment(index))));
+        long bytes = coded && count > 0 ? table.segment(from).byteSize() : 0;
+        try (LinkCoders.LinkCoder coder = bytes > 0 ? context.coders().acquire(bytes) : null) {
+            boolean heard = true;
+            for (int index = from; heard && index < from + count; index++) {
+                MemorySegment block = table.segment(index);
+                CodedBlock form = coder == null ? null : coder.encode(block);
+                heard = form == null
+                        ? request.send(frames.next(index, table.checksum(index), Payload.of(block)))
+                        : request.sendCoded(
+                                frames.next(index, table.checksum(index), form.layout(), Payload.of(form.bytes())),
+                                block.byteSize());
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 package io.kvcache.transport.wire;
 
+import io.kvcache.core.codec.StoredLayout;
 import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -33,8 +34,11 @@ public record OutboundFrame(ByteBuffer head, Payload payload) {
 
         private static final int BODY_BYTES = 2 * Integer.BYTES;
 
+        /// With the layout of coded bytes.
+        private static final int CODED_BODY_BYTES = BODY_BYTES + Integer.BYTES;
+
         private final ByteBuffer head =
-                ByteBuffer.allocate(FrameHeader.BYTES + BODY_BYTES).order(ByteOrder.LITTLE_ENDIAN);
+                ByteBuffer.allocate(FrameHeader.BYTES + CODED_BODY_BYTES).order(ByteOrder.LITTLE_ENDIAN);
         private final long request;
 
         /// @param request that they answer
@@ -46,10 +50,24 @@ public record OutboundFrame(ByteBuffer head, Payload payload) {
         ///
         /// @param index of the block in its chain
         public OutboundFrame next(int index, int checksum, Payload payload) {
+            return new OutboundFrame(
+                    begin(BODY_BYTES, payload).putInt(index).putInt(checksum).flip(), payload);
+        }
+
+        /// The next one, of a block that is coded.
+        ///
+        /// @param checksum of its plain bytes
+        /// @param layout of the payload
+        public OutboundFrame next(int index, int checksum, StoredLayout layout, Payload payload) {
+            ByteBuffer body = begin(CODED_BODY_BYTES, payload).putInt(index).putInt(checksum);
+            return new OutboundFrame(body.putInt(layout.toBits()).flip(), payload);
+        }
+
+        private ByteBuffer begin(int bodyBytes, Payload payload) {
             int bytes = (int) payload.bytes();
-            new FrameHeader(MessageType.DATA.code(), FrameHeader.REPLY, request, BODY_BYTES, bytes, Status.OK.code())
+            new FrameHeader(MessageType.DATA.code(), FrameHeader.REPLY, request, bodyBytes, bytes, Status.OK.code())
                     .write(head.clear());
-            return new OutboundFrame(head.putInt(index).putInt(checksum).flip(), payload);
+            return head;
         }
     }
 

@@ -1,0 +1,129 @@
+package io.kvcache.bench.transport;
+
+import io.kvcache.bench.jmh.SyntheticKv;
+import io.kvcache.bench.jmh.SyntheticKv.Content;
+import io.kvcache.core.BlockTable;
+import io.kvcache.core.BlockWriter;
+import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.client.RemoteKvCacheBuilder;
+import io.kvcache.transport.client.SharedMemoryMode;
+import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.endpoint.TcpEndpoint;
+import io.kvcache.transport.net.TcpConnector;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.lang.foreign.Arena;
+import java.lang.foreign.MemorySegment;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.List;
+import java.util.stream.IntStream;
+
+/// Blocks acquired over a link of 300 MB/s that come coded, beside such that come as they are; and over loopback,
+/// where a client that decides by itself must not lose by it.
+public final class CodedLinkRounds {
+
+    private static final long LINK_BYTES_PER_SECOND = 300_000_000;
+    private static final int BLOCKS = 32;
+    private static final int BLOCK_BYTES = 2 << 20;
+    private static final Duration TIMEOUT = Duration.ofSeconds(30);
+    private static final Namespace SPACE = Namespace.of("link", BlockShape.kv(32, 8, 128, 16, Dtype.BF16));
+
+    private CodedLinkRounds() {}
+
+    /// GB/s of plain bytes in a round.
+    ///
+    /// @param slowPlain over the slow link
+    /// @param slowCoded there, coded
+    /// @param slowMeasured there, by a client that decides
+    /// @param fastPlain over loopback
+    /// @param fastMeasured there, by a client that decides
+    public record Round(
+            double slowPlain, double slowCoded, double slowMeasured, double fastPlain, double fastMeasured) {}
+
+    /// Measures so many rounds.
+    public static List<Round> measure(int rounds) {
+        TieredKvCache store = TieredKvCache.builder()
+                .hostBytes(128L << 20)
+                .checkSegments(false)
+                .build();
+        BlockChain chain = chain();
+        try (store;
+                TcpEndpoint endpoint = TcpEndpoint.open(
+                        store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
+                ThrottledRelay relay = new ThrottledRelay(endpoint.address(), LINK_BYTES_PER_SECOND);
+                RemoteKvCache slowPlain = connect(builder(relay.port()).coded(false));
+                RemoteKvCache slowCoded = connect(builder(relay.port()).coded(true));
+                RemoteKvCache slowMeasured = connect(builder(relay.port()));
+                RemoteKvCache fastPlain =
+                        connect(builder(endpoint.address().getPort()).coded(false));
+                RemoteKvCache fastMeasured = connect(builder(endpoint.address().getPort()))) {
+            fill(store, chain);
+            for (KvCache each : List.of(slowPlain, slowCoded, slowMeasured, fastPlain, fastMeasured)) {
+                for (int i = 0; i < 5; i++) {
+                    acquire(each, chain);
+                }
+            }
+            return IntStream.range(0, rounds)
+                    .mapToObj(_ -> new Round(
+                            acquire(slowPlain, chain),
+                            acquire(slowCoded, chain),
+                            acquire(slowMeasured, chain),
+                            acquire(fastPlain, chain),
+                            acquire(fastMeasured, chain)))
+                    .toList();
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
+
+    private static BlockChain chain() {
+        List<byte[]> keys = IntStream.range(0, BLOCKS)
+                .mapToObj(block -> ("link/" + block).getBytes(StandardCharsets.US_ASCII))
+                .toList();
+        return BlockChain.ofEngineKeys(SPACE, keys);
+    }
+
+    private static RemoteKvCacheBuilder builder(int port) {
+        return new RemoteKvCacheBuilder(new TcpConnector("127.0.0.1", port)).sharedMemory(SharedMemoryMode.OFF);
+    }
+
+    private static RemoteKvCache connect(RemoteKvCacheBuilder builder) {
+        RemoteKvCache cache = builder.connect();
+        cache.register(SPACE);
+        return cache;
+    }
+
+    private static void fill(TieredKvCache store, BlockChain chain) {
+        store.register(SPACE);
+        try (Arena arena = Arena.ofConfined()) {
+            MemorySegment content = arena.allocate(BLOCK_BYTES, 4096);
+            SyntheticKv.fill(content, Content.STRUCTURED, 8, 16, 128);
+            for (int block = 0; block < BLOCKS; block++) {
+                try (BlockWriter writer = store.put(chain, block, 0, TIMEOUT)) {
+                    writer.segment().copyFrom(content);
+                    writer.seal();
+                }
+            }
+        }
+    }
+
+    /// @return GB/s
+    private static double acquire(KvCache cache, BlockChain chain) {
+        long start = System.nanoTime();
+        try (BlockTable table = cache.acquire(chain)) {
+            if (table.readyBlocks() != BLOCKS) {
+                throw new IllegalStateException(table.readyBlocks() + " of " + BLOCKS + " blocks came");
+            }
+        }
+        return (double) BLOCKS * BLOCK_BYTES / (System.nanoTime() - start);
+    }
+}
