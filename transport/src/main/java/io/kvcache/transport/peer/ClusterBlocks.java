@@ -215,9 +215,32 @@ final class ClusterBlocks {
         return new ClusterBlockTable.GroupTable(part.group.first(), part.to, table);
     }
 
-    int getAll(BlockChain chain, Namespace in, int from, List<MemorySegment> into) {
-        List<Part> parts = parts(chain, in, from, Math.min(chain.length(), from + into.size()), true);
-        List<Integer> copied = each(parts, isShareable(into), part -> getAll(part, from, into));
+    /// Copies blocks of one server, or a part of each.
+    @FunctionalInterface
+    interface BlockCopier {
+
+        /// Returns how many leading blocks were copied.
+        ///
+        /// @param from block of the chain that is copied to `into.get(0)`
+        int copy(KvCache server, BlockChain chain, int from, List<MemorySegment> into, Duration timeout);
+    }
+
+    /// Blocks to be copied from the servers that have them.
+    ///
+    /// @param from block of the chain that is copied to `into.get(0)`
+    /// @param timeout of owners; of what others have copies of, only what is resident counts
+    record CopyRequest(int from, List<MemorySegment> into, Duration timeout, BlockCopier copier) {
+
+        private int copy(Part part, KvCache server, Duration wait) {
+            return copier.copy(
+                    server, part.chain(), part.offset(), into.subList(part.from - from, part.to - from), wait);
+        }
+    }
+
+    int copy(BlockChain chain, Namespace in, CopyRequest request) {
+        int end = Math.min(chain.length(), request.from + request.into.size());
+        List<Part> parts = parts(chain, in, request.from, end, true);
+        List<Integer> copied = each(parts, isShareable(request.into), part -> copy(part, request));
         int all = 0;
         for (int i = 0; i < copied.size(); i++) {
             all += copied.get(i);
@@ -228,25 +251,21 @@ final class ClusterBlocks {
         return all;
     }
 
-    private int getAll(Part part, int from, List<MemorySegment> into) {
+    private int copy(Part part, CopyRequest request) {
         ClusterRoute.Reached copy = part.copy;
-        int copied = copy == null ? 0 : copyOut(part, copy, from, into);
+        int copied = copy == null ? 0 : copyOut(part, copy, request, KvCache.NO_WAIT);
         if (copied == part.blocks()) {
             return copied;
         }
-        int more = copyOut(part.rest(part.from + copied), part.server, from, into);
+        int more = copyOut(part.rest(part.from + copied), part.server, request, request.timeout);
         if (copy != null) {
             noteCopy(part, copy, more > 0);
         }
         return copied + more;
     }
 
-    private int copyOut(Part part, ClusterRoute.Reached server, int from, List<MemorySegment> into) {
-        return read(
-                part,
-                server,
-                cache -> cache.getAll(part.chain(), part.offset(), into.subList(part.from - from, part.to - from)),
-                count -> count);
+    private int copyOut(Part part, ClusterRoute.Reached server, CopyRequest request, Duration wait) {
+        return read(part, server, cache -> request.copy(part, cache, wait), count -> count);
     }
 
     BlockWriter put(BlockChain chain, Namespace in, int index, int blockPart, Duration timeout) {

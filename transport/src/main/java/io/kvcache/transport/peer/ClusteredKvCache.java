@@ -11,8 +11,10 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutSummary;
+import io.kvcache.core.RangeQuery;
 import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.PromptTree;
 import io.kvcache.core.time.Timeouts;
@@ -258,7 +260,18 @@ public final class ClusteredKvCache implements KvCache {
         Preconditions.checkFrom(chain, from);
         Namespace groups = groupsOf(chain);
         Preconditions.checkTargets(chain, into);
-        return blocks.getAll(chain, groups, from, into);
+        ClusterBlocks.BlockCopier copier = (server, group, first, some, _) -> server.getAll(group, first, some);
+        return blocks.copy(chain, groups, new ClusterBlocks.CopyRequest(from, into, NO_WAIT, copier));
+    }
+
+    @Override
+    public int getRange(BlockChain chain, int from, ByteRange range, List<MemorySegment> into, Duration timeout) {
+        Timeouts.toNanos(timeout);
+        Namespace groups = groupsOf(chain);
+        BlockChain wanted = new RangeQuery(chain, from, range, into).chain();
+        ClusterBlocks.BlockCopier copier =
+                (server, group, first, some, wait) -> server.getRange(group, first, range, some, wait);
+        return blocks.copy(wanted, groups, new ClusterBlocks.CopyRequest(from, into, timeout, copier));
     }
 
     @Override
@@ -396,8 +409,8 @@ public final class ClusteredKvCache implements KvCache {
         return objects.containsObject(namespace, key);
     }
 
-    /// @throws UncheckedIOException when the object's server did not answer; it may have forgotten the object all the
-    ///     same
+    /// @throws UncheckedIOException when the object's server did not answer; it may have forgotten the object all
+    ///     the same
     @Override
     public boolean dropObject(Namespace namespace, byte[] key) {
         require(namespace);

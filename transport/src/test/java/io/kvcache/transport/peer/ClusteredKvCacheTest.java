@@ -10,6 +10,7 @@ import io.kvcache.core.PutSummary;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.ByteRange;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.PromptTree;
@@ -172,6 +173,25 @@ final class ClusteredKvCacheTest {
             assertThat(cache.getAll(chain, 40, into)).isEqualTo(560);
             for (int i = 0; i < 560; i++) {
                 BlockContent.of(chain.key(40 + i)).requireEqual(into.get(i));
+            }
+        }
+    }
+
+    @Test
+    void givenAChain_whenARangeIsCopiedOut_thenItIsThatOfEachBlock() {
+        BlockChain chain = chain(2);
+        putAll(chain.prefix(600));
+        ByteRange range = new ByteRange(100, 1000);
+        try (Arena arena = Arena.ofConfined()) {
+            List<MemorySegment> into = IntStream.range(0, 650)
+                    .mapToObj(_ -> arena.allocate(range.bytes()))
+                    .toList();
+            for (Duration timeout : List.of(KvCache.NO_WAIT, Duration.ofSeconds(30))) {
+                assertThat(cache.getRange(chain, 40, range, into, timeout)).isEqualTo(560);
+                for (int i = 0; i < 560; i++) {
+                    BlockContent.of(chain.key(40 + i)).requireEqual(range.offset(), into.get(i));
+                    into.get(i).fill((byte) 0);
+                }
             }
         }
     }
