@@ -14,8 +14,8 @@ import org.jspecify.annotations.Nullable;
 
 /// A cache that forwards every call to another one. Extend it to change some calls and keep the rest.
 ///
-/// [#getRange] alone is not forwarded: it goes by [#acquire], so that a cache that changes that need not
-/// change both.
+/// [#getRange] and [#acquireByLayers] are not forwarded: they go by [#acquire], so that a cache that changes that
+/// need not change them too.
 ///
 /// **Ownership.** Closing it closes the cache behind it.
 ///

@@ -20,6 +20,9 @@ import org.jspecify.annotations.Nullable;
 /// the counters.
 final class LoadPump {
 
+    /// Parts that are handed on before the tier's next tick, in which the device begins with them.
+    private static final int PARTS_PER_TICK = 16;
+
     private final int disk;
     private final TierPort tierPort;
     private final Clock clock;
@@ -57,7 +60,11 @@ final class LoadPump {
     int pump(Tier tier, long nowNanos) {
         now = nowNanos;
         int done = pumpRanges(tier);
-        while (operations() < limits.reads() && bytes + stepPump.bytes() < limits.readBytes() && startNext(tier)) {
+        int parts = stepPump.parts();
+        while (operations() < limits.reads()
+                && bytes + stepPump.bytes() < limits.readBytes()
+                && stepPump.parts() - parts < PARTS_PER_TICK
+                && startNext(tier)) {
             done++;
         }
         return done;
