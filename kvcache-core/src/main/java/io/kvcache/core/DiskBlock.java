@@ -30,10 +30,13 @@ public interface DiskBlock {
     ///
     /// @param from the first byte
     /// @param target of as many bytes as are wanted, at least one, on the heap or off it; it must be left
-    ///     alone until the outcome
+    ///     alone until `onEnd`
+    /// @param onEnd run once, when the disk is done with the target. That is before the outcome, or long
+    ///     after it if the caller has given up. On a thread that must not be held up
     /// @return completed with true when the bytes are there. With false when the block is to be acquired
     ///     instead: it is not there any more, is small, its disk has no sums of it, or they were not right. On a
-    ///     thread that must not be held up
-    /// @throws IndexOutOfBoundsException when the block has no such bytes
-    CompletableFuture<Boolean> read(int from, MemorySegment target);
+    ///     thread that must not be held up. A caller gives up by completing it, as
+    ///     [CompletableFuture#completeOnTimeout] does
+    /// @throws IndexOutOfBoundsException when the block has no such bytes; then `onEnd` is not run
+    CompletableFuture<Boolean> read(int from, MemorySegment target, Runnable onEnd);
 }

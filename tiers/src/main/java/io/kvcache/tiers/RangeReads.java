@@ -168,9 +168,7 @@ final class RangeReads {
         private PartRead start(DiskCopy copy, int offset, int length) {
             MemorySegment bytes = MemorySegment.ofArray(new byte[length]);
             DiskBlock block = new TieredDiskBlock(storeContext.store().tierPort(), tierScheduler, copy);
-            CompletableFuture<Boolean> read = block.read(offset, bytes);
-            var _ = read.whenComplete((_, _) -> pendingBytes.release(length));
-            return new PartRead(bytes, read);
+            return new PartRead(bytes, block.read(offset, bytes, () -> pendingBytes.release(length)));
         }
 
         /// Waits until all parts have come or failed, the time is over, or this thread is interrupted.

@@ -25,16 +25,19 @@ final class TieredDiskBlock implements DiskBlock {
     }
 
     @Override
-    public CompletableFuture<Boolean> read(int from, MemorySegment target) {
+    public CompletableFuture<Boolean> read(int from, MemorySegment target, Runnable onEnd) {
         if (from < 0 || target.byteSize() == 0 || from + target.byteSize() > bytes()) {
             throw new IndexOutOfBoundsException(
                     target.byteSize() + " bytes from " + from + " on; this block has " + bytes());
         }
-        return tierScheduler.readRange(copy, from, target).thenApply(there -> {
-            if (there) {
+        CompletableFuture<Boolean> outcome = new CompletableFuture<>();
+        var _ = tierScheduler.readRange(copy, from, target).thenAccept(there -> {
+            onEnd.run();
+            if (there && !outcome.isDone()) {
                 tierPort.onUsed(copy.block());
             }
-            return there;
+            outcome.complete(there);
         });
+        return outcome;
     }
 }

@@ -16,6 +16,7 @@ import io.kvcache.server.http.PercentDecoder;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.miss.MissLog.BlockLookup;
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.quota.PartRead;
 import io.kvcache.tiers.TieredKvCache;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
@@ -26,7 +27,6 @@ import java.time.Duration;
 import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
@@ -222,26 +222,19 @@ public final class BlockEndpoint implements HttpEndpoint {
 
         /// Reads only what is wanted of a block that is on disk alone, or all of it where that cannot be.
         private void readPart(DiskBlock block, HttpResponder out, @Nullable String range, RangeHeader part) {
-            byte[] bytes = new byte[Math.toIntExact(part.length())];
-            if (!outgoing.tryAcquire(bytes.length)) {
-                tenantCounters.recordThrottled(lookup(key.toBlockKey(namespace)));
-                out.sendProblem(ProblemDetails.sendLimitReached(outgoing));
+            PartRead read = PartRead.start(block, part.from(), part.length(), outgoing, diskTimeout.toNanos());
+            if (read == null) {
+                replyThrottled(out);
                 return;
             }
-            Runnable release = () -> outgoing.release(bytes.length);
-            block.read(Math.toIntExact(part.from()), MemorySegment.ofArray(bytes))
-                    .completeOnTimeout(false, diskTimeout.toNanos(), TimeUnit.NANOSECONDS)
-                    .thenAccept(there -> out.sendLater(
-                            () -> {
-                                release.run();
-                                if (there) {
-                                    tenantCounters.recordHit();
-                                    out.sendPart(bytes, part.from(), block.bytes());
-                                } else {
-                                    readWhole(out, range, true);
-                                }
-                            },
-                            release));
+            out.awaitPart(read, there -> {
+                if (there) {
+                    tenantCounters.recordHit();
+                    out.sendPart(read.bytes(), part.from(), block.bytes());
+                } else {
+                    readWhole(out, range, true);
+                }
+            });
         }
 
         private void readWhole(HttpResponder out, @Nullable String range, boolean withBody) {
@@ -268,9 +261,13 @@ public final class BlockEndpoint implements HttpEndpoint {
                 out.sendPinned(PinnedBytes.of(block, () -> recordSent(table, block.byteSize())), range, withBody);
             } else {
                 table.close();
-                tenantCounters.recordThrottled(lookup(key.toBlockKey(namespace)));
-                out.sendProblem(ProblemDetails.sendLimitReached(outgoing));
+                replyThrottled(out);
             }
+        }
+
+        private void replyThrottled(HttpResponder out) {
+            tenantCounters.recordThrottled(lookup(key.toBlockKey(namespace)));
+            out.sendProblem(ProblemDetails.sendLimitReached(outgoing));
         }
 
         private BlockLookup lookup(BlockKey wanted) {

@@ -7,6 +7,7 @@ import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.net.SlotIo;
+import io.kvcache.server.quota.PartRead;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 import io.netty.buffer.Unpooled;
@@ -267,6 +268,14 @@ public final class HttpResponder {
                         },
                         0,
                         TimeUnit.NANOSECONDS);
+    }
+
+    /// Replies once a part has come from disk, or is known not to come in time; not at all when the
+    /// connection has ended by then.
+    ///
+    /// @param reply gets whether it is there
+    public void awaitPart(PartRead part, Consumer<Boolean> reply) {
+        part.there().thenAccept(there -> sendLater(() -> reply.accept(there), () -> {}));
     }
 
     /// Replies with a value once it has come from disk, or with none when it has not come in time; not at all when

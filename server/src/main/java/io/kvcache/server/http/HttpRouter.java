@@ -14,6 +14,7 @@ import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.net.SlotIo;
+import io.kvcache.server.quota.PartRead;
 import io.netty.buffer.ByteBuf;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpObjectDecoder;
@@ -302,22 +303,18 @@ final class HttpRouter {
                 out.sendUnsatisfiable(bytes);
                 return true;
             }
-            Keyspace.PartRead read = part.isWhole() ? null : keyspace.readPart(key, bytes, part.from(), part.length());
+            PartRead read = part.isWhole() ? null : keyspace.readPart(key, bytes, part.from(), part.length());
             if (read == null) {
                 return false;
             }
-            byte[] target = read.bytes();
-            read.there()
-                    .thenAccept(there -> out.sendLater(
-                            () -> {
-                                keyspace.onPartRead(key, target.length, there);
-                                if (there) {
-                                    out.sendPart(target, part.from(), bytes);
-                                } else {
-                                    out.awaitValue(keyspace, key, come -> reply(come, out));
-                                }
-                            },
-                            () -> keyspace.onPartRead(key, target.length, false)));
+            out.awaitPart(read, there -> {
+                if (there) {
+                    keyspace.onPartRead(key, read.bytes().length);
+                    out.sendPart(read.bytes(), part.from(), bytes);
+                } else {
+                    out.awaitValue(keyspace, key, come -> reply(come, out));
+                }
+            });
             return true;
         }
 

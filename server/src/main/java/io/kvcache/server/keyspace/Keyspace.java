@@ -17,16 +17,14 @@ import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.quota.ByteBudget;
+import io.kvcache.server.quota.PartRead;
 import io.kvcache.server.quota.Quota;
-import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -161,13 +159,7 @@ public final class Keyspace {
         }
     }
 
-    /// Some bytes of a value on their way from disk.
-    ///
-    /// @param there completed with whether they are
-    @SuppressWarnings("ArrayRecordComponent") // never compared
-    public record PartRead(byte[] bytes, CompletableFuture<Boolean> there) {}
-
-    /// Reads some bytes of a value that is on disk alone. Tell [#onPartRead] of the end.
+    /// Reads some bytes of a value that is on disk alone. Tell [#onPartRead] when they are there.
     ///
     /// @param bytes of the value, as [#onDiskBytes] said
     /// @return null when the value is to be fetched: it is another one by now, the part is large, or too much is on
@@ -175,28 +167,18 @@ public final class Keyspace {
     public @Nullable PartRead readPart(byte[] key, long bytes, long from, long length) {
         DiskBlock value = bytes == 0 ? null : cache.diskObject(namespace, key);
         boolean same = value != null && value.bytes() == bytes + ValueTrailer.BYTES + key.length;
-        if (value == null || !same || !value.isPart(length) || !outgoing.tryAcquire(length)) {
-            return null;
-        }
-        byte[] target = new byte[Math.toIntExact(length)];
-        return new PartRead(
-                target,
-                value.read(Math.toIntExact(from), MemorySegment.ofArray(target))
-                        .completeOnTimeout(false, fetchNanos, TimeUnit.NANOSECONDS));
+        return value == null || !same || !value.isPart(length)
+                ? null
+                : PartRead.start(value, from, length, outgoing, fetchNanos);
     }
 
-    /// A read of a part has ended.
-    ///
-    /// @param there whether it is on its way to the client
-    public void onPartRead(byte[] key, int bytes, boolean there) {
-        outgoing.release(bytes);
-        if (there) {
-            counters.hits.increment();
-            counters.fromDisk.increment();
-            counters.sentBytes.add(bytes);
-            if (hasQuota) {
-                writes.recordUse(ObjectKey.of(namespace, key));
-            }
+    /// A part has come from disk, and is sent.
+    public void onPartRead(byte[] key, int bytes) {
+        counters.hits.increment();
+        counters.fromDisk.increment();
+        counters.sentBytes.add(bytes);
+        if (hasQuota) {
+            writes.recordUse(ObjectKey.of(namespace, key));
         }
     }
 

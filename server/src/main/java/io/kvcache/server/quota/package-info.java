@@ -1,7 +1,8 @@
 /// The share of the store that a tenant may take, for values and blocks alike.
 ///
 /// [io.kvcache.server.quota.Quota] counts bytes. The counted things belong to
-/// [io.kvcache.server.quota.Quota.EvictableStock]s.
+/// [io.kvcache.server.quota.Quota.EvictableStock]s. [io.kvcache.server.quota.ByteBudget] limits what
+/// moves at one time; [io.kvcache.server.quota.PartRead] reads parts from disk within one.
 ///
 /// May not import anything of the server.
 @NullMarked

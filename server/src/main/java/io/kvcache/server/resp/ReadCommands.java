@@ -6,6 +6,7 @@ import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
+import io.kvcache.server.quota.PartRead;
 import io.kvcache.server.resp.ExpiryCommands.ExpiryParser;
 import io.kvcache.server.resp.RespProtocol.RespStats;
 import java.util.List;
@@ -121,22 +122,18 @@ final class ReadCommands {
         Keyspace keyspace = keyspaceRouter.of(key);
         long bytes = keyspace.onDiskBytes(key);
         Bounds bounds = Bounds.of(start, end, bytes);
-        Keyspace.PartRead part = bounds.isEmpty() ? null : keyspace.readPart(key, bytes, bounds.from, bounds.length());
+        PartRead part = bounds.isEmpty() ? null : keyspace.readPart(key, bytes, bounds.from, bounds.length());
         if (part == null) {
             return false;
         }
-        int length = part.bytes().length;
-        session.awaitPart(
-                part,
-                there -> {
-                    keyspace.onPartRead(key, length, there);
-                    if (there) {
-                        out.writeBulk(part.bytes());
-                    } else {
-                        awaitRange(session, key, start, end, out);
-                    }
-                },
-                () -> keyspace.onPartRead(key, length, false));
+        session.awaitPart(part, there -> {
+            if (there) {
+                keyspace.onPartRead(key, part.bytes().length);
+                out.writeBulk(part.bytes());
+            } else {
+                awaitRange(session, key, start, end, out);
+            }
+        });
         return true;
     }
 

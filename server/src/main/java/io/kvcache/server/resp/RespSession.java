@@ -8,6 +8,7 @@ import io.kvcache.server.net.Connection.ClientInfo;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ProtocolSession;
 import io.kvcache.server.net.SessionHandler;
+import io.kvcache.server.quota.PartRead;
 import io.kvcache.server.resp.RespDecoder.RespException;
 import io.kvcache.server.resp.RespDecoder.RespLimits;
 import io.kvcache.server.resp.RespProtocol.RespStats;
@@ -315,11 +316,9 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
                 _ -> {});
     }
 
-    /// Goes on when a part of a value has come from disk, or is known not to come.
-    ///
-    /// @param unwanted run instead when the connection has ended by then
-    void awaitPart(Keyspace.PartRead part, Consumer<Boolean> next, Runnable unwanted) {
-        handler.<Boolean>await(then -> part.there().thenAccept(then), next, _ -> unwanted.run());
+    /// Goes on when a part of a value has come from disk, or is known not to come in time.
+    void awaitPart(PartRead part, Consumer<Boolean> next) {
+        handler.<Boolean>await(then -> part.there().thenAccept(then), next, _ -> {});
     }
 
     /// Goes on when a value has come from disk, or is known not to come. If the connection has ended meanwhile, the

@@ -5,14 +5,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.memory.ArenaMemory;
-import io.kvcache.core.memory.HostMemorySource;
-import io.kvcache.core.memory.SlabPool;
-import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.core.store.HostStore.HostStoreConfig;
-import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.core.tier.Tier;
-import io.kvcache.core.tier.TierListener;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
@@ -27,16 +19,6 @@ import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.device.BlockDevice;
-import io.kvcache.tiers.device.MemoryDevice;
-import io.kvcache.tiers.disk.DiskGeometry;
-import io.kvcache.tiers.disk.DiskLog;
-import io.kvcache.tiers.disk.DiskLogConfig;
-import io.kvcache.tiers.movement.TierOpener;
-import io.kvcache.tiers.movement.TierScheduler;
-import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
-import io.kvcache.tiers.movement.WriteBudget;
-import java.lang.foreign.Arena;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -156,27 +138,6 @@ final class BlockMissCauseTest {
         }
     }
 
-    private record Opener(long bytes) implements TierOpener {
-
-        @Override
-        public String name() {
-            return "disk";
-        }
-
-        @Override
-        public Tier open(TierListener listener) {
-            BlockDevice device = MemoryDevice.create(Arena.ofAuto().allocate(bytes, 4096), 16);
-            DiskLogConfig config = DiskLogConfig.of(DiskGeometry.of(bytes), 1);
-            HostMemorySource memory = ArenaMemory.source();
-            return new DiskLog(name(), new DiskLog.Resources(device, () -> {}, memory), config, listener);
-        }
-
-        @Override
-        public RuntimeException openFailure(Tier tier) {
-            return new IllegalStateException(name() + ": " + tier.cause());
-        }
-    }
-
     /// A clock that advances at each reading.
     private record Running(ManualClock time) implements Clock {
 
@@ -197,21 +158,6 @@ final class BlockMissCauseTest {
         }
     }
 
-    private static TickDrivenCache overADisk(ManualClock time) {
-        long diskBytes = 4 * SlabPool.MIN_BYTES;
-        return TickDrivenCache.open(new TickDrivenCache.Setup(
-                new HostStoreConfig(SlabPool.MIN_BYTES, 2000, PolicyKind.LRU, 1 << 10),
-                ArenaMemory.source(),
-                new Running(time),
-                List.of(new TierScheduler.TierSpec(
-                        new Opener(diskBytes),
-                        diskBytes,
-                        new WriteBudget(WriteBudget.UNLIMITED, WriteBudget.UNLIMITED))),
-                new TierScheduler.AdmissionConfig(AdmissionKind.ALWAYS, 1 << 20, 1 << 20, AdmissionKind.DEFAULT_GAIN),
-                TierWorkerLimits.of(SlabPool.MIN_BYTES),
-                Duration.ofSeconds(5)));
-    }
-
     private static void tick(TickDrivenCache ticked, ManualClock time) {
         time.advance(Duration.ofMillis(1));
         ticked.tierScheduler().tick(0, 0);
@@ -226,7 +172,7 @@ final class BlockMissCauseTest {
     void givenABlockOnDisk_whenItDoesNotComeInTime_thenItIsLateUntilItIsThere() {
         int stored = 600; // 512 fit the memory
         ManualClock time = new ManualClock();
-        TickDrivenCache ticked = overADisk(time);
+        TickDrivenCache ticked = TickedDisk.openStore(new Running(time));
         TieredKvCache cache = ticked.cache();
         try (Served served = new Served(cache, time, new Quota(0), Duration.ofNanos(1))) {
             for (int number = 0; number < stored; number++) {
