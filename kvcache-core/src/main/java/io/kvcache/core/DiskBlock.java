@@ -5,6 +5,9 @@ import java.util.concurrent.CompletableFuture;
 
 /// A block or object that was on disk alone when it was looked up: parts of it can be read where it lies.
 ///
+/// Each part that is read counts as a request for the block that a slower tier has answered. A part
+/// that is not there, or that the caller has given up, does not count: acquiring the block does.
+///
 /// **Threads.** Any.
 public interface DiskBlock {
 

@@ -368,6 +368,8 @@ final class DiskValuesTest {
                             .body())
                     .isEqualTo(Arrays.copyOfRange(first, 5, first.length));
             assertThat(disk.loaded()).isEqualTo(2);
+            assertThat(disk.server().cache().stats().namespaces().getFirst().objectsFound())
+                    .isEqualTo(28);
         }
     }
 }

@@ -36,6 +36,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import tools.jackson.databind.JsonNode;
 
 @Tag("slow")
 final class HttpBlocksTest {
@@ -472,11 +473,27 @@ final class HttpBlocksTest {
             assertThat(head.statusCode()).isEqualTo(200);
             assertThat(head.headers().firstValueAsLong("content-length")).hasValue(LARGE_BYTES);
             assertThat(disk.server().cache().diskStats().getFirst().loaded()).isZero();
+            requireCounts(client, 6, 8); // what was beyond and the HEAD have read nothing
             HttpResponse<byte[]> most = client.send(
                     client.request("/v1/blocks/m/" + key(0)).header("Range", "bytes=1-" + (LARGE_BYTES - 1)));
             assertThat(most.body()).isEqualTo(Arrays.copyOfRange(content(0, LARGE_BYTES), 1, LARGE_BYTES));
             assertThat(disk.server().cache().diskStats().getFirst().loaded()).isOne();
+            requireCounts(client, 7, 9);
         }
+    }
+
+    /// All blocks that were asked for came from the disk.
+    private static void requireCounts(HttpTestClient client, long blocks, long hits) throws Exception {
+        JsonNode stats = HttpTestClient.json(client.get("/v1/stats"));
+        JsonNode namespace = stats.get("namespaces")
+                .valueStream()
+                .filter(each -> each.get("name").stringValue().equals("m"))
+                .findFirst()
+                .orElseThrow();
+        assertThat(namespace.get("blocksAsked").longValue()).isEqualTo(blocks);
+        assertThat(namespace.get("blocksFound").longValue()).isEqualTo(blocks);
+        assertThat(namespace.get("blocksArrived").longValue()).isEqualTo(blocks);
+        assertThat(stats.at("/blockReads/default/hits").longValue()).isEqualTo(hits);
     }
 
     private Socket begun(int number, int sent) throws IOException {

@@ -60,15 +60,17 @@ final class BlockReads {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
         NamespaceEntry entry = lookup.require(chain.namespace());
-        BlockTable table = acquireKnown(entry, chain, from, new Arrival(timeoutNanos, steps, null));
+        BlockTable table = acquireKnown(entry, chain, from, new Arrival(timeoutNanos, steps, null, true));
         return awaitRecoveryIfNeeded(chain, table, timeoutNanos);
     }
 
-    /// As [#acquire], for a part of a request that is [counted][#countRequest] as a whole, and whose
-    /// time began with it.
-    BlockTable acquireUncounted(BlockChain chain, int from, Deadline deadline) {
-        BlockTable table = acquireAgain(chain, from, deadline);
-        return awaitRecoveryIfNeeded(chain, table, Math.max(0, deadline.remainingNanos()));
+    /// As [#acquire], for some blocks of a request that was counted as a whole, and whose time began with
+    /// it. What is found counts here.
+    BlockTable acquireForRange(BlockChain chain, int from, Deadline deadline) {
+        long timeoutNanos = Math.max(0, deadline.remainingNanos());
+        Arrival arrival = new Arrival(timeoutNanos, LayerSteps.NONE, deadline, true);
+        BlockTable table = acquireKnown(lookup.require(chain.namespace()), chain, from, arrival);
+        return awaitRecoveryIfNeeded(chain, table, timeoutNanos);
     }
 
     /// Block after the last one of the chain that is here or on disk.
@@ -76,14 +78,11 @@ final class BlockReads {
         return lookup.matchKnown(chain, lookup.match(chain, chain.length()));
     }
 
-    /// Counts a request, and reports it to the access listeners.
+    /// Reports a request that [#acquireForRange] answers to the access listeners.
     ///
-    /// @param resident blocks that were here
     /// @param known blocks that were here or on disk
-    void countRequest(BlockChain chain, int from, int resident, int known) {
-        NamespaceEntry entry = lookup.require(chain.namespace());
-        entry.countRequest(chain.length() - from, resident);
-        listeners.onAccess(chain, from, known, entry.blockBytes());
+    void reportAccess(BlockChain chain, int from, int known) {
+        listeners.onAccess(chain, from, known, lookup.require(chain.namespace()).blockBytes());
     }
 
     private BlockTable awaitRecoveryIfNeeded(BlockChain chain, BlockTable table, long timeoutNanos) {
@@ -172,7 +171,7 @@ final class BlockReads {
 
     /// A second look for a request that was counted at the first, and whose time began there.
     private BlockTable acquireAgain(BlockChain chain, int from, Deadline first) {
-        Arrival arrival = new Arrival(Math.max(0, first.remainingNanos()), LayerSteps.NONE, first);
+        Arrival arrival = new Arrival(Math.max(0, first.remainingNanos()), LayerSteps.NONE, first, false);
         return acquireKnown(lookup.require(chain.namespace()), chain, from, arrival);
     }
 
@@ -207,9 +206,10 @@ final class BlockReads {
     /// How blocks arrive.
     ///
     /// @param timeoutNanos from now on
-    /// @param first the deadline of the request whose second look this is; null of a request of its own
+    /// @param first the deadline of the request that was counted already; null of a request of its own
+    /// @param countsFound whether what is resident was not counted as found before
     private record Arrival(
-            long timeoutNanos, LayerSteps steps, @Nullable Deadline first) {}
+            long timeoutNanos, LayerSteps steps, @Nullable Deadline first, boolean countsFound) {}
 
     /// The blocks that the store knows of by now.
     private BlockTable acquireKnown(NamespaceEntry entry, BlockChain chain, int from, Arrival arrival) {
@@ -225,8 +225,8 @@ final class BlockReads {
             deepest = lookup.pinDeepest(chain);
             int here = RecordHandle.isFound(deepest) ? lookup.records().depth(RecordHandle.record(deepest)) + 1 : 0;
             int found = Math.max(0, here - from);
-            if (counts) {
-                entry.countRequest(chain.length() - from, found);
+            if (arrival.countsFound) {
+                entry.countRequest(counts ? chain.length() - from : 0, found);
             }
             LoadBatch loadBatch = null;
             if (timeoutNanos > 0 && here < chain.length() && storeContext.tierScheduler() != null) {

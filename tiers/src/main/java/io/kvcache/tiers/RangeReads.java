@@ -60,9 +60,10 @@ final class RangeReads {
 
     private int read(RangeQuery query, NamespaceEntry entry, Deadline deadline) {
         int from = query.from();
+        entry.countRequest(query.end() - from, 0); // what is found counts as it is copied
         int at = from + copyFromHost(query, from, query.end(), Deadline.after(storeContext.clock(), 0));
         int known = deadline.isExpired() ? at : Math.max(at, blockReads.knownEnd(query.chain()));
-        blockReads.countRequest(query.chain(), from, at - from, known - from);
+        blockReads.reportAccess(query.chain(), from, known - from);
         TierScheduler by = storeContext.tierScheduler();
         boolean byParts = by != null && DiskBlock.isPart(query.range().bytes(), entry.blockBytes());
         if (by != null && byParts) {
@@ -114,7 +115,7 @@ final class RangeReads {
 
     /// Copies the ranges of blocks that are in host memory, or arrive there in time. Returns how many.
     private int copyFromHost(RangeQuery query, int from, int end, Deadline deadline) {
-        try (BlockTable table = blockReads.acquireUncounted(query.chain().prefix(end), from, deadline)) {
+        try (BlockTable table = blockReads.acquireForRange(query.chain().prefix(end), from, deadline)) {
             int _ = table.await(table.endBlock(), Duration.ofNanos(Math.max(0, deadline.remainingNanos())));
             return query.copyReady(table);
         }
@@ -167,7 +168,7 @@ final class RangeReads {
 
         private PartRead start(DiskCopy copy, int offset, int length) {
             MemorySegment bytes = MemorySegment.ofArray(new byte[length]);
-            DiskBlock block = new TieredDiskBlock(storeContext.store().tierPort(), tierScheduler, copy);
+            DiskBlock block = new TieredDiskBlock(storeContext.store().tierPort(), tierScheduler, copy, () -> {});
             return new PartRead(bytes, block.read(offset, bytes, () -> pendingBytes.release(length)));
         }
 

@@ -12,11 +12,14 @@ final class TieredDiskBlock implements DiskBlock {
     private final TierPort tierPort;
     private final TierScheduler tierScheduler;
     private final TierPort.DiskCopy copy;
+    private final Runnable onRead;
 
-    TieredDiskBlock(TierPort tierPort, TierScheduler tierScheduler, TierPort.DiskCopy copy) {
+    /// @param onRead run for each part that a caller gets, on a thread that must not be held up
+    TieredDiskBlock(TierPort tierPort, TierScheduler tierScheduler, TierPort.DiskCopy copy, Runnable onRead) {
         this.tierPort = tierPort;
         this.tierScheduler = tierScheduler;
         this.copy = copy;
+        this.onRead = onRead;
     }
 
     @Override
@@ -35,6 +38,7 @@ final class TieredDiskBlock implements DiskBlock {
             onEnd.run();
             if (there && !outcome.isDone()) {
                 tierPort.onUsed(copy.block());
+                onRead.run();
             }
             outcome.complete(there);
         });

@@ -27,6 +27,7 @@ import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PrefetchStats;
+import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.PrefixScan;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.store.TierPort.DiskTierStats;
@@ -46,6 +47,7 @@ import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.function.Consumer;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
@@ -237,20 +239,31 @@ public final class TieredKvCache implements LocalKvCache {
 
     @Override
     public @Nullable DiskBlock diskBlock(Namespace namespace, EngineKey key) {
-        return onDisk(namespace, key.toBlockKey(namespace));
+        return onDisk(namespace, key.toBlockKey(namespace), NamespaceEntry::countPart);
     }
 
     @Override
     public @Nullable DiskBlock diskObject(Namespace namespace, byte[] key) {
-        return onDisk(namespace, BlockKey.ofObject(namespace, key));
+        return onDisk(namespace, BlockKey.ofObject(namespace, key), entry -> entry.countObjectRequest(true));
     }
 
-    private @Nullable DiskBlock onDisk(Namespace namespace, BlockKey block) {
+    /// @param count counts a part that was read
+    private @Nullable DiskBlock onDisk(Namespace namespace, BlockKey block, Consumer<NamespaceEntry> count) {
         openHandles.requireOpen();
-        store.require(namespace);
+        NamespaceEntry entry = store.require(namespace);
         TierScheduler by = tierScheduler;
         TierPort.DiskCopy copy = by == null ? null : store.tierPort().diskCopy(block.hi(), block.lo());
-        return by == null || copy == null ? null : new TieredDiskBlock(store.tierPort(), by, copy);
+        if (by == null || copy == null) {
+            return null;
+        }
+        return new TieredDiskBlock(store.tierPort(), by, copy, () -> {
+            count.accept(entry);
+            listeners.onAccess(
+                    AccessListener.LookupKind.GET,
+                    namespace,
+                    block,
+                    copy.block().bytes());
+        });
     }
 
     @Override

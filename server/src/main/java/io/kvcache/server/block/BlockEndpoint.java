@@ -210,8 +210,10 @@ public final class BlockEndpoint implements HttpEndpoint {
             if (block == null) {
                 readWhole(out, range, withBody);
             } else if (!withBody) {
+                tenantCounters.recordHit();
                 out.sendHead(block.bytes());
             } else if (!part.isSatisfiable()) {
+                tenantCounters.recordHit();
                 out.sendUnsatisfiable(block.bytes());
             } else if (block.isPart(part.length())) {
                 readPart(block, out, range, part);

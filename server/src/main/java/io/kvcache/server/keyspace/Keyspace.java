@@ -174,12 +174,8 @@ public final class Keyspace {
 
     /// A part has come from disk, and is sent.
     public void onPartRead(byte[] key, int bytes) {
-        counters.hits.increment();
+        countRead(ObjectKey.of(namespace, key), bytes);
         counters.fromDisk.increment();
-        counters.sentBytes.add(bytes);
-        if (hasQuota) {
-            writes.recordUse(ObjectKey.of(namespace, key));
-        }
     }
 
     /// A client was told that a value is not here, as computing it takes less time than reading it: a miss.
@@ -256,15 +252,20 @@ public final class Keyspace {
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.THROTTLED;
         }
+        countRead(key, value.bytes());
+        return ReadResult.of(value);
+    }
+
+    /// Bytes of a value were found and are sent.
+    private void countRead(ObjectKey key, long bytes) {
         // Without an answer to EXISTS in sight this read is a look-up of its own.
         if (counters.existsAnswers.get() == 0 || !existsPins.fulfilled(key)) {
             counters.hits.increment();
         }
-        counters.sentBytes.add(value.bytes());
+        counters.sentBytes.add(bytes);
         if (hasQuota) {
             writes.recordUse(key);
         }
-        return ReadResult.of(value);
     }
 
     /// One that is still listed was evicted a moment ago.

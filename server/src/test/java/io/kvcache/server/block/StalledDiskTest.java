@@ -97,6 +97,29 @@ final class StalledDiskTest {
         }
     }
 
+    private Keyspace openKeyspace(Duration fetchTimeout) {
+        return new Keyspace(
+                cache,
+                Namespace.objects("objects", "default"),
+                time,
+                time,
+                new KeyspaceOptions(
+                        Duration.ofSeconds(2),
+                        1 << 20,
+                        fetchTimeout,
+                        0,
+                        new KeyspaceLimits(100, VALUE, ByteBudget.unlimited(), outgoing)));
+    }
+
+    /// Returns the key of a value that is on disk alone.
+    private byte[] fill(Keyspace keyspace) {
+        fill(number -> assertThat(keyspace.store(TestKeyspace.key("" + number), TestKeyspace.content(number, VALUE)))
+                .isTrue());
+        byte[] key = TestKeyspace.key("0");
+        assertThat(keyspace.onDiskBytes(key)).isEqualTo(VALUE);
+        return key;
+    }
+
     private void put(String path, String body) {
         assertThat(first.ask(
                         "PUT " + path + " HTTP/1.1\r\nHost: h\r\nContent-Length: " + body.length() + "\r\n\r\n" + body))
@@ -133,21 +156,8 @@ final class StalledDiskTest {
 
     @Test
     void givenADiskThatStalls_whenPartsOfAValueTimeOut_thenTheyCountUntilTheDiskIsDone() {
-        Keyspace keyspace = new Keyspace(
-                cache,
-                Namespace.objects("objects", "default"),
-                time,
-                time,
-                new KeyspaceOptions(
-                        Duration.ofSeconds(2),
-                        1 << 20,
-                        Duration.ofMillis(1),
-                        0,
-                        new KeyspaceLimits(100, VALUE, ByteBudget.unlimited(), outgoing)));
-        byte[] key = TestKeyspace.key("0");
-        fill(number -> assertThat(keyspace.store(TestKeyspace.key("" + number), TestKeyspace.content(number, VALUE)))
-                .isTrue());
-        assertThat(keyspace.onDiskBytes(key)).isEqualTo(VALUE);
+        Keyspace keyspace = openKeyspace(Duration.ofMillis(1));
+        byte[] key = fill(keyspace);
         for (int from = 0; from < 2 * PART; from += PART) {
             PartRead part = Objects.requireNonNull(keyspace.readPart(key, VALUE, from, PART));
             assertThat(part.there().join()).isFalse();
@@ -157,5 +167,22 @@ final class StalledDiskTest {
         tickUntil(() -> outgoing.usedBytes() == 0);
         assertThat(keyspace.readPart(key, VALUE, 0, PART)).isNotNull();
         tickUntil(() -> outgoing.usedBytes() == 0);
+        assertThat(keyspace.stats().reads().hits()).isZero();
+    }
+
+    @Test
+    void givenAValueOnDisk_whenAPartFollowsAnExists_thenThatIsOneLookUp() {
+        Keyspace keyspace = openKeyspace(Duration.ofHours(1));
+        byte[] key = fill(keyspace);
+        assertThat(keyspace.exists(key)).isTrue();
+        for (int reads = 1; reads <= 2; reads++) {
+            PartRead part = Objects.requireNonNull(keyspace.readPart(key, VALUE, 0, PART));
+            tickUntil(part.there()::isDone);
+            assertThat(part.there()).isCompletedWithValue(true);
+            keyspace.onPartRead(key, PART);
+            assertThat(keyspace.stats().reads().hits()).isEqualTo(reads);
+            assertThat(keyspace.stats().fromDisk()).isEqualTo(reads);
+            assertThat(cache.stats().namespaces().getFirst().objectsFound()).isEqualTo(reads);
+        }
     }
 }

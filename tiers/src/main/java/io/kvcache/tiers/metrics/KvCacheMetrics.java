@@ -24,7 +24,7 @@ import java.util.function.ToDoubleFunction;
 /// | meter | tags | unit |
 /// |---|---|---|
 /// | `cache.gets` | `result` hit or miss, `namespace`, `tenant` | blocks and objects |
-/// | `kv.blocks.arrived` | `namespace`, `tenant` | blocks that came from a slower tier for a request |
+/// | `kv.blocks.arrived` | `namespace`, `tenant` | blocks, or parts, from a slower tier for a request |
 /// | `cache.puts` | `outcome` | blocks and objects |
 /// | `cache.evictions` | `cause` | blocks and objects |
 /// | `cache.size` | `namespace`, `tenant` | blocks and objects |

@@ -22,7 +22,7 @@ final class MeterMetadata {
                     "cache.puts",
                     "Blocks and objects that callers wanted to put, by what became of it; no_room: one for each that was refused."),
             entry("cache.size", "Blocks and objects that are in the store, in memory or on disk."),
-            entry("kv.blocks.arrived", "Blocks that came from a slower tier for a caller that asked for them."),
+            entry("kv.blocks.arrived", "Blocks that came from a slower tier for a request, in whole or in part."),
             entry("kv.blocks.left.to.compute", "Blocks that were left on disk, as they are computed sooner than read."),
             entry("kv.disk.alive", "Bytes of blocks and objects on the disk that can be found."),
             entry(
