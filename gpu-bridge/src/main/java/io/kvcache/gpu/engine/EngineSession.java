@@ -60,7 +60,7 @@ final class EngineSession {
     private final ResourceScope resources = new ResourceScope();
     private final TransferQueue transferQueue;
     private final LayeredLoads layeredLoads;
-    private final Map<EnginePagePool, PoolSteps> steps = new IdentityHashMap<>();
+    private final IdentityHashMap<EnginePagePool, PoolSteps> steps = new IdentityHashMap<>();
     private final List<EnginePagePool> pools = new ArrayList<>();
     private final Map<Integer, EngineChain> chains = new HashMap<>();
     private boolean helloReceived;

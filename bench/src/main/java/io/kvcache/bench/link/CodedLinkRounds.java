@@ -1,4 +1,4 @@
-package io.kvcache.bench.transport;
+package io.kvcache.bench.link;
 
 import io.kvcache.bench.jmh.SyntheticKv;
 import io.kvcache.bench.jmh.SyntheticKv.Content;

@@ -1,4 +1,4 @@
-package io.kvcache.bench.transport;
+package io.kvcache.bench.link;
 
 import java.io.IOException;
 import java.io.UncheckedIOException;
