@@ -73,15 +73,15 @@ public interface BlockTable extends AutoCloseable {
     /// of them the layers are of, at the latest when all layers are ready. What was read of the others is to be
     /// forgotten.
     ///
-    /// @return [#ALL_LAYERS] when nothing more will come
+    /// @return [#ALL_LAYERS] when nothing more will come, also when no block has: [#endBlock] tells
     default int readyLayers() {
         return readyEnd() >= endBlock() ? ALL_LAYERS : 0;
     }
 
-    /// Waits until all blocks of the table have their first `layers` layers here, no more will come, or the
-    /// timeout passes.
+    /// Waits until all blocks of the table have their first `layers` layers here, no more will come, the timeout
+    /// passes, or the thread is interrupted.
     ///
-    /// @return [#readyLayers], perhaps less than `layers`
+    /// @return [#readyLayers], perhaps less than `layers`, or more
     default int awaitLayers(int layers, Duration timeout) {
         await(endBlock(), timeout);
         return readyLayers();
@@ -93,11 +93,14 @@ public interface BlockTable extends AutoCloseable {
         return onReady(endBlock(), executor).thenApply(_ -> readyLayers());
     }
 
-    /// The bytes of block `index` of the chain that are here, read-only, in place: all, or those of its first
-    /// [#readyLayers] layers.
+    /// The bytes of block `index` of the chain that are here, read-only, in place: all of them, or those of its
+    /// first layers, at least as many as [#readyLayers] told before. So the segment grows from call to call; where
+    /// a layer lies in it tells [io.kvcache.core.identity.BlockShape#layerSlice].
+    ///
+    /// Of a block that did not come after all, the layers that had come stay readable until the table is closed.
     ///
     /// @param index `firstBlock()` and up
-    /// @return empty when nothing of the block is here, also because it does not come
+    /// @return empty when nothing of the block is here
     /// @throws IndexOutOfBoundsException when `index` is before the table
     /// @throws IllegalStateException when the table is closed
     default MemorySegment readySegment(int index) {

@@ -28,8 +28,8 @@ public interface DiskBlock {
         return length > 0 && length <= Math.min(MAX_PART_BYTES, blockBytes / 2);
     }
 
-    /// Reads some of its bytes, and from the disk only what holds and proves them: pages of 4 KiB, or chunks of 64 KiB
-    /// of a coded block, and their sums. The block stays where it is.
+    /// Reads some of its bytes, and from the disk only what holds and proves them: pages of 4 KiB, or chunks of 64
+    /// KiB of a coded block, and their sums. The block stays where it is.
     ///
     /// @param from the first byte
     /// @param target of as many bytes as are wanted, at least one, on the heap or off it; it must be left
@@ -42,4 +42,9 @@ public interface DiskBlock {
     ///     [CompletableFuture#completeOnTimeout] does
     /// @throws IndexOutOfBoundsException when the block has no such bytes; then `onEnd` is not run
     CompletableFuture<Boolean> read(int from, MemorySegment target, Runnable onEnd);
+
+    /// As [#read(int, MemorySegment, Runnable)], for a caller that waits for the outcome.
+    default CompletableFuture<Boolean> read(int from, MemorySegment target) {
+        return read(from, target, () -> {});
+    }
 }

@@ -47,20 +47,21 @@ final class BlockReads {
 
     /// As [io.kvcache.core.KvCache#acquire].
     BlockTable acquire(BlockChain chain, int from, long timeoutNanos) {
-        return acquire(chain, from, timeoutNanos, LayerSteps.NONE);
+        return acquire(chain, from, timeoutNanos, AcquireMode.USUAL);
     }
 
     /// As [io.kvcache.core.KvCache#acquireByLayers].
     BlockTable acquireByLayers(BlockChain chain, int from, long timeoutNanos, int layersAStep) {
-        return acquire(chain, from, timeoutNanos, LayerSteps.of(chain.namespace(), layersAStep));
+        LayerSteps steps = LayerSteps.of(chain.namespace(), layersAStep);
+        return acquire(chain, from, timeoutNanos, new AcquireMode(steps, null, true));
     }
 
-    private BlockTable acquire(BlockChain chain, int from, long timeoutNanos, LayerSteps steps) {
+    private BlockTable acquire(BlockChain chain, int from, long timeoutNanos, AcquireMode mode) {
         if (from < 0 || from > chain.length()) {
             throw new IndexOutOfBoundsException("from is " + from + "; this chain takes 0 to " + chain.length());
         }
         NamespaceEntry entry = lookup.require(chain.namespace());
-        BlockTable table = acquireKnown(entry, chain, from, new Arrival(timeoutNanos, steps, null, true));
+        BlockTable table = acquireKnown(entry, chain, from, timeoutNanos, mode);
         return awaitRecoveryIfNeeded(chain, table, timeoutNanos);
     }
 
@@ -68,8 +69,8 @@ final class BlockReads {
     /// it. What is found counts here.
     BlockTable acquireForRange(BlockChain chain, int from, Deadline deadline) {
         long timeoutNanos = Math.max(0, deadline.remainingNanos());
-        Arrival arrival = new Arrival(timeoutNanos, LayerSteps.NONE, deadline, true);
-        BlockTable table = acquireKnown(lookup.require(chain.namespace()), chain, from, arrival);
+        AcquireMode mode = new AcquireMode(null, deadline, true);
+        BlockTable table = acquireKnown(lookup.require(chain.namespace()), chain, from, timeoutNanos, mode);
         return awaitRecoveryIfNeeded(chain, table, timeoutNanos);
     }
 
@@ -171,8 +172,9 @@ final class BlockReads {
 
     /// A second look for a request that was counted at the first, and whose time began there.
     private BlockTable acquireAgain(BlockChain chain, int from, Deadline first) {
-        Arrival arrival = new Arrival(Math.max(0, first.remainingNanos()), LayerSteps.NONE, first, false);
-        return acquireKnown(lookup.require(chain.namespace()), chain, from, arrival);
+        AcquireMode mode = new AcquireMode(null, first, false);
+        long left = Math.max(0, first.remainingNanos());
+        return acquireKnown(lookup.require(chain.namespace()), chain, from, left, mode);
     }
 
     /// A table of what is known now, and of what is once the disks have told it.
@@ -183,38 +185,43 @@ final class BlockReads {
 
     /// In which steps the blocks of a table come from disk.
     ///
-    /// @param layerBytes of a layer of a block; 0 when whole blocks come
+    /// @param layerBytes of a layer of a block
     /// @param stepBytes of a block in a step
     private record LayerSteps(int layerBytes, int stepBytes) {
 
-        static final LayerSteps NONE = new LayerSteps(0, 0);
-
-        static LayerSteps of(Namespace namespace, int layersAStep) {
+        /// Returns null when a step has all.
+        static @Nullable LayerSteps of(Namespace namespace, int layersAStep) {
             if (layersAStep < 1) {
                 throw new IllegalArgumentException("layersAStep is " + layersAStep + "; it takes 1 and up");
             }
             if (namespace.parts().size() != 1) {
-                return NONE;
+                return null;
             }
             BlockShape shape = namespace.parts().getFirst().shape();
             long layer = shape.layerSlice(0).bytes();
             long step = Math.ceilDiv(layer * layersAStep, ChunkedCrc.CHUNK_BYTES) * ChunkedCrc.CHUNK_BYTES;
-            return step < shape.bytes() ? new LayerSteps((int) layer, (int) step) : NONE;
+            return step < shape.bytes() ? new LayerSteps((int) layer, (int) step) : null;
         }
     }
 
-    /// How blocks arrive.
+    /// How blocks are looked for, arrive and count.
     ///
-    /// @param timeoutNanos from now on
-    /// @param first the deadline of the request that was counted already; null of a request of its own
-    /// @param countsFound whether what is resident was not counted as found before
-    private record Arrival(
-            long timeoutNanos, LayerSteps steps, @Nullable Deadline first, boolean countsFound) {}
+    /// @param steps null for whole blocks in order
+    /// @param first the deadline of the request whose second look this is; null of a request of its own
+    /// @param countsFound whether what is found counts here
+    private record AcquireMode(
+            @Nullable LayerSteps steps, @Nullable Deadline first, boolean countsFound) {
+
+        static final AcquireMode USUAL = new AcquireMode(null, null, true);
+    }
 
     /// The blocks that the store knows of by now.
-    private BlockTable acquireKnown(NamespaceEntry entry, BlockChain chain, int from, Arrival arrival) {
-        long timeoutNanos = arrival.timeoutNanos;
-        Deadline first = arrival.first;
+    ///
+    /// @param timeoutNanos from now on
+    private BlockTable acquireKnown(
+            NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, AcquireMode mode) {
+        LayerSteps steps = mode.steps;
+        Deadline first = mode.first;
         boolean counts = first == null;
         OpenHandle openHandle = storeContext.openHandles().acquire(chain);
         long deepest = RecordHandle.MISS;
@@ -225,20 +232,20 @@ final class BlockReads {
             deepest = lookup.pinDeepest(chain);
             int here = RecordHandle.isFound(deepest) ? lookup.records().depth(RecordHandle.record(deepest)) + 1 : 0;
             int found = Math.max(0, here - from);
-            if (arrival.countsFound) {
+            if (mode.countsFound) {
                 entry.countRequest(counts ? chain.length() - from : 0, found);
             }
             LoadBatch loadBatch = null;
             if (timeoutNanos > 0 && here < chain.length() && storeContext.tierScheduler() != null) {
                 DiskLoader.StartedLoads started =
-                        diskLoader.startLoads(chain, here, from, timeoutNanos, arrival.steps.stepBytes);
+                        diskLoader.startLoads(chain, here, from, timeoutNanos, steps == null ? 0 : steps.stepBytes);
                 loadBatch = started.loadBatch();
                 leftOnDisk = started.blocksLeftOnDisk();
             }
             known = loadBatch == null ? found : Math.max(0, here + loadBatch.count() - from);
             if (loadBatch != null) {
                 LoadingBlockTable.BlockRange blockRange = new LoadingBlockTable.BlockRange(
-                        entry, deepest, here, loadBatch, from, arrival.steps.layerBytes);
+                        entry, deepest, here, loadBatch, from, steps == null ? 0 : steps.layerBytes);
                 Deadline deadline = first == null ? Deadline.after(storeContext.clock(), timeoutNanos) : first;
                 table = new LoadingBlockTable(storeContext, openHandle, blockRange, deadline);
             } else if (found > 0) {

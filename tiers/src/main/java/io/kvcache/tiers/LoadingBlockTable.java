@@ -49,6 +49,9 @@ final class LoadingBlockTable implements BlockTable {
     private int layers;
 
     private int withNextLayer;
+
+    /// Blocks that did not come after all, and what they had by then, the last ones first.
+    private @Nullable LostBlocks lost;
     private int @Nullable [] recordsInOrder;
     private int arrived;
     private boolean ended;
@@ -56,6 +59,13 @@ final class LoadingBlockTable implements BlockTable {
 
     /// No thread in [#await] is woken for fewer blocks: a block may arrive every few microseconds.
     private int minAwaited = Integer.MAX_VALUE;
+
+    /// Blocks behind those that come; their slots stay until the table is closed.
+    ///
+    /// @param end behind the last, as a place in the batch
+    /// @param layers that each of them has
+    /// @param others lost before, from `end` on
+    private record LostBlocks(int end, int layers, @Nullable LostBlocks others) {}
 
     /// Blocks of the table.
     ///
@@ -147,6 +157,9 @@ final class LoadingBlockTable implements BlockTable {
         }
         if (blockRange.layerBytes > 0 && !ended) {
             advanceLayers();
+        } else if (blockRange.layerBytes > 0 && arrived < coming) {
+            lost = new LostBlocks(coming, layers, lost);
+            coming = arrived;
         }
     }
 
@@ -163,6 +176,7 @@ final class LoadingBlockTable implements BlockTable {
                 withNextLayer++;
             }
             if (withNextLayer < coming && !comes(withNextLayer)) {
+                lost = new LostBlocks(coming, layers, lost);
                 coming = withNextLayer;
             }
             if (withNextLayer < coming) {
@@ -182,6 +196,18 @@ final class LoadingBlockTable implements BlockTable {
 
     private TierScheduler.LoadListeners loadListeners() {
         return Objects.requireNonNull(storeContext.tierScheduler()).loadListeners();
+    }
+
+    /// Layers of a block that were here when the table last knew of it.
+    private int layersOf(int position) {
+        if (position < coming) {
+            return layers;
+        }
+        LostBlocks of = lost;
+        while (of != null && position >= of.end) {
+            of = of.others;
+        }
+        return of == null ? 0 : of.layers;
     }
 
     private int layersNow() {
@@ -279,11 +305,13 @@ final class LoadingBlockTable implements BlockTable {
         if (index < ready) {
             return segment(index);
         }
-        if (ended || layers == 0 || index >= loadBatch.from() + coming) {
+        int position = index - blockRange.residentBlocks;
+        int here = layersOf(position);
+        if (here == 0) {
             return MemorySegment.NULL;
         }
-        int page = records.hostPage(loadBatch.record(index - blockRange.residentBlocks));
-        long bytes = (long) layers * blockRange.layerBytes;
+        int page = records.hostPage(loadBatch.record(position));
+        long bytes = (long) here * blockRange.layerBytes;
         return HostBlockTable.StoreContext.bind(scope, storeContext.store().slotSegment(page, bytes))
                 .asReadOnly();
     }

@@ -21,10 +21,10 @@ final class LayerSuite {
 
     static BenchmarkSuite suite() {
         List<BenchmarkSpec> questions = Stream.of(
-                        questions("plain", "plain blocks on a disk of 300 MB/s", new Scale(BLOCKS, false, SLOW), 1),
-                        questions("coded", "coded blocks there", new Scale(BLOCKS, true, SLOW), 1),
-                        questions("plain-fast", "plain blocks on one of 3 GB/s", new Scale(BLOCKS, false, FAST), 5),
-                        questions("coded-fast", "coded blocks there", new Scale(BLOCKS, true, FAST), 5))
+                        questions("plain", "plain on a disk of 300 MB/s", new Scale(BLOCKS, false, SLOW), 1),
+                        questions("coded", "coded on that disk", new Scale(BLOCKS, true, SLOW), 1),
+                        questions("plain-fast", "plain on a disk of 3 GB/s", new Scale(BLOCKS, false, FAST), 5),
+                        questions("coded-fast", "coded on that disk", new Scale(BLOCKS, true, FAST), 5))
                 .flatMap(List::stream)
                 .toList();
         return new BenchmarkSuite("layers", "blocks from disk layer by layer", questions);
@@ -32,20 +32,20 @@ final class LayerSuite {
 
     private static List<BenchmarkSpec> questions(String name, String words, Scale scale, int perRound) {
         SharedRounds<Round> rounds = new SharedRounds<>(count -> LayerRounds.measure(scale, count), perRound);
-        MetricSource whole = rounds.metric("all, by blocks", Round::whole);
+        MetricSource whole = rounds.metric("all, by blocks, " + name, Round::whole);
         return List.of(
                 new BenchmarkSpec(
                         "first-" + name,
-                        "After which time have 64 blocks of 2 MiB 2 of 32 layers: " + words + "?",
+                        "How soon have all of 64 blocks of 2 MiB their first 2 of 32 layers, " + words + "?",
                         "ms",
-                        rounds.metric("2 layers", Round::firstStep),
+                        rounds.metric("2 layers, " + name, Round::firstStep),
                         whole,
                         FIRST),
                 new BenchmarkSpec(
                         "whole-" + name,
-                        "And all layers?",
+                        "And all of their layers, beside whole blocks in order?",
                         "ms",
-                        rounds.metric("all, by layers", Round::lastStep),
+                        rounds.metric("all, by layers, " + name, Round::lastStep),
                         whole,
                         WHOLE));
     }

@@ -373,6 +373,9 @@ final class EngineSession {
         if (of == null) {
             throw new IllegalArgumentException("the pool has no steps; ask for STEPS first");
         }
+        if (!layeredLoads.canBegin()) {
+            throw new IllegalArgumentException("too many loads by layers are on their way; await some first");
+        }
         BlockTable table = cache.acquireByLayers(
                 request.chain.prefix(request.endBlock()),
                 request.from,

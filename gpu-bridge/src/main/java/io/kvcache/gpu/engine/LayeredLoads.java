@@ -25,6 +25,9 @@ final class LayeredLoads {
 
     private static final Logger LOG = System.getLogger(LayeredLoads.class.getName());
 
+    /// Loads whose last step is not queued, each of which has blocks pinned.
+    private static final int MAX_OPEN = 256;
+
     /// Loads whose last step was queued, which the engine may still ask for.
     private static final int MAX_ENDED = 1024;
 
@@ -98,6 +101,10 @@ final class LayeredLoads {
 
     LayeredLoads(TransferQueue transferQueue) {
         this.transferQueue = transferQueue;
+    }
+
+    boolean canBegin() {
+        return open.size() < MAX_OPEN;
     }
 
     /// Begins a load, and queues the steps whose layers are there.

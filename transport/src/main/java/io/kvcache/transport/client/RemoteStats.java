@@ -10,7 +10,7 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param failed requests without an answer, each a shorter prefix or a refusal
 /// @param corrupt blocks and objects whose bytes did not have their checksum, and were not handed out
 /// @param outOfMemory blocks, objects and writers for which there was no memory on this side
-/// @param bytesIn of blocks and objects
+/// @param bytesIn of blocks and objects, as they are when decoded
 /// @param bytesSaved of these, that coding has kept off the network
 /// @param bytesOut of blocks and objects
 /// @param memoryUsed bytes of this side's memory that tables, views and writers hold
