@@ -28,8 +28,8 @@ public interface DiskBlock {
         return length > 0 && length <= Math.min(MAX_PART_BYTES, blockBytes / 2);
     }
 
-    /// Reads some of its bytes, and from the disk only what holds and proves them: pages of 4 KiB, or chunks of 64
-    /// KiB of a coded block, and their sums. The block stays where it is.
+    /// Reads some of its bytes, and from the disk only what holds and proves them: pages of 4 KiB, or chunks of 64 KiB
+    /// of a coded block, and their sums. The block stays where it is.
     ///
     /// @param from the first byte
     /// @param target of as many bytes as are wanted, at least one, on the heap or off it; it must be left

@@ -96,8 +96,8 @@ public interface KvCache extends ObjectStore, CacheAdmin, AutoCloseable {
     ///     case
     BlockWriter put(BlockChain chain, int index, int part, Duration timeout);
 
-    /// Stores a run of blocks by copying them, and stops at the first that is rejected. Where an earlier block of
-    /// the run has gone meanwhile, it begins again from the front, once.
+    /// Stores a run of blocks by copying them, and stops at the first that is rejected. Where an earlier block of the
+    /// run has gone meanwhile, it begins again from the front, once.
     ///
     /// @param from block of the chain that `blocks.get(0)` is
     /// @param blocks each of exactly the block's size, native or heap memory

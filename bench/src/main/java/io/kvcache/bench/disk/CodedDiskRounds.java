@@ -23,8 +23,8 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
 
-/// What a store gains whose disk of 300 MB/s holds coded blocks, beside one whose disk holds them as they are:
-/// blocks acquired a second, and the time of a put while the disk writes.
+/// What a store gains whose disk of 300 MB/s holds coded blocks, beside one whose disk holds them as they are: blocks
+/// acquired a second, and the time of a put while the disk writes.
 ///
 /// Both stores are open at once and take turns.
 public final class CodedDiskRounds {

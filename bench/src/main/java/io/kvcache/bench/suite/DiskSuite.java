@@ -98,8 +98,8 @@ final class DiskSuite {
                 threshold);
     }
 
-    /// The peer reads into as much memory as the store does. A few buffers that stay in the processor's cache, as
-    /// fio has them too, are faster to read into; the second row says how much.
+    /// The peer reads into as much memory as the store does. A few buffers that stay in the processor's cache, as fio
+    /// has them too, are faster to read into; the second row says how much.
     private static List<BenchmarkSpec> onboarding() {
         return AccessKind.ALL.stream()
                 .filter(kind -> kind.pattern == RANDOM_READ)

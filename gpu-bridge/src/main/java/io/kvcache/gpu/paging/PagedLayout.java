@@ -19,8 +19,8 @@ import java.util.stream.IntStream;
 /// that the share of a layer is one run.
 ///
 /// The `add` methods put together the copies between pages and blocks, one layer at a time. They check pages before
-/// they add anything to a batch, so no copy leaves the pool. A batch takes several blocks as long as no page gets
-/// two of them.
+/// they add anything to a batch, so no copy leaves the pool. A batch takes several blocks as long as no page gets two
+/// of them.
 ///
 /// @param layers the memory of each layer, all of one size
 /// @param sides 2 for keys and values, 1 for a latent
@@ -148,8 +148,8 @@ public record PagedLayout(
         return all % unitBytes == 0;
     }
 
-    /// Refuses a pool whose pieces overlap: what is loaded into one would be lost to another. Also refuses layouts
-    /// that no engine has, as where layers take turns at other than whole pages.
+    /// Refuses a pool whose pieces overlap: what is loaded into one would be lost to another. Also refuses layouts that
+    /// no engine has, as where layers take turns at other than whole pages.
     ///
     /// @throws IllegalArgumentException then
     public void requireDisjoint() {

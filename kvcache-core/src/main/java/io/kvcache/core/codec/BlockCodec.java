@@ -21,8 +21,8 @@ import org.jspecify.annotations.Nullable;
 ///
 /// What does not become an eighth smaller stays plain: fp8, texts, and values of less than a chunk.
 ///
-/// **Reading in place.** Coded bytes are read into the end of the memory that the plain ones take. Chunk by chunk
-/// they are then copied out and decoded, from the first on: what a chunk writes over was decoded before.
+/// **Reading in place.** Coded bytes are read into the end of the memory that the plain ones take. Chunk by chunk they
+/// are then copied out and decoded, from the first on: what a chunk writes over was decoded before.
 ///
 /// **Threads.** One at a time: it has the memory of one chunk.
 public final class BlockCodec {

@@ -395,8 +395,8 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Stores a small object whose bytes are at hand, in one turn of the lock. For a store without disks: copies
-    /// that they have, or are about to have, are not looked after.
+    /// Stores a small object whose bytes are at hand, in one turn of the lock. For a store without disks: copies that
+    /// they have, or are about to have, are not looked after.
     ///
     /// An older object of the key is overwritten where it lies if it has a slot of the same class, is tied to no
     /// other and is pinned by no reader. Otherwise the new one gets a record and a slot of its own.

@@ -335,8 +335,8 @@ public final class TierPort {
     /// A block or object that is on a disk alone.
     public record DiskCopy(int disk, TierBlock block, long address) {}
 
-    /// Returns where a block or object lies that is on a disk alone; null when it is in host memory, on its way
-    /// there, or nowhere.
+    /// Returns where a block or object lies that is on a disk alone; null when it is in host memory, on its way there,
+    /// or nowhere.
     public @Nullable DiskCopy diskCopy(long keyHi, long keyLo) {
         return underLock(() -> diskCopy(tree.findAny(keyHi, keyLo)));
     }

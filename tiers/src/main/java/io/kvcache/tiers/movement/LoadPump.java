@@ -16,8 +16,8 @@ import java.util.Map;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// Brings blocks from a tier into the slots that were reserved for them. Owned by the tier worker's thread, but for
-/// the counters.
+/// Brings blocks from a tier into the slots that were reserved for them. Owned by the tier worker's thread, but for the
+/// counters.
 final class LoadPump {
 
     /// Parts that are handed on before the tier's next tick, in which the device begins with them.

@@ -182,8 +182,8 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// Sets whether a server in a cluster answers from its own store alone, and does not ask other servers. Servers
-    /// ask each other so.
+    /// Sets whether a server in a cluster answers from its own store alone, and does not ask other servers. Servers ask
+    /// each other so.
     public RemoteKvCacheBuilder localOnly(boolean value) {
         localOnly = value;
         return this;

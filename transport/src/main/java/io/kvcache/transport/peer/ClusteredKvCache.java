@@ -409,8 +409,8 @@ public final class ClusteredKvCache implements KvCache {
         return objects.containsObject(namespace, key);
     }
 
-    /// @throws UncheckedIOException when the object's server did not answer; it may have forgotten the object all
-    ///     the same
+    /// @throws UncheckedIOException when the object's server did not answer; it may have forgotten the object all the
+    ///     same
     @Override
     public boolean dropObject(Namespace namespace, byte[] key) {
         require(namespace);
