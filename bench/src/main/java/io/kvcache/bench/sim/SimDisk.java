@@ -43,7 +43,7 @@ final class SimDisk implements TierOpener {
         DiskLogConfig plain = DiskLogConfig.of(choices.geometry(), 0)
                 .withLimits(choices.log())
                 .withReclaim(choices.reclaim());
-        config = choices.reclaim().discard() ? plain.withStaging(true) : plain;
+        config = plain.withStaging(choices.reclaim().discard());
     }
 
     @Override

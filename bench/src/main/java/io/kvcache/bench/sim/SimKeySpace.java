@@ -29,9 +29,9 @@ final class SimKeySpace {
     private static final int BRANCHES = 4;
     private static final int MAX_BLOCKS = 16;
 
-    /// Blocks of 8 KiB for each, mostly small ones for speed; those of 130 layers do not fit a region of
-    /// 1 MiB.
-    private static final int[] LAYERS = {1, 1, 2, 3, 3, 5, 8, 12, 24, 40, 60, 130};
+    /// Blocks of 8 KiB for each. Those of 40 layers and more are read in part where they are plain; those of 130 do
+    /// not fit a region of 1 MiB.
+    private static final int[] LAYERS = {1, 2, 3, 5, 8, 12, 24, 40, 40, 60, 60, 130};
 
     private final List<Namespace> namespaces = new ArrayList<>();
     private final Map<BlockKey, BlockKey> parents = new HashMap<>();

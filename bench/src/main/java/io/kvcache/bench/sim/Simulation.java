@@ -314,8 +314,10 @@ public final class Simulation {
         for (int i = 0; i < 40; i++) {
             simWorkload.acquirePrompt(cache(), tables);
             objects.get(cache(), Duration.ofNanos(SimClock.SECOND));
-            store.clock().sleep(20 * SimClock.MILLI);
-            tables.checkAll();
+            for (int wait = 0; wait < 4; wait++) { // so that some tables are seen while their layers come
+                store.clock().sleep(5 * SimClock.MILLI);
+                tables.checkAll();
+            }
         }
     }
 }
