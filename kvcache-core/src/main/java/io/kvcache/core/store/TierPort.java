@@ -309,12 +309,15 @@ public final class TierPort {
         }
     }
 
-    /// Returns where a load goes on that is read in steps; null when it is to be given up, which [#onRead] is
-    /// then told.
-    public @Nullable DiskCopy nextStep(int disk, int record, boolean wanted) {
-        return underLock(() -> isAwaited(disk, record, wanted)
-                ? new DiskCopy(disk, views.diskBlock(record), localAddress(record))
-                : null);
+    /// Returns at which address of its disk a load goes on that is read in steps; -1 when it is to be given up,
+    /// which [#onRead] is then told.
+    public long nextStep(int disk, int record, boolean wanted) {
+        lock.lock();
+        try {
+            return isAwaited(disk, record, wanted) ? localAddress(record) : NONE;
+        } finally {
+            lock.unlock();
+        }
     }
 
     /// Returns whether a load that was started is still to be read from a disk.
@@ -359,8 +362,8 @@ public final class TierPort {
         if (record == NONE || recordStates.stateOf(record) != ControlWord.ON_DISK) {
             return null;
         }
-        long address = pool.diskAddress(record);
-        return new DiskCopy(DiskAddress.diskOf(address), views.diskBlock(record), DiskAddress.localAddress(address));
+        return new DiskCopy(
+                DiskAddress.diskOf(pool.diskAddress(record)), views.diskBlock(record), localAddress(record));
     }
 
     /// A read has ended.

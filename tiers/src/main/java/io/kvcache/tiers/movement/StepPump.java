@@ -2,7 +2,6 @@ package io.kvcache.tiers.movement;
 
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.store.TierPort;
-import io.kvcache.core.store.TierPort.DiskCopy;
 import io.kvcache.core.tier.RangeTier;
 import io.kvcache.core.tier.RangeTier.TierRange;
 import io.kvcache.core.tier.Tier;
@@ -86,17 +85,15 @@ final class StepPump {
         if (from == 0 && !inSteps) {
             return submitWhole(tier, next);
         }
-        DiskCopy copy = from == 0
-                ? new DiskCopy(disk, read.block(), read.address())
-                : tierPort.nextStep(disk, next.load.record, next.load.wanted);
-        if (copy == null || !(tier instanceof RangeTier ranges)) {
+        long address = from == 0 ? read.address() : tierPort.nextStep(disk, next.load.record, next.load.wanted);
+        if (address < 0 || !(tier instanceof RangeTier ranges)) {
             giveUp(next, false);
             return true;
         }
         int length = Math.min(loads.stepBytes(), read.bytes() - from);
         MemorySegment target = read.pages().getFirst().asSlice(from, length);
         long tag = loadPump.nextTag();
-        return switch (ranges.readRange(new TierRange(read.block(), copy.address(), from, target, tag))) {
+        return switch (ranges.readRange(new TierRange(read.block(), address, from, target, tag))) {
             case ACCEPTED -> {
                 loadPump.onReadStarted();
                 inFlight.put(tag, new Part(next, loads.step(), loads.stepBytes(), length));
