@@ -1,5 +1,6 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.jmh.BenchChains;
 import io.kvcache.bench.jmh.SyntheticKv;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.core.BlockTable;
@@ -13,7 +14,6 @@ import io.kvcache.core.tier.TierStats;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -108,10 +108,7 @@ public final class CodedDiskRounds {
         }
 
         private BlockChain chain(String name) {
-            List<byte[]> keys = IntStream.range(0, scale.chainBlocks)
-                    .mapToObj(block -> (name + "/" + block).getBytes(StandardCharsets.US_ASCII))
-                    .toList();
-            return BlockChain.ofEngineKeys(SPACE, keys);
+            return BenchChains.named(SPACE, name, scale.chainBlocks);
         }
 
         private void put(BlockChain chain, int block) {

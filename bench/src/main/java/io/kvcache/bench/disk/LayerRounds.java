@@ -1,5 +1,6 @@
 package io.kvcache.bench.disk;
 
+import io.kvcache.bench.jmh.BenchChains;
 import io.kvcache.bench.jmh.SyntheticKv;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.core.BlockTable;
@@ -13,12 +14,12 @@ import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.IntStream;
+import java.util.stream.Stream;
 
 /// When the layers of a chain come from a disk of a known speed: in steps of two layers, beside whole blocks in
 /// order.
@@ -64,7 +65,9 @@ public final class LayerRounds {
         ExecutorService coders = Executors.newSingleThreadExecutor();
         try (Arena arena = Arena.ofShared();
                 TieredKvCache cache = open(arena, scale, coders)) {
-            List<BlockChain> chains = List.of(chain("a", scale), chain("b", scale));
+            List<BlockChain> chains = Stream.of("a", "b")
+                    .map(name -> BenchChains.named(SPACE, name, scale.blocks))
+                    .toList();
             fill(cache, chains, arena);
             readWhole(cache, chains.getFirst());
             return IntStream.range(0, rounds)
@@ -87,13 +90,6 @@ public final class LayerRounds {
                 .build();
         cache.register(SPACE);
         return cache;
-    }
-
-    private static BlockChain chain(String name, Scale scale) {
-        List<byte[]> keys = IntStream.range(0, scale.blocks)
-                .mapToObj(block -> (name + "/" + block).getBytes(StandardCharsets.US_ASCII))
-                .toList();
-        return BlockChain.ofEngineKeys(SPACE, keys);
     }
 
     private static void fill(TieredKvCache cache, List<BlockChain> chains, Arena arena) {

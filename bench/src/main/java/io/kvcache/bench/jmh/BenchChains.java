@@ -4,12 +4,16 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.SplittableRandom;
+import java.util.stream.IntStream;
 import org.openjdk.jmh.annotations.Scope;
 import org.openjdk.jmh.annotations.State;
 
-/// Long sequences with nothing in common: chains of 8,192 blocks of 16 tokens, 131,072 tokens each.
+/// Long sequences with nothing in common: chains of 8,192 blocks of 16 tokens, 131,072 tokens each; and such
+/// with names, of any namespace.
 public final class BenchChains {
 
     static final int BLOCKS = 8192;
@@ -21,6 +25,14 @@ public final class BenchChains {
     private static final int BLOCK_TOKENS = 16;
 
     private BenchChains() {}
+
+    /// A chain whose blocks an engine has named: `name/0` and so on.
+    public static BlockChain named(Namespace namespace, String name, int blocks) {
+        List<byte[]> keys = IntStream.range(0, blocks)
+                .mapToObj(block -> (name + "/" + block).getBytes(StandardCharsets.US_ASCII))
+                .toList();
+        return BlockChain.ofEngineKeys(namespace, keys);
+    }
 
     /// `count` chains; another seed gives others.
     static BlockChain[] of(long seed, int count) {

@@ -1,5 +1,6 @@
 package io.kvcache.bench.link;
 
+import io.kvcache.bench.jmh.BenchChains;
 import io.kvcache.bench.jmh.SyntheticKv;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.core.BlockTable;
@@ -22,7 +23,6 @@ import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
-import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -55,7 +55,7 @@ public final class CodedLinkRounds {
                 .hostBytes(128L << 20)
                 .checkSegments(false)
                 .build();
-        BlockChain chain = chain();
+        BlockChain chain = BenchChains.named(SPACE, "link", BLOCKS);
         try (store;
                 TcpEndpoint endpoint = TcpEndpoint.open(
                         store, new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), EndpointOptions.DEFAULTS);
@@ -83,13 +83,6 @@ public final class CodedLinkRounds {
         } catch (IOException failed) {
             throw new UncheckedIOException(failed);
         }
-    }
-
-    private static BlockChain chain() {
-        List<byte[]> keys = IntStream.range(0, BLOCKS)
-                .mapToObj(block -> ("link/" + block).getBytes(StandardCharsets.US_ASCII))
-                .toList();
-        return BlockChain.ofEngineKeys(SPACE, keys);
     }
 
     private static RemoteKvCacheBuilder builder(int port) {
