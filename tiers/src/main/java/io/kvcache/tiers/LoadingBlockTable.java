@@ -158,8 +158,7 @@ final class LoadingBlockTable implements BlockTable {
         if (blockRange.layerBytes > 0 && !ended) {
             advanceLayers();
         } else if (blockRange.layerBytes > 0 && arrived < coming) {
-            lost = new LostBlocks(coming, layers, lost);
-            coming = arrived;
+            endAt(arrived);
         }
     }
 
@@ -176,8 +175,7 @@ final class LoadingBlockTable implements BlockTable {
                 withNextLayer++;
             }
             if (withNextLayer < coming && !comes(withNextLayer)) {
-                lost = new LostBlocks(coming, layers, lost);
-                coming = withNextLayer;
+                endAt(withNextLayer);
             }
             if (withNextLayer < coming) {
                 return;
@@ -185,6 +183,12 @@ final class LoadingBlockTable implements BlockTable {
             layers++;
             withNextLayer = 0;
         }
+    }
+
+    /// No more blocks come than so many of the batch.
+    private void endAt(int position) {
+        lost = new LostBlocks(coming, layers, lost);
+        coming = position;
     }
 
     private boolean has(int position, int bytes) {

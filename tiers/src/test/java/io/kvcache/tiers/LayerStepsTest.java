@@ -120,6 +120,14 @@ final class LayerStepsTest {
         }
     }
 
+    /// Lets the device read on until a table has so many layers.
+    private void readUntil(BlockTable table, int layers) {
+        await(() -> {
+            readableBytes.addAndGet(LAYER_BYTES);
+            return table.awaitLayers(layers, SHORT) >= layers;
+        });
+    }
+
     @ParameterizedTest
     @ValueSource(booleans = {false, true})
     void givenADiskThatReadsALittleAtATime_whenAcquiredByLayers_thenTheFirstLayersAreThereFirst(boolean coded)
@@ -135,11 +143,7 @@ final class LayerStepsTest {
                 CompletableFuture<Integer> told =
                         table.onLayers(6, Runnable::run).toCompletableFuture();
                 for (int layers = 2; layers < LAYERS; layers += 2) {
-                    int wanted = layers;
-                    await(() -> {
-                        readableBytes.addAndGet(LAYER_BYTES);
-                        return table.awaitLayers(wanted, SHORT) >= wanted;
-                    });
+                    readUntil(table, layers);
                     assertThat(table.readyEnd()).isZero();
                     if (layers >= 6) {
                         assertThat(told.get(1, TimeUnit.SECONDS)).isGreaterThanOrEqualTo(6);
@@ -178,10 +182,7 @@ final class LayerStepsTest {
             BlockChain chain = putOnDisk(cache, coded, BLOCKS);
             readableBytes.set(0);
             try (BlockTable table = cache.acquireByLayers(chain, 0, PATIENCE, 2)) {
-                await(() -> {
-                    readableBytes.addAndGet(LAYER_BYTES);
-                    return table.awaitLayers(4, SHORT) >= 4;
-                });
+                readUntil(table, 4);
                 MemorySegment seen = table.readySegment(7);
                 damage(content(chain, 7, coded), coded);
                 readableBytes.set(Long.MAX_VALUE);
@@ -237,10 +238,7 @@ final class LayerStepsTest {
             BlockChain chain = putOnDisk(cache, coded, BLOCKS);
             readableBytes.set(0);
             try (BlockTable table = cache.acquireByLayers(chain, 0, PATIENCE, 2)) {
-                await(() -> {
-                    readableBytes.addAndGet(LAYER_BYTES);
-                    return table.awaitLayers(4, SHORT) >= 4;
-                });
+                readUntil(table, 4);
                 List<MemorySegment> seen =
                         IntStream.range(0, BLOCKS).mapToObj(table::readySegment).toList();
                 isBroken = true;

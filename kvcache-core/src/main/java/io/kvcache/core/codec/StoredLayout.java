@@ -32,9 +32,7 @@ public record StoredLayout(int codec, int headPages) {
     /// As it is, without a head.
     public static final StoredLayout PLAIN = new StoredLayout(PLAIN_CODEC, 0);
 
-    /// Where [#toBits] has the codec, above the pages of the head.
-    public static final int HEAD_BITS = 8;
-
+    private static final int HEAD_BITS = 8;
     private static final int SAVED_PAGES = (ChunkCoder.CHUNK_BYTES - ChunkCoder.BODY_BYTES) / Pages.BYTES;
 
     public StoredLayout {
@@ -51,6 +49,11 @@ public record StoredLayout(int codec, int headPages) {
             case EXPONENT_CODEC -> headPages > 0 && headPages <= MAX_HEAD_PAGES;
             default -> false;
         };
+    }
+
+    /// Returns whether [#toBits] of any layout gives such bits.
+    public static boolean areLayout(int bits) {
+        return isValid(bits >>> HEAD_BITS, bits & MAX_HEAD_PAGES);
     }
 
     /// The layout of bits that [#toBits] gave.

@@ -40,7 +40,7 @@ final class ComputePool {
     }
 
     /// @param bytes that it takes a look at
-    void submit(long bytes, Computation computation) {
+    void submit(int bytes, Computation computation) {
         if (executor == null || bytes < SMALL_BYTES) {
             computation.compute();
             computation.finish();

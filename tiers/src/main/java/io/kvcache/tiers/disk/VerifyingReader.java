@@ -176,7 +176,7 @@ final class VerifyingReader {
             }
         }
 
-        abstract long computedBytes();
+        abstract int computedBytes();
 
         /// Puts the bytes in order, on any thread, and returns whether they are the block's.
         abstract boolean prove();
@@ -225,7 +225,7 @@ final class VerifyingReader {
         }
 
         @Override
-        long computedBytes() {
+        int computedBytes() {
             return target.bytes();
         }
 
@@ -281,8 +281,8 @@ final class VerifyingReader {
         }
 
         @Override
-        long computedBytes() {
-            return memory.body.byteSize();
+        int computedBytes() {
+            return (int) memory.body.byteSize();
         }
 
         @Override

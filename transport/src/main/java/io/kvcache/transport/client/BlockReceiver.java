@@ -292,9 +292,8 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
 
     private static StoredLayout readLayout(BodyReader body) throws ProtocolException {
         int bits = body.hasRemaining() ? body.i32("layout") : 0;
-        int codec = bits >>> StoredLayout.HEAD_BITS;
-        int head = bits & StoredLayout.MAX_HEAD_PAGES;
-        if (!StoredLayout.isValid(codec, head) || (codec == StoredLayout.PLAIN_CODEC && head > 0)) {
+        if (bits != 0
+                && (!StoredLayout.areLayout(bits) || !StoredLayout.ofBits(bits).isCoded())) {
             throw new ProtocolException("layout = %d; allowed: 0, and 257 to 511".formatted(bits));
         }
         return StoredLayout.ofBits(bits);
