@@ -11,9 +11,8 @@ public interface RangeTier {
     /// @param address where it lies
     /// @param from its first byte that is wanted
     /// @param target as long as what is wanted, at least one byte; on the heap or off it. Native memory in whole
-    ///     pages is read into without a copy where the bytes begin a page, of a coded block a chunk, and end one
-    ///     or the
-    /// block
+    ///     pages is read into without a copy where the bytes begin a page, of a coded block a chunk, and end
+    ///     one or the block
     /// @param tag comes back with the outcome
     record TierRange(TierBlock block, long address, int from, MemorySegment target, long tag) {}
 
