@@ -78,7 +78,7 @@ public final class SettingsReference {
                 # Configuration reference
 
                 Printed by `./kvcache config settings`; a test compares this page with it. Each setting stands in the YAML file, in the environment as
-                `KVCACHE__SECTION__KEY`, or on the command line as `--set section.key=value`; see [operations](operations.md#settings) for an example.
+                `KVCACHE__SECTION__KEY`, or on the command line as `--set section.key=value`; see [the reference](reference.md#settings) for an example.
 
                 - A size is a number of bytes, or a number with KiB, MiB, GiB, TiB (powers of 1024) or KB, MB, GB, TB (powers of 1000); B may follow a plain number. A time is a number with ms, s, m or h, and may be 0 where that means "never" or "at once".
                 - `[]` stands for each member of a list, which are counted from 0: `--set gpu.0.device=1`, `KVCACHE__GPU__0__DEVICE=1`. `listen` is the short form of one listener.
