@@ -410,12 +410,12 @@ public final class JGroupsMembership implements Membership {
 
         @Override
         public void receive(Message message) {
-            ByteBuffer bytes = ByteBuffer.wrap(message.getArray(), message.getOffset(), message.getLength());
-            BodyReader body = new BodyReader(bytes);
+            BodyReader body =
+                    new BodyReader(ByteBuffer.wrap(message.getArray(), message.getOffset(), message.getLength()));
             try {
                 switch (body.u8("kind")) {
                     case HELLO -> onHello(message.getSrc(), codec.read(body, bytesOf(message.getSrc())));
-                    case BROADCAST -> onBroadcast(message.getSrc(), body.bytes("message", bytes.remaining() - 1));
+                    case BROADCAST -> onBroadcast(message.getSrc(), body.rest());
                     default -> LOG.log(Level.DEBUG, "a message of a later version is ignored");
                 }
             } catch (ProtocolException | GeneralSecurityException untrue) {

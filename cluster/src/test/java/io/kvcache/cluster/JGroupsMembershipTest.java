@@ -7,9 +7,12 @@ import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.Random;
 import java.util.Set;
+import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
@@ -63,6 +66,30 @@ final class JGroupsMembershipTest {
 
     private static NodeState stateOf(String name, TestMember member) {
         return Objects.requireNonNull(member.keeper().view().node(name)).state();
+    }
+
+    @Test
+    void givenTwo_whenOneBroadcasts_thenTheOtherHasTheSameBytes() {
+        List<Integer> ports = TestMember.freePorts(2);
+        TestMember one = member("one", ports.getFirst(), ports).start();
+        TestMember other = member("other", ports.getLast(), ports).start();
+        TestMember.awaitOneView(members);
+        List<byte[]> sent = IntStream.of(0, 1, 1_000, Membership.MAX_MESSAGE_BYTES)
+                .mapToObj(JGroupsMembershipTest::pattern)
+                .toList();
+        List<byte[]> heard = new CopyOnWriteArrayList<>();
+        other.keeper().listenToMessages((from, message) -> heard.add(message));
+
+        sent.forEach(one.keeper()::broadcast);
+
+        TestMember.await(() -> heard.size() == sent.size(), () -> heard.size() + " messages of " + sent.size());
+        assertThat(heard).usingElementComparator(Arrays::compare).containsExactlyElementsOf(sent);
+    }
+
+    private static byte[] pattern(int length) {
+        byte[] bytes = new byte[length];
+        new Random(length).nextBytes(bytes);
+        return bytes;
     }
 
     @Test

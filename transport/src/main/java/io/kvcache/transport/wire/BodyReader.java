@@ -75,6 +75,13 @@ public final class BodyReader {
         return copy;
     }
 
+    /// A copy of all that is left.
+    public byte[] rest() {
+        byte[] copy = new byte[body.remaining()];
+        body.get(copy);
+        return copy;
+    }
+
     /// The next bytes in place.
     public ByteBuffer slice(String field, long count) throws ProtocolException {
         requireBytes(field, count);
