@@ -22,6 +22,7 @@ import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// A disk with a faster tier in front of it, as one tier.
@@ -43,22 +44,26 @@ public final class CachedDiskTier implements Tier {
     private final TierListener listener;
     private final FrontCacheTier frontCacheTier;
     private final Tier disk;
-    private final Map<Long, PendingWrite> pendingWrites = new HashMap<>();
+    private final Map<Long, PendingCopy> pendingWrites = new HashMap<>();
     private final Map<Long, TierRead> pendingReads = new HashMap<>();
     private final Deque<TierRead> retryOnDisk = new ArrayDeque<>();
-    private final Set<TierRead> promoting = new HashSet<>();
-    private final Set<TierRead> droppedWhilePromoting = new HashSet<>();
+    private final Set<PendingCopy> promoting = new HashSet<>();
     private volatile boolean diskClosed;
 
-    /// A write that ends when both have ended.
-    private static final class PendingWrite {
+    /// A block that the disk has, or will have, while its copy is on its way to the front. The store does not know its
+    /// address yet, or is about to use one that it has read: until then the disk may move it, or give it up.
+    private static final class PendingCopy {
+
+        private static final long NONE = -1;
+
         private final TierBlock block;
         private long diskAddress;
-        private long address;
+        private long address = NONE;
         private int left = 2;
 
-        PendingWrite(TierBlock block) {
+        PendingCopy(TierBlock block, long diskAddress) {
             this.block = block;
+            this.diskAddress = diskAddress;
         }
     }
 
@@ -126,7 +131,7 @@ public final class CachedDiskTier implements Tier {
 
     @Override
     public SubmitResult write(TierBlock block, List<MemorySegment> pages, long tag) {
-        PendingWrite both = new PendingWrite(block);
+        PendingCopy both = new PendingCopy(block, PendingCopy.NONE);
         pendingWrites.put(tag, both); // before the disk may tell
         SubmitResult submitResult = disk.write(block, pages, tag);
         if (submitResult != SubmitResult.ACCEPTED) {
@@ -138,22 +143,27 @@ public final class CachedDiskTier implements Tier {
     }
 
     /// The front has ended its part.
-    private void onWriteEnded(long tag, PendingWrite both, long address) {
+    private void onWriteEnded(long tag, PendingCopy both, long address) {
         both.address = address;
         onWriteEnded(tag, both);
     }
 
-    private void onWriteEnded(long tag, PendingWrite both) {
+    private void onWriteEnded(long tag, PendingCopy both) {
         if (--both.left > 0) {
             return;
         }
         pendingWrites.remove(tag);
-        if (both.address >= 0 && both.diskAddress >= 0) {
-            frontCacheTier.copyIndex().add(both.diskAddress, both.address);
-        } else if (both.address >= 0) {
-            frontCacheTier.tombstone(Tombstone.of(both.block)); // no tombstone will ever be told of it
-        }
+        addCopy(both);
         listener.onWritten(tag, both.diskAddress);
+    }
+
+    /// Finds a copy by its address on the disk from now on, or hides it, as no tombstone will ever be told of it.
+    private void addCopy(PendingCopy copy) {
+        if (copy.address >= 0 && copy.diskAddress >= 0) {
+            frontCacheTier.copyIndex().add(copy.diskAddress, copy.address);
+        } else if (copy.address >= 0) {
+            frontCacheTier.tombstone(Tombstone.of(copy.block));
+        }
     }
 
     @Override
@@ -200,7 +210,9 @@ public final class CachedDiskTier implements Tier {
         SubmitResult submitResult = disk.tombstone(tombstone, tag);
         if (submitResult == SubmitResult.ACCEPTED) {
             frontCacheTier.tombstone(tombstone);
-            promoting.stream().filter(read -> covers(tombstone, read.block())).forEach(droppedWhilePromoting::add);
+            promoting.stream()
+                    .filter(copy -> covers(tombstone, copy.block))
+                    .forEach(copy -> copy.diskAddress = PendingCopy.NONE);
         }
         return submitResult;
     }
@@ -328,7 +340,7 @@ public final class CachedDiskTier implements Tier {
 
         @Override
         public void onWritten(long tag, long address) {
-            PendingWrite both = pendingWrites.get(tag);
+            PendingCopy both = pendingWrites.get(tag);
             if (both == null) {
                 super.onWritten(tag, address); // a tombstone
                 return;
@@ -340,48 +352,68 @@ public final class CachedDiskTier implements Tier {
         @Override
         public void onRead(long tag, TierRead.Outcome outcome) {
             TierRead read = pendingReads.remove(tag);
-            boolean copied = read != null
-                    && outcome == TierRead.Outcome.SUCCESS
-                    && frontCacheTier.copyIndex().find(read.address()) == null
-                    && frontCacheTier.write(read.block(), read.pages(), address -> onPromoted(read, address));
-            if (copied) {
-                promoting.add(read);
-            } else {
+            if (read == null || outcome != TierRead.Outcome.SUCCESS || !promote(read)) {
                 super.onRead(tag, outcome);
             }
         }
 
-        private void onPromoted(TierRead read, long address) {
-            promoting.remove(read);
-            if (droppedWhilePromoting.remove(read)) {
-                frontCacheTier.tombstone(Tombstone.of(read.block()));
-            } else if (address >= 0) {
-                frontCacheTier.copyIndex().add(read.address(), address);
+        /// Copies to the front what was read.
+        ///
+        /// @return whether the store is told of the read later
+        private boolean promote(TierRead read) {
+            PendingCopy copy = new PendingCopy(read.block(), read.address());
+            boolean copied = frontCacheTier.copyIndex().find(read.address()) == null
+                    && frontCacheTier.write(read.block(), read.pages(), address -> onPromoted(read, copy, address));
+            if (copied) {
+                promoting.add(copy);
             }
+            return copied;
+        }
+
+        private void onPromoted(TierRead read, PendingCopy copy, long address) {
+            promoting.remove(copy);
+            copy.address = address;
+            addCopy(copy);
             super.onRead(read.tag(), TierRead.Outcome.SUCCESS);
         }
 
+        /// Keeps also what was written and the store has not heard of, as far as there is room; the rest of that was
+        /// not written.
         @Override
         public void onReclaim(ReclaimCandidates offer) {
             RecordingCandidates recordingCandidates = new RecordingCandidates(offer, new BitSet());
             super.onReclaim(recordingCandidates);
+            Set<Long> written = new HashSet<>();
+            pendingWrites.values().forEach(copy -> written.add(copy.diskAddress));
             for (int i = 0; i < offer.size(); i++) {
-                if (!recordingCandidates.kept().get(i)) {
-                    frontCacheTier.copyIndex().removeByDiskAddress(offer.address(i));
+                if (!recordingCandidates.kept().get(i) && !(written.contains(offer.address(i)) && offer.keep(i))) {
+                    onMoved(offer.address(i), PendingCopy.NONE);
                 }
             }
         }
 
         @Override
         public void onMoved(TierBlock block, long from, long to) {
-            frontCacheTier.copyIndex().updateDiskAddress(from, to);
+            onMoved(from, to);
             super.onMoved(block, from, to);
         }
 
         @Override
         public void onLost(TierBlock block, long address) {
-            frontCacheTier.copyIndex().removeByDiskAddress(address);
+            onMoved(address, PendingCopy.NONE);
             super.onLost(block, address);
+        }
+
+        /// A block lies elsewhere on the disk, or nowhere.
+        private void onMoved(long from, long to) {
+            if (to == PendingCopy.NONE) {
+                frontCacheTier.copyIndex().removeByDiskAddress(from);
+            } else {
+                frontCacheTier.copyIndex().updateDiskAddress(from, to);
+            }
+            Stream.concat(pendingWrites.values().stream(), promoting.stream())
+                    .filter(copy -> copy.diskAddress == from)
+                    .forEach(copy -> copy.diskAddress = to);
         }
     }
 

@@ -294,6 +294,56 @@ final class CachedDiskTierTest {
     }
 
     @Test
+    void givenAWriteThatTheFrontHolds_whenItsSpanOnDiskGoes_thenItIsKeptAndItsNewAddressTold() {
+        write(1);
+        let(true, false);
+        long first = ScriptedTier.FIRST_ADDRESS + 1;
+        ListedCandidates offer = new ListedCandidates(List.of(first), new ArrayList<>());
+        diskSide.onReclaim(offer);
+        assertThat(offer.kept()).containsExactly(first);
+        diskSide.onMoved(block(1, false), first, 7000L);
+        let(false, true);
+        assertThat(store.addresses).containsEntry(1L, 7000L);
+        read(1, 7000L, 9);
+        assertThat(front().requests).containsExactly("write 1", "read 1");
+        let(false, true);
+    }
+
+    @Test
+    void givenAWriteThatTheFrontHolds_whenItCannotBeKept_thenItWasNotWrittenAndItsCopyIsHidden() {
+        write(1);
+        write(2);
+        let(true, false);
+        long first = ScriptedTier.FIRST_ADDRESS + 1;
+        diskSide.onReclaim(ListedCandidates.withoutRoom(List.of(first)));
+        diskSide.onLost(block(2, false), first + 1);
+        let(false, true);
+        assertThat(store.addresses).containsEntry(1L, -1L).containsEntry(2L, -1L);
+        assertThat(tier.copyCount()).isZero();
+        assertThat(front().requests).containsExactly("write 1", "write 2", "bury 1", "bury 2");
+        let(false, true);
+    }
+
+    @Test
+    void givenReadsThatTheFrontHolds_whenTheirBlocksMoveOrGo_thenCopiesAreFoundWhereTheyAre() {
+        front().fail();
+        long address = written(1);
+        long other = written(2);
+        tick(FrontCacheTier.INITIAL_BACKOFF_NANOS);
+        read(1, address, 8);
+        read(2, other, 9);
+        let(true, false);
+        diskSide.onMoved(block(1, false), address, 7000L);
+        diskSide.onReclaim(ListedCandidates.withoutRoom(List.of(other)));
+        let(false, true);
+        assertThat(store.reads).containsEntry(8L, Outcome.SUCCESS).containsEntry(9L, Outcome.SUCCESS);
+        assertThat(tier.copyCount()).isEqualTo(1);
+        read(1, 7000L, 10);
+        assertThat(front().requests).containsExactly("write 1", "write 2", "bury 2", "read 1");
+        let(false, true);
+    }
+
+    @Test
     void givenAFrontThatSomebodyUses_whenClosed_thenTheDiskIsClosedOnceAndTheFrontLater() {
         written(1);
         front().inUse = true;

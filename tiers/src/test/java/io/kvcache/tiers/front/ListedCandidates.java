@@ -4,7 +4,18 @@ import io.kvcache.core.tier.ReclaimCandidates;
 import java.util.List;
 
 /// An offer that remembers what was kept, of blocks that were written in the order of their keys.
-record ListedCandidates(List<Long> addresses, List<Long> kept) implements ReclaimCandidates {
+///
+/// @param room whether any can be kept
+record ListedCandidates(List<Long> addresses, List<Long> kept, boolean room) implements ReclaimCandidates {
+
+    ListedCandidates(List<Long> addresses, List<Long> kept) {
+        this(addresses, kept, true);
+    }
+
+    /// An offer of which nothing can be kept.
+    static ListedCandidates withoutRoom(List<Long> addresses) {
+        return new ListedCandidates(addresses, List.of(), false);
+    }
 
     @Override
     public int size() {
@@ -28,6 +39,6 @@ record ListedCandidates(List<Long> addresses, List<Long> kept) implements Reclai
 
     @Override
     public boolean keep(int index) {
-        return kept.add(addresses.get(index));
+        return room && kept.add(addresses.get(index));
     }
 }
