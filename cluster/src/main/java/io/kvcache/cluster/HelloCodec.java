@@ -66,7 +66,7 @@ final class HelloCodec {
     private static ClusterTls.Signed readSignature(BodyReader body) throws ProtocolException, GeneralSecurityException {
         int count = body.u8("certificates");
         if (count < 1 || count > MAX_CERTIFICATES) {
-            throw new ProtocolException("certificates = %d; allowed: 1 to %d".formatted(count, MAX_CERTIFICATES));
+            throw new ProtocolException("certificates = %s; allowed: 1 to %s".formatted(count, MAX_CERTIFICATES));
         }
         CertificateFactory factory = CertificateFactory.getInstance("X.509");
         List<X509Certificate> chain = new ArrayList<>();

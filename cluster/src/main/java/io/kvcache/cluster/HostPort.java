@@ -24,7 +24,7 @@ record HostPort(String host, int port) {
         int port = colon < 0 ? 0 : parsePort(text.substring(colon + 1));
         if (host.isEmpty() || port < 1) {
             throw new IllegalArgumentException(
-                    "%s = '%s'; allowed: host:port or [IPv6 address]:port, with a port of 1 to %d"
+                    "%s = '%s'; allowed: host:port or [IPv6 address]:port, with a port of 1 to %s"
                             .formatted(setting, text, MAX_PORT));
         }
         return new HostPort(host, port);

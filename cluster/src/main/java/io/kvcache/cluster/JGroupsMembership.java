@@ -105,12 +105,12 @@ public final class JGroupsMembership implements Membership {
             int bytes = cluster.getBytes(StandardCharsets.UTF_8).length;
             if (bytes < 1 || bytes > MAX_NAME_BYTES || cluster.indexOf('\0') >= 0) {
                 throw new IllegalArgumentException(
-                        "cluster name '%s' has %d bytes; allowed: 1 to %d bytes of UTF-8 without NUL"
+                        "cluster name '%s' has %s bytes; allowed: 1 to %s bytes of UTF-8 without NUL"
                                 .formatted(cluster, bytes, MAX_NAME_BYTES));
             }
             if (failureAfter.compareTo(MIN_FAILURE_AFTER) < 0 || failureAfter.compareTo(MAX_FAILURE_AFTER) > 0) {
                 throw new IllegalArgumentException(
-                        "failure_after = %d ms is out of range; allowed: 1s to 60s".formatted(failureAfter.toMillis()));
+                        "failure_after = %s ms is out of range; allowed: 1s to 60s".formatted(failureAfter.toMillis()));
             }
             if (!seeds.isEmpty() && !dns.isEmpty()) {
                 throw new IllegalArgumentException("both seeds and dns are given; allowed: one of them");
@@ -248,7 +248,7 @@ public final class JGroupsMembership implements Membership {
     public void broadcast(byte[] message) {
         if (message.length > MAX_MESSAGE_BYTES) {
             throw new IllegalArgumentException(
-                    "a message has %d bytes; allowed: 0 to %d".formatted(message.length, MAX_MESSAGE_BYTES));
+                    "a message has %s bytes; allowed: 0 to %s".formatted(message.length, MAX_MESSAGE_BYTES));
         }
         group().send(
                         null,

@@ -1,6 +1,7 @@
 package io.kvcache.cluster;
 
 import java.lang.System.Logger.Level;
+import java.util.Locale;
 import org.jgroups.logging.CustomLogFactory;
 import org.jgroups.logging.Log;
 import org.jgroups.logging.LogFactory;
@@ -73,7 +74,7 @@ final class SystemLog implements Log {
 
     @Override
     public void fatal(String format, Object... args) {
-        logger.log(Level.WARNING, () -> format.formatted(args));
+        logger.log(Level.WARNING, () -> String.format(Locale.ROOT, format, args));
     }
 
     @Override
@@ -88,7 +89,7 @@ final class SystemLog implements Log {
 
     @Override
     public void error(String format, Object... args) {
-        logger.log(Level.DEBUG, () -> format.formatted(args));
+        logger.log(Level.DEBUG, () -> String.format(Locale.ROOT, format, args));
     }
 
     @Override
@@ -103,7 +104,7 @@ final class SystemLog implements Log {
 
     @Override
     public void warn(String format, Object... args) {
-        logger.log(Level.DEBUG, () -> format.formatted(args));
+        logger.log(Level.DEBUG, () -> String.format(Locale.ROOT, format, args));
     }
 
     @Override
@@ -118,7 +119,7 @@ final class SystemLog implements Log {
 
     @Override
     public void info(String format, Object... args) {
-        logger.log(Level.DEBUG, () -> format.formatted(args));
+        logger.log(Level.DEBUG, () -> String.format(Locale.ROOT, format, args));
     }
 
     @Override
@@ -128,7 +129,7 @@ final class SystemLog implements Log {
 
     @Override
     public void debug(String format, Object... args) {
-        logger.log(Level.TRACE, () -> format.formatted(args));
+        logger.log(Level.TRACE, () -> String.format(Locale.ROOT, format, args));
     }
 
     @Override
@@ -148,7 +149,7 @@ final class SystemLog implements Log {
 
     @Override
     public void trace(String format, Object... args) {
-        logger.log(Level.TRACE, () -> format.formatted(args));
+        logger.log(Level.TRACE, () -> String.format(Locale.ROOT, format, args));
     }
 
     @Override

@@ -109,7 +109,7 @@ record ViewChange(ClusterView before, ClusterView after, boolean merged) {
         double moved = 100 * movedShare();
         if (moved > 0.5e-6) {
             parts.add(
-                    moved < 1 ? "moved less than 1 % of groups" : "moved %d %% of groups".formatted(Math.round(moved)));
+                    moved < 1 ? "moved less than 1 % of groups" : "moved %s %% of groups".formatted(Math.round(moved)));
         }
         return String.join("; ", parts);
     }
@@ -125,7 +125,7 @@ record ViewChange(ClusterView before, ClusterView after, boolean merged) {
                 after.nodes().stream().filter(node -> node.state() == state).toList();
         return nodes.isEmpty()
                 ? ""
-                : ", %d %s (%s)".formatted(nodes.size(), nodes.size() == 1 ? one : more, names(nodes));
+                : ", %s %s (%s)".formatted(nodes.size(), nodes.size() == 1 ? one : more, names(nodes));
     }
 
     private static void add(List<String> parts, String label, List<NodeInfo> nodes) {

@@ -126,7 +126,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
             NodeInfo own = self();
             if (!own.name().equals(changed.name()) || own.incarnation() != changed.incarnation()) {
                 throw new IllegalArgumentException(
-                        "node '%s' of incarnation %d cannot become '%s' of %d; both stay the same while it runs"
+                        "node '%s' of incarnation %s cannot become '%s' of %s; both stay the same while it runs"
                                 .formatted(own.name(), own.incarnation(), changed.name(), changed.incarnation()));
             }
             self = changed;

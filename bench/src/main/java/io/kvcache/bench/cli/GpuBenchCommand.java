@@ -49,7 +49,7 @@ final class GpuBenchCommand implements Callable<Integer> {
     private static final int SIZES_DIVISOR = 8;
 
     private static final String STAND_IN_LIMIT =
-            "; a CPU that stands in for a GPU is given %d MiB and %d rounds at most"
+            "; a CPU that stands in for a GPU is given %s MiB and %s rounds at most"
                     .formatted(STAND_IN_BYTES >> 20, STAND_IN_ROUNDS);
 
     @Spec

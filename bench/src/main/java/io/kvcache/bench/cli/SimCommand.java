@@ -6,6 +6,7 @@ import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.concurrent.TimeUnit;
 import org.jspecify.annotations.Nullable;
@@ -100,17 +101,21 @@ final class SimCommand implements Callable<Integer> {
         long from = first == null ? SimSuite.randomSeed() : first;
         PrintWriter out = io.out();
         PrintWriter err = io.err();
-        out.printf("%d seeds from %d on, each twice, %d steps%n", seeds, from, steps);
+        out.printf(Locale.ROOT, "%d seeds from %d on, each twice, %d steps%n", seeds, from, steps);
         out.flush();
         long start = System.nanoTime();
         try (ProgressLine progressLine = new ProgressLine(err)) {
             CoverageCounters seen =
                     new SimSuite(steps, threads, all).run(from, seeds, new ProgressPrinter(progressLine, err, start));
             progressLine.update("");
-            seen.all().forEach((what, count) -> out.printf("%12d  %s%n", count, what));
+            seen.all().forEach((what, count) -> out.printf(Locale.ROOT, "%12d  %s%n", count, what));
             out.printf(
+                    Locale.ROOT,
                     "%d seeds from %d on, each twice, %d steps: clean, in %.0f s%n",
-                    seeds, from, steps, seconds(start));
+                    seeds,
+                    from,
+                    steps,
+                    seconds(start));
             out.flush();
             return 0;
         } catch (AssertionError failed) {
@@ -118,7 +123,8 @@ final class SimCommand implements Callable<Integer> {
             for (Throwable other : failed.getSuppressed()) {
                 print(other, err);
             }
-            err.printf("%d of %d seeds from %d on failed%n", 1 + failed.getSuppressed().length, seeds, from);
+            err.printf(
+                    Locale.ROOT, "%d of %d seeds from %d on failed%n", 1 + failed.getSuppressed().length, seeds, from);
             err.flush();
             return 1;
         }
@@ -155,7 +161,7 @@ final class SimCommand implements Callable<Integer> {
                 progressLine.update("");
                 say(String.valueOf(failed.getMessage()).lines().findFirst().orElse(""));
             }
-            String text = "%d of %d seeds, %.0f s".formatted(done, seeds, seconds(start));
+            String text = String.format(Locale.ROOT, "%d of %d seeds, %.0f s", done, seeds, seconds(start));
             progressLine.update(text);
             if (!progressLine.isTerminal() && System.nanoTime() - saidAt >= REPORT_INTERVAL_NANOS) {
                 saidAt = System.nanoTime();

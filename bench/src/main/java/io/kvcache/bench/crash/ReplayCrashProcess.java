@@ -96,7 +96,7 @@ public final class ReplayCrashProcess {
         if (request == script.flushAfter) {
             flush(request, cache);
         }
-        printLine("request %d %d %d".formatted(request, cache.offloadStats().written(), putBytes / script.blockBytes));
+        printLine("request %s %s %s".formatted(request, cache.offloadStats().written(), putBytes / script.blockBytes));
     }
 
     private void flush(int last, TieredKvCache cache) {
@@ -109,7 +109,7 @@ public final class ReplayCrashProcess {
         }
         for (int request = 0; request <= last; request++) {
             if (known[request] > 0) {
-                printLine("promised %d %d".formatted(request, known[request]));
+                printLine("promised %s %s".formatted(request, known[request]));
             }
         }
         printLine("flushed");

@@ -5,6 +5,7 @@ import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.simulation.ForwardingDevice;
 import java.lang.foreign.MemorySegment;
 import java.util.ArrayDeque;
+import java.util.Locale;
 import java.util.Queue;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
@@ -103,6 +104,7 @@ final class ThrottledDevice extends ForwardingDevice {
 
     @Override
     public String describe() {
-        return "%s, %.0f MB/s".formatted(super.describe(), bytesPerNano * TimeUnit.SECONDS.toNanos(1) / 1e6);
+        return String.format(
+                Locale.ROOT, "%s, %.0f MB/s", super.describe(), bytesPerNano * TimeUnit.SECONDS.toNanos(1) / 1e6);
     }
 }

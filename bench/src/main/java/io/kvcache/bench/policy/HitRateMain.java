@@ -147,7 +147,9 @@ public final class HitRateMain {
                 .mapToInt(result -> result.getParams().getParam("policy").length())
                 .reduce("policy".length(), Math::max);
         String row = "%-20s  %8s  %10s  %-" + width + "s  %-11s  %s%n";
-        out.printf("%nHit ratio: blocks found of blocks looked up. ns: time of a replay for each block looked up.%n");
+        out.printf(
+                Locale.ROOT,
+                "%nHit ratio: blocks found of blocks looked up. ns: time of a replay for each block looked up.%n");
         out.printf(Locale.ROOT, row, "hit ratio", "ns", "blocks", "policy", "rule", "trace");
         for (RunResult result : results) {
             BenchmarkParams parameters = result.getParams();

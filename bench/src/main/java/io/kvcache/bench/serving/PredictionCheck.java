@@ -153,7 +153,7 @@ public final class PredictionCheck {
             } catch (ExecutionException unanswered) {
                 Throwable cause = unanswered.getCause();
                 throw new IOException(
-                        "request %d of %d was not answered: %s"
+                        "request %s of %s was not answered: %s"
                                 .formatted(
                                         answers.size() + 1,
                                         requests.size(),

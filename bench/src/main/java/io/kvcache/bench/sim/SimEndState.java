@@ -8,6 +8,7 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Locale;
 import java.util.StringJoiner;
 import java.util.TreeMap;
 
@@ -22,7 +23,8 @@ final class SimEndState {
         TieredKvCache cache = store.current().cache();
         TreeMap<String, Boolean> keys = new TreeMap<>();
         DurabilityOracle.knownKeys(store.current().store())
-                .forEach((key, onDisk) -> keys.put("%016x%016x".formatted(key.hi(), key.lo()), onDisk));
+                .forEach((key, onDisk) ->
+                        keys.put(String.format(Locale.ROOT, "%016x%016x", key.hi(), key.lo()), onDisk));
         StringJoiner text = new StringJoiner("\n");
         text.add("cache " + values(cache.stats()));
         text.add("writes " + values(cache.offloadStats()));

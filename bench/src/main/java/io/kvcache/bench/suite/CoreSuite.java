@@ -148,7 +148,7 @@ final class CoreSuite {
     private static BenchmarkSpec again(int blockTokens) {
         return new BenchmarkSpec(
                 "prompt-again-" + blockTokens,
-                "What does it cost to hash 256 new tokens behind 131,072 known ones, in blocks of %d?"
+                "What does it cost to hash 256 new tokens behind 131,072 known ones, in blocks of %s?"
                         .formatted(blockTokens),
                 "ns",
                 prompt("again", blockTokens),

@@ -147,7 +147,7 @@ public record TransportResults(String by, String against, int rounds) {
             Threshold half) {
         String name = name(what, transferSpec);
         String block =
-                "%s of %d KiB, %d in flight".formatted(what, transferSpec.bytes() >> 10, transferSpec.inFlight());
+                "%s of %s KiB, %s in flight".formatted(what, transferSpec.bytes() >> 10, transferSpec.inFlight());
         TransferStats ours = figurePair.ours;
         TransferStats other = figurePair.other;
         to.add(answer(
@@ -165,7 +165,7 @@ public record TransportResults(String by, String against, int rounds) {
     }
 
     private String name(String what, TransferSpec transferSpec) {
-        return "%s-%s-%dk-%d"
+        return "%s-%s-%sk-%s"
                 .formatted(by, what.replace(' ', '-'), transferSpec.bytes() >> 10, transferSpec.inFlight());
     }
 

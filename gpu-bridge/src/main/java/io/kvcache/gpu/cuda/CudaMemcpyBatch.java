@@ -65,7 +65,7 @@ final class CudaMemcpyBatch {
 
     /// Describes the call that is used, and its results so far.
     String describe() {
-        return "%s, %d taken, %d declined".formatted(name(), acceptedCopies, declinedCopies);
+        return "%s, %s taken, %s declined".formatted(name(), acceptedCopies, declinedCopies);
     }
 
     /// Returns whether the driver declines to batch these copies. It may do so for some kinds of memory, by a

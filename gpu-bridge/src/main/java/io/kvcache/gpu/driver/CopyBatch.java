@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Comparator;
 import java.util.List;
+import java.util.Locale;
 
 /// Pieces that are to be copied together.
 ///
@@ -137,7 +138,7 @@ public final class CopyBatch {
     private void requireNoOverlap(CopyPiece before, CopyPiece piece) {
         if (direction != CopyDirection.TO_HOST && before.device + before.bytes > piece.device) {
             throw new IllegalArgumentException(
-                    "two pieces of a batch write to the same place, 0x%x".formatted(piece.device));
+                    String.format(Locale.ROOT, "two pieces of a batch write to the same place, 0x%x", piece.device));
         }
     }
 

@@ -2,6 +2,7 @@ package io.kvcache.gpu.driver;
 
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.TreeMap;
 
@@ -107,6 +108,6 @@ public final class PinnedHostRanges {
     }
 
     private static String describe(MemorySegment host) {
-        return "%d bytes at 0x%x".formatted(host.byteSize(), host.address());
+        return String.format(Locale.ROOT, "%s bytes at 0x%x", host.byteSize(), host.address());
     }
 }

@@ -244,7 +244,7 @@ final class TransferQueue {
     private DeviceEvent openEvent(@Nullable DeviceEvent after, Runnable giveBack) {
         try {
             if (!queued && after != null && !after.await(maxEventNanos)) {
-                throw new IllegalArgumentException("its event was not reached in %d ms, and a copy cannot wait for it"
+                throw new IllegalArgumentException("its event was not reached in %s ms, and a copy cannot wait for it"
                                 .formatted(TimeUnit.NANOSECONDS.toMillis(maxEventNanos))
                         + " as this host's memory is not registered with the device; wait for it before you ask");
             }

@@ -59,7 +59,7 @@ public final class VirtualMemoryPool implements AutoCloseable {
         maxPages = maxBytes / memory.pageBytes();
         slackPages = slackBytes / memory.pageBytes();
         if (maxPages < 1 || slackBytes < 0) {
-            throw new IllegalArgumentException("a pool of %d bytes with a slack of %d; it takes %d and up, and 0 and up"
+            throw new IllegalArgumentException("a pool of %s bytes with a slack of %s; it takes %s and up, and 0 and up"
                     .formatted(maxBytes, slackBytes, memory.pageBytes()));
         }
         mapping = beside == null ? null : new PageMappingThread(beside);

@@ -17,6 +17,7 @@ import java.io.UncheckedIOException;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.charset.StandardCharsets;
+import java.util.Locale;
 import java.util.Objects;
 import java.util.zip.CRC32C;
 
@@ -105,7 +106,7 @@ public final class GpuKernels implements AutoCloseable {
         requireAddressList(to, count);
         int units = pieceBytes / UNIT_BYTES;
         long threads = Math.ceilDiv((long) units * count, UNITS_AT_ONCE);
-        require((long) units * count < MAX_UNITS, "pieceBytes of %d pieces".formatted(count), pieceBytes);
+        require((long) units * count < MAX_UNITS, "pieceBytes of %s pieces".formatted(count), pieceBytes);
         launcher.launch(
                 stream,
                 copyPieces,
@@ -325,7 +326,7 @@ public final class GpuKernels implements AutoCloseable {
             long at = span.address().value();
             if (at % bytes != 0) {
                 throw new IllegalArgumentException(
-                        "%s begin at 0x%x; it takes multiples of %d".formatted(what, at, bytes));
+                        String.format(Locale.ROOT, "%s begin at 0x%x; it takes multiples of %s", what, at, bytes));
             }
         }
 

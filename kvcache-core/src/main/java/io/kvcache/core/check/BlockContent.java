@@ -4,6 +4,7 @@ import io.kvcache.core.identity.BlockKey;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
+import java.util.Locale;
 
 /// Bytes for a block that are a pure function of its key: a reader that knows the key can verify every byte it gets.
 ///
@@ -116,14 +117,15 @@ public record BlockContent(long seed) {
     public void requireEqual(long offset, MemorySegment found) {
         long at = mismatch(offset, found);
         if (at >= 0) {
-            throw new AssertionError("byte %d of %d from offset %d is 0x%02x; content %016x has 0x%02x there"
-                    .formatted(
-                            at,
-                            found.byteSize(),
-                            offset,
-                            found.get(ValueLayout.JAVA_BYTE, at) & 0xFF,
-                            seed,
-                            byteAt(offset + at) & 0xFF));
+            throw new AssertionError(String.format(
+                    Locale.ROOT,
+                    "byte %s of %s from offset %s is 0x%02x; content %016x has 0x%02x there",
+                    at,
+                    found.byteSize(),
+                    offset,
+                    found.get(ValueLayout.JAVA_BYTE, at) & 0xFF,
+                    seed,
+                    byteAt(offset + at) & 0xFF));
         }
     }
 

@@ -8,7 +8,7 @@ final class PageCount {
     static int fullPages(int tokens, int pageTokens) {
         if (pageTokens < 1) {
             throw new IllegalArgumentException(
-                    "tokens of a page = %d is out of range; allowed: 1 and more".formatted(pageTokens));
+                    "tokens of a page = %s is out of range; allowed: 1 and more".formatted(pageTokens));
         }
         return tokens / pageTokens;
     }

@@ -37,7 +37,7 @@ public final class VllmExtraKeys {
         MultimodalItem {
             if (length < 1 || (long) offset + length > Integer.MAX_VALUE) {
                 throw new IllegalArgumentException(
-                        "multimodal item %s spans %d tokens from %d; allowed: 1 token and more, up to position 2^31 - 1"
+                        "multimodal item %s spans %s tokens from %s; allowed: 1 token and more, up to position 2^31 - 1"
                                 .formatted(identifier, length, offset));
             }
         }
@@ -64,7 +64,7 @@ public final class VllmExtraKeys {
     public VllmExtraKeys withPromptEmbeds(List<byte[]> digestOfEachBlock) {
         for (byte[] digest : digestOfEachBlock) {
             if (digest.length != Sha256.BYTES) {
-                throw new IllegalArgumentException("digest of prompt embeddings takes %d bytes; allowed: %d"
+                throw new IllegalArgumentException("digest of prompt embeddings takes %s bytes; allowed: %s"
                         .formatted(digest.length, Sha256.BYTES));
             }
         }

@@ -201,7 +201,7 @@ public final class BlockChain {
         requireWhole();
         Objects.checkFromToIndex(from, to, length);
         if (in.blockTokens() != blockTokens()) {
-            throw new IllegalArgumentException("blocks of a section have %d tokens; allowed: %d, as in its chain"
+            throw new IllegalArgumentException("blocks of a section have %s tokens; allowed: %s, as in its chain"
                     .formatted(in.blockTokens(), blockTokens()));
         }
         return new BlockChain(
@@ -315,7 +315,7 @@ public final class BlockChain {
     @Override
     public String toString() {
         String last = length == 0 ? "" : ", last key " + key(length - 1);
-        return "chain of %d blocks, %d tokens%s, %s".formatted(length, tokens(), last, namespace);
+        return "chain of %s blocks, %s tokens%s, %s".formatted(length, tokens(), last, namespace);
     }
 
     /// Blocks of a chain in another namespace.

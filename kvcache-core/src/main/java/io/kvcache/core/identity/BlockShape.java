@@ -90,7 +90,7 @@ public record BlockShape(
 
     /// The shape in one line, for messages.
     public String describe() {
-        return "%d layers x %s x %d heads x %d tokens x %d %s, order %s, %d bytes"
+        return "%s layers x %s x %s heads x %s tokens x %s %s, order %s, %s bytes"
                 .formatted(
                         layers,
                         planes == 2 ? "K+V" : "latent",

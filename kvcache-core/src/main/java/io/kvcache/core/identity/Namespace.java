@@ -191,12 +191,12 @@ public final class Namespace {
             int blockTokens = part.shape().blockTokens();
             if (blockTokens != expected) {
                 throw new IllegalArgumentException(
-                        "blockTokens = %d of part (group %d, rank %d) is out of range; allowed: %d, as in the first part"
+                        "blockTokens = %s of part (group %s, rank %s) is out of range; allowed: %s, as in the first part"
                                 .formatted(blockTokens, part.group(), part.rank(), expected));
             }
             if (!seen.add(new Place(part.group(), part.rank()))) {
                 throw new IllegalArgumentException(
-                        "two parts have group = %d, rank = %d; allowed: one".formatted(part.group(), part.rank()));
+                        "two parts have group = %s, rank = %s; allowed: one".formatted(part.group(), part.rank()));
             }
         }
         return parts;

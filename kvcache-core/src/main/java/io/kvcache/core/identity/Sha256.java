@@ -26,7 +26,7 @@ public final class Sha256 {
         try {
             sha.digest(out, offset, BYTES);
         } catch (DigestException e) {
-            throw new AssertionError("no room for a digest at %d of %d".formatted(offset, out.length), e);
+            throw new AssertionError("no room for a digest at %s of %s".formatted(offset, out.length), e);
         }
     }
 }

@@ -12,7 +12,7 @@ record ValueRange(String field, long min, long max) {
     void check(long value) {
         if (value < min || value > max) {
             throw new IllegalArgumentException(
-                    "%s = %d is out of range; allowed: %s".formatted(field, value, allowed()));
+                    "%s = %s is out of range; allowed: %s".formatted(field, value, allowed()));
         }
     }
 

@@ -137,11 +137,11 @@ final class DrainHandover {
             valuesLeft = ofValues.left();
             completeView = left == 0 && view == views.view().digest() ? view : 0;
         }
-        return "Handed over %d chains of groups and %d values%s"
+        return "Handed over %s chains of groups and %s values%s"
                 .formatted(
                         given.chains(),
                         ofValues.given(),
-                        left == 0 ? "" : "; %d and %d more are left".formatted(given.left(), ofValues.left()));
+                        left == 0 ? "" : "; %s and %s more are left".formatted(given.left(), ofValues.left()));
     }
 
     private boolean isAlone() {

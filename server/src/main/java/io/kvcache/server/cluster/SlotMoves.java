@@ -135,7 +135,7 @@ final class SlotMoves implements AutoCloseable {
         if (outcome.given() > 0 || outcome.left() > 0) {
             LOG.log(
                     Level.INFO,
-                    "Gave %d values to the servers that own them now; %d are left"
+                    "Gave %s values to the servers that own them now; %s are left"
                             .formatted(outcome.given(), outcome.left()));
         }
         return outcome.left() == 0;

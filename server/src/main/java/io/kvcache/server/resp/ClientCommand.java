@@ -271,9 +271,9 @@ final class ClientCommand {
             ClientInfo said = connection.clientInfo();
             ProtocolKind protocol = connection.protocol();
             long unread = connection.unreadBytes();
-            return ("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=0"
-                            + " qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%d tot-mem=%d events=r"
-                            + " cmd=%s user=%s redir=-1 resp=%d lib-name=%s lib-ver=%s protocol=%s")
+            return ("id=%s addr=%s laddr=%s fd=-1 name=%s age=%s idle=%s flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=0"
+                            + " qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=%s tot-mem=%s events=r"
+                            + " cmd=%s user=%s redir=-1 resp=%s lib-name=%s lib-ver=%s protocol=%s")
                     .formatted(
                             connection.id(),
                             remoteAddress(connection),

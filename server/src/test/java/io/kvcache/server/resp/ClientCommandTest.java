@@ -7,6 +7,7 @@ import io.kvcache.server.net.EmbeddedConnection;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.Locale;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -47,6 +48,20 @@ final class ClientCommandTest {
         List<String> lines = ask(line).lines().toList();
         assertThat(lines.getFirst()).startsWith("$");
         return lines.stream().filter(each -> each.startsWith("id=")).toList();
+    }
+
+    @Test
+    void givenAMachineThatSpeaksArabic_whenListed_thenItsDigitsAreNotSent() {
+        Locale own = Locale.getDefault();
+        Locale.setDefault(Locale.forLanguageTag("ar-EG"));
+        try {
+            assertThat(String.format("%d", 12)).isNotEqualTo("12"); // else nothing is seen
+            assertThat(ask("CLIENT LIST")).isASCII();
+            assertThat(ask("CLIENT INFO")).isASCII();
+            assertThat(ask("INFO")).isASCII();
+        } finally {
+            Locale.setDefault(own);
+        }
     }
 
     @Test

@@ -124,7 +124,7 @@ final class AsyncDevice implements BlockDevice {
         ownerCheck.requireNotForeign();
         SpanValidator.requireNative(pool);
         if (inFlight() > 0) {
-            throw new IllegalStateException("%s registers memory only when nothing is on its way, %d operations are"
+            throw new IllegalStateException("%s registers memory only when nothing is on its way, %s operations are"
                     .formatted(name, inFlight()));
         }
         ioBackend.register(pool);
@@ -154,7 +154,7 @@ final class AsyncDevice implements BlockDevice {
             left = closeOptions.timeoutNanos() - (System.nanoTime() - start);
         }
         if (inFlight() > 0) {
-            throw new IllegalStateException("%s stays open: %d operations have not ended after %d ms"
+            throw new IllegalStateException("%s stays open: %s operations have not ended after %s ms"
                     .formatted(name, inFlight(), closeOptions.timeoutNanos() / 1_000_000));
         }
     }

@@ -102,7 +102,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
         if (found == 0 && options.create()) {
             new FilePreallocator(libc, path, options.size()).preallocate(descriptor);
         } else if (found != options.size()) {
-            throw new IOException("Cannot use %s: it has %d bytes and must have %d; give its size, or remove it"
+            throw new IOException("Cannot use %s: it has %s bytes and must have %s; give its size, or remove it"
                     .formatted(path, found, options.size()));
         }
     }

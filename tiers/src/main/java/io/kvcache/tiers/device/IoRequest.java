@@ -146,7 +146,7 @@ final class IoRequest {
         static void requireDepth(int depth) {
             if (depth < 1 || depth > BlockDevice.MAX_DEPTH) {
                 throw new IllegalArgumentException(
-                        "depth must be from 1 to %d, is %d".formatted(BlockDevice.MAX_DEPTH, depth));
+                        "depth must be from 1 to %s, is %s".formatted(BlockDevice.MAX_DEPTH, depth));
             }
         }
 

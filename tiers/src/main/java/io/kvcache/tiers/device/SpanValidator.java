@@ -4,6 +4,7 @@ import static io.kvcache.tiers.device.BlockDevice.ALIGNMENT;
 import static io.kvcache.tiers.device.BlockDevice.MAX_SPAN_BYTES;
 
 import java.lang.foreign.MemorySegment;
+import java.util.Locale;
 
 /// The argument checks of a [BlockDevice]: which segments, offsets and lengths a device of this size accepts.
 ///
@@ -15,7 +16,7 @@ public record SpanValidator(long size) {
     public SpanValidator {
         if (size < ALIGNMENT || size % ALIGNMENT != 0) {
             throw new IllegalArgumentException(
-                    "size of a device must be a positive multiple of %d, is %d".formatted(ALIGNMENT, size));
+                    "size of a device must be a positive multiple of %s, is %s".formatted(ALIGNMENT, size));
         }
     }
 
@@ -32,7 +33,7 @@ public record SpanValidator(long size) {
         requireNative(segment);
         if (segment.byteSize() > MAX_SPAN_BYTES) {
             throw new IllegalArgumentException(
-                    "segment must have at most %d bytes, has %d".formatted(MAX_SPAN_BYTES, segment.byteSize()));
+                    "segment must have at most %s bytes, has %s".formatted(MAX_SPAN_BYTES, segment.byteSize()));
         }
         requireRange(offset, segment.byteSize());
     }
@@ -40,11 +41,11 @@ public record SpanValidator(long size) {
     /// Checks the arguments of a discard.
     public void requireRange(long offset, long length) {
         if (length < ALIGNMENT || length > size || length % ALIGNMENT != 0) {
-            throw new IllegalArgumentException("length must be a multiple of %d from %d to %d, is %d"
+            throw new IllegalArgumentException("length must be a multiple of %s from %s to %s, is %s"
                     .formatted(ALIGNMENT, ALIGNMENT, size, length));
         }
         if (offset < 0 || offset > size - length || offset % ALIGNMENT != 0) {
-            throw new IllegalArgumentException("offset of %d bytes must be a multiple of %d from 0 to %d, is %d"
+            throw new IllegalArgumentException("offset of %s bytes must be a multiple of %s from 0 to %s, is %s"
                     .formatted(length, ALIGNMENT, size - length, offset));
         }
     }
@@ -54,8 +55,11 @@ public record SpanValidator(long size) {
             throw new IllegalArgumentException("segment must be native memory, is " + segment);
         }
         if (segment.address() % ALIGNMENT != 0) {
-            throw new IllegalArgumentException(
-                    "address of a segment must be a multiple of %d, is 0x%x".formatted(ALIGNMENT, segment.address()));
+            throw new IllegalArgumentException(String.format(
+                    Locale.ROOT,
+                    "address of a segment must be a multiple of %s, is 0x%x",
+                    ALIGNMENT,
+                    segment.address()));
         }
         if (!segment.scope().isAlive()) {
             throw new IllegalArgumentException("segment must be alive, is closed: " + segment);

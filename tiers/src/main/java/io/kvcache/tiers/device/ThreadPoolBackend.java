@@ -53,7 +53,7 @@ final class ThreadPoolBackend implements IoBackend {
         this.file = file;
         this.requests = requests;
         int count = Math.min(requests.depth(), MAX_THREADS);
-        this.description = "%d threads, %s".formatted(count, file.direct() ? "O_DIRECT" : "page cache");
+        this.description = "%s threads, %s".formatted(count, file.direct() ? "O_DIRECT" : "page cache");
         this.threads = IntStream.range(0, count)
                 .mapToObj(number -> Thread.ofPlatform()
                         .daemon()

@@ -338,7 +338,7 @@ public final class DiskDirectory implements AutoCloseable {
             if (found == null) {
                 return new Opening(Level.WARNING, file + " had no superblock and no blocks; made" + tier);
             }
-            String opened = "Opened %s: %s, %d namespaces"
+            String opened = "Opened %s: %s, %s namespaces"
                     .formatted(
                             file,
                             ByteSizeFormat.format(size),
@@ -403,7 +403,7 @@ public final class DiskDirectory implements AutoCloseable {
         private String incompatibility(LogHeader header, long size) {
             LogHeader.TierSummary tierSummary = header.summary();
             if (tierSummary != null && tierSummary.geometry().deviceBytes() > size) {
-                return "%s is truncated: it has %d bytes of %d"
+                return "%s is truncated: it has %s bytes of %s"
                         .formatted(file, size, tierSummary.geometry().deviceBytes());
             }
             if (header.formatError() != null) {

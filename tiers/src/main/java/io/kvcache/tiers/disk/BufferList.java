@@ -27,7 +27,7 @@ record BufferList(List<MemorySegment> spans, int bytes) {
         long pages = (bytes + (long) DiskGeometry.PAGE_BYTES - 1) / DiskGeometry.PAGE_BYTES;
         if (bytes < 0 || sum != pages * DiskGeometry.PAGE_BYTES) {
             throw new IllegalArgumentException(
-                    "pieces of %d bytes for %d bytes, which take %d pages".formatted(sum, bytes, pages));
+                    "pieces of %s bytes for %s bytes, which take %s pages".formatted(sum, bytes, pages));
         }
     }
 

@@ -105,7 +105,7 @@ public final class DiskLog implements Tier, RangeTier {
         this.name = name;
         this.device = resources.device;
         if (config.geometry().deviceBytes() != device.size()) {
-            throw new IllegalArgumentException("a geometry for %d bytes and a device of %d"
+            throw new IllegalArgumentException("a geometry for %s bytes and a device of %s"
                     .formatted(config.geometry().deviceBytes(), device.size()));
         }
         this.resources = resources;
@@ -294,7 +294,7 @@ public final class DiskLog implements Tier, RangeTier {
                     entry + ": blocks and objects of at least 1 byte are appended, tombstones of 0 are buried");
         }
         if (entry.bytes() > maxBlockBytes() || entry.namespace() >= log.namespaces.size()) {
-            throw new IllegalArgumentException("%s: at most %d bytes and a namespace below %d are taken"
+            throw new IllegalArgumentException("%s: at most %s bytes and a namespace below %s are taken"
                     .formatted(entry, maxBlockBytes(), log.namespaces.size()));
         }
         if (log.writer.isFull()) {

@@ -146,7 +146,7 @@ public record LogHeader(
         ///
         /// @param bytes of the device
         static FormatError of(SuperblockCopy superblockCopy, long bytes) {
-            String expected = "a blank device, or a disk tier of format version %d on %d bytes"
+            String expected = "a blank device, or a disk tier of format version %s on %s bytes"
                     .formatted(Superblock.FORMAT_VERSION, bytes);
             Superblock other = superblockCopy.superblock();
             return switch (superblockCopy.kind()) {

@@ -281,7 +281,7 @@ final class LogIo {
         othersInFlight += next.type == OperationType.LOAD ? 0 : 1;
         if (!next.submitter.submit(device, tag)) {
             throw new IllegalStateException(
-                    "the device refused an operation with %d of %d in flight; give each log a device of its own"
+                    "the device refused an operation with %s of %s in flight; give each log a device of its own"
                             .formatted(freeTags.length - freeCount, freeTags.length));
         }
     }
@@ -317,7 +317,7 @@ final class LogIo {
             stopWriting("a sync failed, " + outcome.cause());
         }
         if (failuresInARow >= limits.failures()) {
-            markFailed("%d operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
+            markFailed("%s operations failed in a row, the last by %s".formatted(failuresInARow, outcome.cause()));
         }
     }
 
@@ -328,7 +328,7 @@ final class LogIo {
             oldestFirst.remove();
         }
         if (oldest != null && awakeNanos - oldest.sinceNanos > limits.hangNanos()) {
-            markFailed("an operation has not ended after %d ms".formatted(limits.hangNanos() / 1_000_000));
+            markFailed("an operation has not ended after %s ms".formatted(limits.hangNanos() / 1_000_000));
         }
     }
 

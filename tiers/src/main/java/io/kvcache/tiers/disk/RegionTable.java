@@ -47,7 +47,7 @@ final class RegionTable {
     Region regionAt(long address) {
         int index = LogAddress.region(address);
         if (address < 0 || index >= all.length) {
-            throw new IllegalArgumentException("place %d is in region %d of %d".formatted(address, index, all.length));
+            throw new IllegalArgumentException("place %s is in region %s of %s".formatted(address, index, all.length));
         }
         return all[index];
     }

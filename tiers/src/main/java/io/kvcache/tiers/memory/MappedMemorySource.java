@@ -153,8 +153,8 @@ public final class MappedMemorySource implements HostMemorySource {
                 throw wanted.callFailed(sized < 0 ? "ftruncate of a memfd" : "sealing a memfd", sealed);
             }
             Path path =
-                    Path.of("/proc/%d/fd/%d".formatted(ProcessHandle.current().pid(), descriptor));
-            return new SharedMemoryFile(descriptor, path, "memfd %d".formatted(descriptor), release);
+                    Path.of("/proc/%s/fd/%s".formatted(ProcessHandle.current().pid(), descriptor));
+            return new SharedMemoryFile(descriptor, path, "memfd %s".formatted(descriptor), release);
         }
 
         /// Kernels from 6.3 want to be told that the file is not to be executed, and can be set to refuse

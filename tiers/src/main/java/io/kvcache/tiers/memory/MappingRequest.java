@@ -15,7 +15,7 @@ record MappingRequest(String purpose, long bytes) {
                     "purpose must be one word of letters, digits, '_', '.', '-', is '%s'".formatted(purpose));
         }
         if (bytes < 1) {
-            throw new IllegalArgumentException("bytes for '%s' must be at least 1, is %d".formatted(purpose, bytes));
+            throw new IllegalArgumentException("bytes for '%s' must be at least 1, is %s".formatted(purpose, bytes));
         }
     }
 

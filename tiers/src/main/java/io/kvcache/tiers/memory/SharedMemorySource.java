@@ -226,7 +226,7 @@ public final class SharedMemorySource implements HostMemorySource {
             boolean some = clientBytes >= Pages.BYTES && clientBytes <= MAX_BYTES && totalBytes >= clientBytes;
             if (!none && !some) {
                 throw new IllegalArgumentException(
-                        ("staging memory of %d bytes a client and %d in all; allowed: %d to %d a client and at least as much in"
+                        ("staging memory of %s bytes a client and %s in all; allowed: %s to %s a client and at least as much in"
                                         + " all, or 0 and 0")
                                 .formatted(clientBytes, totalBytes, Pages.BYTES, MAX_BYTES));
             }

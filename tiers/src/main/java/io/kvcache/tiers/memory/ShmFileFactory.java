@@ -71,7 +71,7 @@ record ShmFileFactory(Libc libc, Path directory) {
                 && Files.getPosixFilePermissions(directory).equals(PRIVATE)
                 && ((Number) owner).longValue() == self;
         if (!isPrivate) {
-            throw wanted.failed("%s must be a directory of mode 0700 that belongs to user %d; remove it or name another"
+            throw wanted.failed("%s must be a directory of mode 0700 that belongs to user %s; remove it or name another"
                     .formatted(directory, self));
         }
         return missing;
@@ -80,7 +80,7 @@ record ShmFileFactory(Libc libc, Path directory) {
     private SharedMemoryFile open(MappingRequest wanted) {
         long pid = ProcessHandle.current().pid();
         for (int attempt = 0; attempt < MAX_NAMES; attempt++) {
-            Path path = directory.resolve("%s-%d-%d".formatted(wanted.purpose(), pid, attempt));
+            Path path = directory.resolve("%s-%s-%s".formatted(wanted.purpose(), pid, attempt));
             long descriptor = libc.callWithString(
                     LibcFunction.OPEN, path.toString(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, OWNER_ONLY);
             if (descriptor >= 0) {
@@ -92,7 +92,7 @@ record ShmFileFactory(Libc libc, Path directory) {
             }
         }
         throw wanted.failed(
-                "%d files of that name are in %s; remove those that stayed behind".formatted(MAX_NAMES, directory));
+                "%s files of that name are in %s; remove those that stayed behind".formatted(MAX_NAMES, directory));
     }
 
     private void remove(int descriptor, Path path) {

@@ -57,7 +57,7 @@ public enum Errno {
     public static String explain(long result) {
         for (Errno errno : values()) {
             if (errno.isResult(result)) {
-                return "%s (%d): %s".formatted(errno.name(), errno.number, errno.advice);
+                return "%s (%s): %s".formatted(errno.name(), errno.number, errno.advice);
             }
         }
         return "errno " + -result;

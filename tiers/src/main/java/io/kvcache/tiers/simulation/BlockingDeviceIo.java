@@ -35,7 +35,7 @@ public record BlockingDeviceIo(BlockDevice device) {
 
     private IoOutcome outcome(boolean accepted) {
         if (!accepted) {
-            throw new AssertionError("device of depth %d is full".formatted(device.depth()));
+            throw new AssertionError("device of depth %s is full".formatted(device.depth()));
         }
         Deque<IoOutcome> outcomes = new ArrayDeque<>();
         long start = System.nanoTime();

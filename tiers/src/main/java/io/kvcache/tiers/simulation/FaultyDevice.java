@@ -220,7 +220,7 @@ public final class FaultyDevice implements BlockDevice {
         ownerCheck.requireClosable();
         deliver((_, _) -> {}, hanging ? -1 : NEVER - 1);
         if (!pending.isEmpty()) {
-            throw new IllegalStateException("%s stays open: %d operations hang".formatted(NAME, pending.size()));
+            throw new IllegalStateException("%s stays open: %s operations hang".formatted(NAME, pending.size()));
         }
         ownerCheck.markClosed();
         below.close();

@@ -187,7 +187,7 @@ public record AeronAddress(
     ///
     /// @param at host and port; empty for IPC
     String channel(String at) {
-        String sizes = "term-length=%d|mtu=%d".formatted(termBytes, messageBytes());
+        String sizes = "term-length=%s|mtu=%s".formatted(termBytes, messageBytes());
         return isIpc() ? IPC + "?" + sizes : UDP + "?endpoint=" + at + "|" + sizes;
     }
 

@@ -206,7 +206,7 @@ public final class AeronConnector implements Connector {
             int port = from.getInt(offset + 12, ByteOrder.LITTLE_ENDIAN);
             boolean fits = udp ? port > 0 && port <= MAX_PORT : port == 0;
             if (stream == STREAM || !fits) {
-                throw new ProtocolException("stream = %d, port = %d; allowed: any other stream than %d, and %s"
+                throw new ProtocolException("stream = %s, port = %s; allowed: any other stream than %s, and %s"
                         .formatted(stream, port, STREAM, udp ? "1 to 65535" : "0"));
             }
             return new ConnectMessage(stream, port);

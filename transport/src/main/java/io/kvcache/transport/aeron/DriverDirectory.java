@@ -135,7 +135,7 @@ final class DriverDirectory implements AutoCloseable {
         long left = Files.getFileStore(folder).getUsableSpace();
         if (left < bytes) {
             throw new IOException(
-                    ("%s has %d bytes left; a media driver with one connection takes %d: name another folder"
+                    ("%s has %s bytes left; a media driver with one connection takes %s: name another folder"
                                     + " with dir=, or give less term-length")
                             .formatted(folder, left, bytes));
         }

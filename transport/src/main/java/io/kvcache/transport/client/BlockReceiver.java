@@ -204,7 +204,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         int sent = reply.count("sent");
         if (store == null && fabric == null) {
             if (sent > ready || sent > query.chain.length() - query.from) {
-                throw new ProtocolException("%d blocks sent; allowed: 0 to %d".formatted(sent, ready));
+                throw new ProtocolException("%s blocks sent; allowed: 0 to %s".formatted(sent, ready));
             }
             expected = sent;
         }
@@ -264,13 +264,13 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         int index = body.count("index");
         checksum = body.i32("checksum");
         if (into == null || expected == 0 || index != next) {
-            throw new ProtocolException("block %d; allowed: %d of %d more".formatted(index, next, expected));
+            throw new ProtocolException("block %s; allowed: %s of %s more".formatted(index, next, expected));
         }
         layout = readLayout(body);
         long bytes = layout.isCoded() ? Pages.offset(layout.pages((int) into.blockBytes())) : into.blockBytes();
         if (header.payloadBytes() != bytes || bytes > Pages.roundUp(into.blockBytes())) {
             throw new ProtocolException(
-                    "a block of %d bytes of layout %s; allowed: %d".formatted(header.payloadBytes(), layout, bytes));
+                    "a block of %s bytes of layout %s; allowed: %s".formatted(header.payloadBytes(), layout, bytes));
         }
         next = index + 1;
         buffer = broken ? null : client.buffers().allocate(into.blockBytes());
@@ -294,7 +294,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
         int bits = body.hasRemaining() ? body.i32("layout") : 0;
         if (bits != 0
                 && (!StoredLayout.areLayout(bits) || !StoredLayout.ofBits(bits).isCoded())) {
-            throw new ProtocolException("layout = %d; allowed: 0, and 257 to 511".formatted(bits));
+            throw new ProtocolException("layout = %s; allowed: 0, and 257 to 511".formatted(bits));
         }
         return StoredLayout.ofBits(bits);
     }

@@ -59,7 +59,7 @@ final class CommandCall implements DataConnection.ReplyHandler {
         int checksum = body.i32("checksum");
         int bytes = header.payloadBytes();
         if (bytes != replyBytes || complete || reply != null) {
-            throw new ProtocolException("a reply of %d bytes; allowed: %d, once".formatted(bytes, replyBytes));
+            throw new ProtocolException("a reply of %s bytes; allowed: %s, once".formatted(bytes, replyBytes));
         }
         ReceiveBuffers.PooledBuffer slot = client.buffers().allocate(bytes);
         if (slot == null) {

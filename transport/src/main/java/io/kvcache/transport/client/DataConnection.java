@@ -225,7 +225,7 @@ final class DataConnection implements FrameHandler {
         }
         ReplyHandler with = requireReplyHandler(header);
         if (replied) {
-            throw new ProtocolException("a second answer to request %d; allowed: one".formatted(number));
+            throw new ProtocolException("a second answer to request %s; allowed: one".formatted(number));
         }
         replied = true;
         if (header.status() == Status.OK) {
@@ -238,7 +238,7 @@ final class DataConnection implements FrameHandler {
     private void message(FrameHeader header, BodyReader body, RequestPipeline asking) throws ProtocolException {
         if (header.request() != lastReplied + 1 || !header.isReply()) {
             throw new ProtocolException(
-                    "an answer to request %d; allowed: to %d".formatted(header.request(), lastReplied + 1));
+                    "an answer to request %s; allowed: to %s".formatted(header.request(), lastReplied + 1));
         }
         lastReplied++;
         if (header.status() == Status.OK) {
@@ -256,7 +256,7 @@ final class DataConnection implements FrameHandler {
     private ReplyHandler requireReplyHandler(FrameHeader header) throws ProtocolException {
         ReplyHandler with = replyHandler;
         if (with == null || header.request() != number || !header.isReply()) {
-            throw new ProtocolException("an answer to request %d; allowed: to %d".formatted(header.request(), number));
+            throw new ProtocolException("an answer to request %s; allowed: to %s".formatted(header.request(), number));
         }
         return with;
     }

@@ -105,7 +105,7 @@ final class ObjectReceiver implements DataConnection.ReplyHandler {
         int checksum = body.i32("checksum");
         if (!dataExpected || header.payloadBytes() != found.bytes) {
             throw new ProtocolException(
-                    "an object of %d bytes; allowed: %d".formatted(header.payloadBytes(), found.bytes));
+                    "an object of %s bytes; allowed: %s".formatted(header.payloadBytes(), found.bytes));
         }
         ReceiveBuffers.PooledBuffer slot = client.buffers().allocate(found.bytes);
         if (slot == null) {

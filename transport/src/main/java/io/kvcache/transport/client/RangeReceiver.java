@@ -102,7 +102,7 @@ final class RangeReceiver implements DataConnection.ReplyHandler {
     public void onReply(BodyReader body) throws ProtocolException {
         int count = body.count("count");
         if (count > request.count()) {
-            throw new ProtocolException("%d ranges; allowed: 0 to %d".formatted(count, request.count()));
+            throw new ProtocolException("%s ranges; allowed: 0 to %s".formatted(count, request.count()));
         }
         expected = count;
         replied = true;
@@ -113,11 +113,11 @@ final class RangeReceiver implements DataConnection.ReplyHandler {
         int index = body.count("block");
         int checksum = body.i32("checksum");
         if (expected == 0 || index != next) {
-            throw new ProtocolException("block %d; allowed: %d of %d more".formatted(index, next, expected));
+            throw new ProtocolException("block %s; allowed: %s of %s more".formatted(index, next, expected));
         }
         if (header.payloadBytes() != request.bytes()) {
             throw new ProtocolException(
-                    "a range of %d bytes; allowed: %d".formatted(header.payloadBytes(), request.bytes()));
+                    "a range of %s bytes; allowed: %s".formatted(header.payloadBytes(), request.bytes()));
         }
         next++;
         return broken

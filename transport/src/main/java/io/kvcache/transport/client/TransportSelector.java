@@ -224,7 +224,7 @@ final class TransportSelector {
             int bytes = header.payloadBytes();
             if (bytes > left) {
                 throw new ProtocolException(
-                        "a probe is answered by %d bytes; allowed: up to %d".formatted(bytes, left));
+                        "a probe is answered by %s bytes; allowed: up to %s".formatted(bytes, left));
             }
             return PayloadSink.discard(bytes, sum -> left -= bytes);
         }

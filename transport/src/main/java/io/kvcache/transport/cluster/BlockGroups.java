@@ -36,7 +36,7 @@ public final class BlockGroups {
     public static BlockGroups of(int blockTokens) {
         if (blockTokens < 1 || blockTokens > MAX_BLOCK_TOKENS) {
             throw new IllegalArgumentException(
-                    "blockTokens = %d is out of range; allowed: 1 to %d".formatted(blockTokens, MAX_BLOCK_TOKENS));
+                    "blockTokens = %s is out of range; allowed: 1 to %s".formatted(blockTokens, MAX_BLOCK_TOKENS));
         }
         int first = Math.max(1, Integer.highestOneBit(FIRST_TOKENS / blockTokens));
         return new BlockGroups(first, Math.max(first, Integer.highestOneBit(MAX_TOKENS / blockTokens)));
@@ -47,7 +47,7 @@ public final class BlockGroups {
     /// @param block index in the whole chain, 0 and up
     public int start(int block) {
         if (block < 0) {
-            throw new IllegalArgumentException("block = %d is out of range; allowed: 0 and up".formatted(block));
+            throw new IllegalArgumentException("block = %s is out of range; allowed: 0 and up".formatted(block));
         }
         if (block >= maxBlocks) {
             return block & -maxBlocks;

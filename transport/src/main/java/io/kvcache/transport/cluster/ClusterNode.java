@@ -34,7 +34,7 @@ public record ClusterNode(String name, double weight, String zone, String host) 
     static void checkText(String field, String text, int minBytes) {
         int bytes = text.getBytes(StandardCharsets.UTF_8).length;
         if (bytes < minBytes || bytes > MAX_TEXT_BYTES || text.indexOf('\0') >= 0) {
-            throw new IllegalArgumentException("%s '%s' has %d bytes; allowed: %d to %d bytes of UTF-8 without NUL"
+            throw new IllegalArgumentException("%s '%s' has %s bytes; allowed: %s to %s bytes of UTF-8 without NUL"
                     .formatted(field, text, bytes, minBytes, MAX_TEXT_BYTES));
         }
     }

@@ -179,7 +179,7 @@ public final class ClusterView {
 
     @Override
     public String toString() {
-        return "view %d of '%s': %s"
+        return "view %s of '%s': %s"
                 .formatted(
                         epoch,
                         cluster,

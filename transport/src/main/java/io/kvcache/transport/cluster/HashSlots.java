@@ -100,7 +100,7 @@ public final class HashSlots {
     public int owner(int slot) {
         if (slot < 0 || slot >= COUNT) {
             throw new IllegalArgumentException(
-                    "slot = %d is out of range; allowed: 0 to %d".formatted(slot, COUNT - 1));
+                    "slot = %s is out of range; allowed: 0 to %s".formatted(slot, COUNT - 1));
         }
         return owners[slot / RUN_SLOTS];
     }

@@ -54,7 +54,7 @@ public final class Placement {
         ClusterNode.checkText("cluster", cluster, 0);
         if (nodes.isEmpty() || nodes.size() > MAX_NODES) {
             throw new IllegalArgumentException(
-                    "nodes = %d is out of range; allowed: 1 to %d".formatted(nodes.size(), MAX_NODES));
+                    "nodes = %s is out of range; allowed: 1 to %s".formatted(nodes.size(), MAX_NODES));
         }
         this.nodes = List.copyOf(nodes);
         checkNamesDiffer();
@@ -152,7 +152,7 @@ public final class Placement {
     /// @param copies 1 and up; all servers are returned where there are no more
     public int[] owners(BlockKey key, int copies) {
         if (copies < 1) {
-            throw new IllegalArgumentException("copies = %d is out of range; allowed: 1 and up".formatted(copies));
+            throw new IllegalArgumentException("copies = %s is out of range; allowed: 1 and up".formatted(copies));
         }
         double[] scores = scores(key);
         int[] owners = new int[Math.min(copies, scores.length)];

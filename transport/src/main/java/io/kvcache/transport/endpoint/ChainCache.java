@@ -91,7 +91,7 @@ final class ChainCache {
         }
         BlockChain old = from.chain;
         if (kept > 0 && (old == null || kept > old.length() || !old.namespace().equals(namespace))) {
-            throw new ProtocolException("kept = %d blocks of slot %d; allowed: 0 to %d of the same namespace"
+            throw new ProtocolException("kept = %s blocks of slot %s; allowed: 0 to %s of the same namespace"
                     .formatted(kept, source, old == null ? 0 : old.length()));
         }
         long bytes = (kept + more) * BLOCK_BYTES;
@@ -133,12 +133,12 @@ final class ChainCache {
     private @Nullable RequestException tryReserve(long blocks, long bytes) {
         if (blocks > limits.chainBlocks()) {
             return RequestException.forChain(
-                    Status.INVALID, "a chain of %d blocks; allowed: 0 to %d".formatted(blocks, limits.chainBlocks()));
+                    Status.INVALID, "a chain of %s blocks; allowed: 0 to %s".formatted(blocks, limits.chainBlocks()));
         }
         if (bytes > limits.connectionBytes()) {
             return RequestException.forChain(
                     Status.BUSY,
-                    "a chain of %d bytes; allowed for all of this connection: %d"
+                    "a chain of %s bytes; allowed for all of this connection: %s"
                             .formatted(bytes, limits.connectionBytes()));
         }
         boolean some = true;
@@ -149,7 +149,7 @@ final class ChainCache {
     }
 
     static String budgetFullMessage(HeapBudget shared) {
-        return "the chains of all connections take %d bytes; allowed: %d"
+        return "the chains of all connections take %s bytes; allowed: %s"
                 .formatted(shared.reservedBytes(), shared.maxBytes());
     }
 
@@ -200,7 +200,7 @@ final class ChainCache {
         }
         BlockChain chain = slot.chain;
         if (chain == null || length > chain.length()) {
-            throw new ProtocolException("%d blocks of slot %d; allowed: 0 to %d"
+            throw new ProtocolException("%s blocks of slot %s; allowed: 0 to %s"
                     .formatted(length, number, chain == null ? 0 : chain.length()));
         }
         return new ResolvedChain(length == chain.length() ? chain : chain.prefix(length), chain, slot.bytes);
@@ -216,7 +216,7 @@ final class ChainCache {
 
     private static int requireSlot(int slot) throws ProtocolException {
         if (slot >= SLOT_COUNT) {
-            throw new ProtocolException("slot = %d; allowed: 0 to %d".formatted(slot, SLOT_COUNT - 1));
+            throw new ProtocolException("slot = %s; allowed: 0 to %s".formatted(slot, SLOT_COUNT - 1));
         }
         return slot;
     }

@@ -165,7 +165,7 @@ final class ClientSession {
     Namespace requireNamespace(int id) throws ProtocolException {
         Namespace namespace = namespace(id);
         if (namespace == null) {
-            throw new ProtocolException("namespace = %d; allowed: those that REGISTER has answered".formatted(id));
+            throw new ProtocolException("namespace = %s; allowed: those that REGISTER has answered".formatted(id));
         }
         return namespace;
     }
@@ -321,7 +321,7 @@ final class ClientSession {
                 throw closed
                         ? new RequestException(Status.GONE, "the session is over")
                         : new RequestException(
-                                Status.BUSY, "%d regions are registered; allowed: %1$d".formatted(MAX_REGIONS));
+                                Status.BUSY, "%s regions are registered; allowed: %1$s".formatted(MAX_REGIONS));
             }
             lastNumber++;
             regions.put(lastNumber, region);

@@ -165,7 +165,7 @@ record EndpointContext(
             endRetention(chain);
             throw new RequestException(
                     Status.BUSY,
-                    "%d requests wait already; allowed: %1$d"
+                    "%s requests wait already; allowed: %1$s"
                             .formatted(options.limits().pendingRequests()));
         }
         counters.waiting.increment();

@@ -264,7 +264,7 @@ public record EndpointOptions(
         static void check(String name, long value, long least, long most) {
             if (value < least || value > most) {
                 throw new IllegalArgumentException(
-                        "%s = %d is out of range; allowed: %d to %d".formatted(name, value, least, most));
+                        "%s = %s is out of range; allowed: %s to %s".formatted(name, value, least, most));
             }
         }
     }

@@ -165,7 +165,7 @@ final class LeaseRequestHandler {
                 if (from < table.firstBlock() || count > end - from) {
                     throw new RequestException(
                             Status.INVALID,
-                            "blocks %d to %d; ready are %d to %d"
+                            "blocks %s to %s; ready are %s to %s"
                                     .formatted(from, from + count, table.firstBlock(), end));
                 }
                 request.reply(new BodyWriter().i32(count));
@@ -249,7 +249,7 @@ final class LeaseRequestHandler {
         int most = context.options().limits().handles();
         if (session.leases().size() >= most) {
             lease.end();
-            throw new RequestException(Status.BUSY, "%d leases are held; allowed: %1$d".formatted(most));
+            throw new RequestException(Status.BUSY, "%s leases are held; allowed: %1$s".formatted(most));
         }
         long number = session.leases().grant(lease);
         if (number == HandleTable.NONE) {
@@ -347,7 +347,7 @@ final class LeaseRequestHandler {
     private static int placeKind(BodyReader body, int defaultValue) throws ProtocolException {
         int kind = body.hasRemaining() ? body.u8("places") : defaultValue;
         if (kind > OFFSETS) {
-            throw new ProtocolException("places = %d; allowed: 0 to %d".formatted(kind, OFFSETS));
+            throw new ProtocolException("places = %s; allowed: 0 to %s".formatted(kind, OFFSETS));
         }
         return kind;
     }

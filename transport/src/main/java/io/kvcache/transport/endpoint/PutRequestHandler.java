@@ -25,6 +25,7 @@ import io.kvcache.transport.wire.Status;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
+import java.util.Locale;
 import java.util.function.Function;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
@@ -115,7 +116,7 @@ final class PutRequestHandler {
         int most = context.options().limits().handles();
         if (session.reservations().size() >= most) {
             reservation.close();
-            throw new RequestException(Status.BUSY, "%d reservations are held; allowed: %1$d".formatted(most));
+            throw new RequestException(Status.BUSY, "%s reservations are held; allowed: %1$s".formatted(most));
         }
         long number = session.reservations().grant(reservation);
         if (number == HandleTable.NONE) {
@@ -158,7 +159,7 @@ final class PutRequestHandler {
             reservation.close();
             throw new RequestException(
                     Status.INVALID,
-                    "a payload of %d bytes; the room is for %d".formatted(header.payloadBytes(), bytes));
+                    "a payload of %s bytes; the room is for %s".formatted(header.payloadBytes(), bytes));
         }
         filling = reservation;
         return PayloadSink.into(room, sum -> {
@@ -311,12 +312,12 @@ final class PutRequestHandler {
         long bytes = bytes(room);
         if (bytes != staged.bytes()) {
             throw new RequestException(
-                    Status.INVALID, "%d staged bytes; the room is for %d".formatted(staged.bytes(), bytes));
+                    Status.INVALID, "%s staged bytes; the room is for %s".formatted(staged.bytes(), bytes));
         }
         if (staged.offset() > area.bytes() - bytes) {
             throw new RequestException(
                     Status.INVALID,
-                    "%d staged bytes from %d on; allowed: up to %d".formatted(bytes, staged.offset(), area.bytes()));
+                    "%s staged bytes from %s on; allowed: up to %s".formatted(bytes, staged.offset(), area.bytes()));
         }
         long from = staged.offset();
         for (MemorySegment piece : room) {
@@ -363,7 +364,9 @@ final class PutRequestHandler {
         if (expected.checksum != null && found != expected.checksum) {
             context.counters().corrupt.increment();
             reservation.close();
-            request.reject(Status.CORRUPT, "checksum 0x%08x; told was 0x%08x".formatted(found, expected.checksum));
+            request.reject(
+                    Status.CORRUPT,
+                    String.format(Locale.ROOT, "checksum 0x%08x; told was 0x%08x", found, expected.checksum));
             return;
         }
         context.runOrReject(request, () -> request.reply(expected.answer.apply(reservation.seal(found))));

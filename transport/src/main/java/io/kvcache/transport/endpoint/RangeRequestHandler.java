@@ -55,7 +55,7 @@ final class RangeRequestHandler {
         if (wanted.from() > chain.length() - wanted.count()) {
             throw new RequestException(
                     Status.INVALID,
-                    "blocks %d to %d; allowed: 0 to %d"
+                    "blocks %s to %s; allowed: 0 to %s"
                             .formatted(wanted.from(), (long) wanted.from() + wanted.count(), chain.length()));
         }
         long timeoutNanos = request.boundedTimeout(wanted.timeoutNanos());

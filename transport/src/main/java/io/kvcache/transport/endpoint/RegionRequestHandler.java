@@ -122,14 +122,14 @@ final class RegionRequestHandler {
             if (item.bytes() < 1 || item.bytes() > KvCache.MAX_OBJECT_BYTES) {
                 throw new RequestException(
                         Status.INVALID,
-                        "object %d has %d bytes; allowed: 1 to %d"
+                        "object %s has %s bytes; allowed: 1 to %s"
                                 .formatted(i, item.bytes(), KvCache.MAX_OBJECT_BYTES));
             }
             for (Span span : item.spans()) {
                 if (span.bytes() > region.bytes() || span.offset() > region.bytes() - span.bytes()) {
                     throw new RequestException(
                             Status.INVALID,
-                            "object %d has %d bytes from %d on; allowed: up to %d"
+                            "object %s has %s bytes from %s on; allowed: up to %s"
                                     .formatted(i, span.bytes(), span.offset(), region.bytes()));
                 }
             }

@@ -130,7 +130,7 @@ final class RequestDispatcher {
         if (bytes < 1 || bytes > MAX_PROBE_BYTES || told > MAX_PROBE_BYTES) {
             throw new RequestException(
                     Status.INVALID,
-                    "a probe of %d bytes there and %d back; allowed: 1 to %d".formatted(told, bytes, MAX_PROBE_BYTES));
+                    "a probe of %s bytes there and %s back; allowed: 1 to %s".formatted(told, bytes, MAX_PROBE_BYTES));
         }
         return PayloadSink.discard(told, sum -> {
             request.reply(new BodyWriter().i32(1));

@@ -130,7 +130,7 @@ final class ServerConnection implements FrameHandler {
 
     private void onHello(Hello said, EndpointRequest request) throws ProtocolException {
         if (said.version() < Hello.VERSION) {
-            throw new ProtocolException("version = %d; allowed: %d and up".formatted(said.version(), Hello.VERSION));
+            throw new ProtocolException("version = %s; allowed: %s and up".formatted(said.version(), Hello.VERSION));
         }
         EndpointOptions options = endpoint.context().options();
         endpointAuth = said.isServer() ? options.serverAuth() : options.auth().current();

@@ -48,7 +48,7 @@ final class SnapshotCursors {
         if (entries > limits.snapshotEntries()) {
             throw new RequestException(
                     Status.FAILED,
-                    "a snapshot would have %d entries; allowed: %d".formatted(entries, limits.snapshotEntries()));
+                    "a snapshot would have %s entries; allowed: %s".formatted(entries, limits.snapshotEntries()));
         }
         begin(session);
         boolean made = false;
@@ -68,7 +68,7 @@ final class SnapshotCursors {
         if (cursors.size() + inCreation >= limits.snapshots()) {
             throw new RequestException(
                     Status.BUSY,
-                    "%d snapshots are being read; allowed: %1$d; try again later".formatted(limits.snapshots()));
+                    "%s snapshots are being read; allowed: %1$s; try again later".formatted(limits.snapshots()));
         }
         inCreation++;
     }

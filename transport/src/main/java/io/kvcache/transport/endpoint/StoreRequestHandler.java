@@ -80,7 +80,7 @@ final class StoreRequestHandler {
         int number = session.registerNamespace(namespace);
         if (number == 0) {
             throw new RequestException(
-                    Status.BUSY, "%d namespaces are registered; allowed: %1$d".formatted(ClientSession.MAX_NAMESPACES));
+                    Status.BUSY, "%s namespaces are registered; allowed: %1$s".formatted(ClientSession.MAX_NAMESPACES));
         }
         BodyWriter reply = new BodyWriter().i32(number);
         SharedMemory memory = context.sharedMemory();

@@ -99,7 +99,7 @@ public final class FrameReader {
         int most = handler.maxBodyBytes();
         if (next.bodyBytes() > most) {
             throw new ProtocolException(
-                    "a body of %d bytes; allowed at this moment: 0 to %d".formatted(next.bodyBytes(), most));
+                    "a body of %s bytes; allowed at this moment: 0 to %s".formatted(next.bodyBytes(), most));
         }
         header = next;
         consumed += FrameHeader.BYTES;
@@ -117,7 +117,7 @@ public final class FrameReader {
         if (of.payloadBytes() > 0) {
             payloadSink = handler.onPayload(of, reader);
             if (payloadSink.remainingBytes() != of.payloadBytes()) {
-                throw new AssertionError("room for %d bytes of a payload of %d"
+                throw new AssertionError("room for %s bytes of a payload of %s"
                         .formatted(payloadSink.remainingBytes(), of.payloadBytes()));
             }
         } else {

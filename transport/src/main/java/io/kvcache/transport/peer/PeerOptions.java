@@ -38,7 +38,7 @@ public record PeerOptions(
     private static void check(String name, int value, int most) {
         if (value < 1 || value > most) {
             throw new IllegalArgumentException(
-                    "%s = %d is out of range; allowed: 1 to %d".formatted(name, value, most));
+                    "%s = %s is out of range; allowed: 1 to %s".formatted(name, value, most));
         }
     }
 

@@ -55,7 +55,7 @@ public final class HostRegion {
             channel = FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE);
             long bytes = channel.size();
             if (bytes < 1 || bytes > Pages.MAX_BYTES) {
-                throw new IOException("%s has %d bytes; allowed: 1 to %d".formatted(file, bytes, Pages.MAX_BYTES));
+                throw new IOException("%s has %s bytes; allowed: 1 to %s".formatted(file, bytes, Pages.MAX_BYTES));
             }
             MemorySegment memory = channel.map(FileChannel.MapMode.READ_WRITE, 0, bytes, mapping.arena());
             return new HostRegion(mapping, channel, memory);

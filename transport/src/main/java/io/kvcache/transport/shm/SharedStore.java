@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.IntToLongFunction;
 import org.jspecify.annotations.Nullable;
@@ -62,8 +63,12 @@ public final class SharedStore {
         try {
             IndexHeader header = IndexHeader.read(folder.map(files.records(), IndexHeader.BYTES, arena));
             if (header.epoch() != files.epoch()) {
-                throw new IOException("%s has epoch %016x; allowed: %016x, as the server says"
-                        .formatted(files, header.epoch(), files.epoch()));
+                throw new IOException(String.format(
+                        Locale.ROOT,
+                        "%s has epoch %016x; allowed: %016x, as the server says",
+                        files,
+                        header.epoch(),
+                        files.epoch()));
             }
             MemorySegment records = folder.map(files.records(), header.readerBytes(), arena);
             MemorySegment slots = folder.map(files.slots(), header.slotBytes(), arena);

@@ -40,7 +40,7 @@ public final class StagingMemory {
         try {
             long most = Pages.MAX_BYTES;
             if (place.bytes() < 1 || place.bytes() > most) {
-                throw new IOException("staging memory of %d bytes; allowed: 1 to %d".formatted(place.bytes(), most));
+                throw new IOException("staging memory of %s bytes; allowed: 1 to %s".formatted(place.bytes(), most));
             }
             MemorySegment whole = new SharedDirectory(files).mapStaging(place, mapping.arena());
             return new StagingMemory(mapping, whole.asSlice(StagingHeader.BYTES));

@@ -26,7 +26,7 @@ public final class BodyReader {
     public <T> T oneOf(String field, List<T> values) throws ProtocolException {
         int code = u8(field);
         if (code >= values.size()) {
-            throw new ProtocolException("%s = %d; allowed: 0 to %d".formatted(field, code, values.size() - 1));
+            throw new ProtocolException("%s = %s; allowed: 0 to %s".formatted(field, code, values.size() - 1));
         }
         return values.get(code);
     }
@@ -42,7 +42,7 @@ public final class BodyReader {
         int value = i32(field);
         if (value < 0) {
             throw new ProtocolException(
-                    "%s = %d; allowed: 0 to %d".formatted(field, Integer.toUnsignedLong(value), Integer.MAX_VALUE));
+                    "%s = %s; allowed: 0 to %s".formatted(field, Integer.toUnsignedLong(value), Integer.MAX_VALUE));
         }
         return value;
     }
@@ -62,7 +62,7 @@ public final class BodyReader {
         long value = i64(field);
         if (value < 0) {
             throw new ProtocolException(
-                    "%s = %s; allowed: 0 to %d".formatted(field, Long.toUnsignedString(value), Long.MAX_VALUE));
+                    "%s = %s; allowed: 0 to %s".formatted(field, Long.toUnsignedString(value), Long.MAX_VALUE));
         }
         return value;
     }
@@ -113,7 +113,7 @@ public final class BodyReader {
 
     private ByteBuffer requireBytes(String field, long count) throws ProtocolException {
         if (count > body.remaining()) {
-            throw new ProtocolException("the body ends %d bytes after its byte %d; allowed: at least %d for %s"
+            throw new ProtocolException("the body ends %s bytes after its byte %s; allowed: at least %s for %s"
                     .formatted(body.remaining(), body.position(), count, field));
         }
         return body;

@@ -2,6 +2,7 @@ package io.kvcache.transport.wire;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.util.Locale;
 
 /// The 32 bytes before every body.
 ///
@@ -42,7 +43,8 @@ public record FrameHeader(int type, int flags, long request, int bodyBytes, int 
         from.order(ByteOrder.LITTLE_ENDIAN);
         int magic = from.getInt();
         if (magic != MAGIC) {
-            throw new ProtocolException("magic = 0x%08x; allowed: 0x%08x, \"KVC1\"".formatted(magic, MAGIC));
+            throw new ProtocolException(
+                    String.format(Locale.ROOT, "magic = 0x%08x; allowed: 0x%08x, \"KVC1\"", magic, MAGIC));
         }
         int type = from.getShort() & U16;
         int flags = from.getShort() & U16;
@@ -56,7 +58,7 @@ public record FrameHeader(int type, int flags, long request, int bodyBytes, int 
 
     private static void check(String what, long bytes, int most) throws ProtocolException {
         if (bytes > most) {
-            throw new ProtocolException("a %s of %d bytes; allowed: 0 to %d".formatted(what, bytes, most));
+            throw new ProtocolException("a %s of %s bytes; allowed: 0 to %s".formatted(what, bytes, most));
         }
     }
 

@@ -51,7 +51,7 @@ public final class NamespaceCodec {
     public static Namespace read(BodyReader from) throws ProtocolException {
         int parts = from.count("parts");
         if (parts > Namespace.MAX_PARTS) {
-            throw new ProtocolException("parts = %d; allowed: 0 to %d".formatted(parts, Namespace.MAX_PARTS));
+            throw new ProtocolException("parts = %s; allowed: 0 to %s".formatted(parts, Namespace.MAX_PARTS));
         }
         Namespace.Builder to = Namespace.builder(from.skip(Integer.BYTES).text("model"));
         to.revision(from.text("revision")).dtype(from.text("dtype")).layout(from.text("layout"));

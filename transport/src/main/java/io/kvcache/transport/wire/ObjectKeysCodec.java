@@ -20,7 +20,7 @@ public final class ObjectKeysCodec {
     public static int readCount(BodyReader from) throws ProtocolException {
         int count = from.count("keys");
         if (count > MAX_KEYS) {
-            throw new ProtocolException("keys = %d; allowed: 0 to %d".formatted(count, MAX_KEYS));
+            throw new ProtocolException("keys = %s; allowed: 0 to %s".formatted(count, MAX_KEYS));
         }
         return count;
     }
@@ -39,7 +39,7 @@ public final class ObjectKeysCodec {
         int bytes = from.count("key bytes");
         if (bytes < 1 || bytes > KvCache.MAX_OBJECT_KEY_BYTES) {
             throw new ProtocolException(
-                    "key bytes = %d; allowed: 1 to %d".formatted(bytes, KvCache.MAX_OBJECT_KEY_BYTES));
+                    "key bytes = %s; allowed: 1 to %s".formatted(bytes, KvCache.MAX_OBJECT_KEY_BYTES));
         }
         return bytes;
     }

@@ -18,10 +18,10 @@ public record RangeRequest(int from, int count, int offset, int bytes, long time
     /// @throws IllegalArgumentException when a number is out of range
     public RangeRequest {
         if (count < 1 || count > MAX_BLOCKS) {
-            throw new IllegalArgumentException("count = %d; allowed: 1 to %d".formatted(count, MAX_BLOCKS));
+            throw new IllegalArgumentException("count = %s; allowed: 1 to %s".formatted(count, MAX_BLOCKS));
         }
         if (bytes < 1 || bytes > MAX_BYTES / count) {
-            throw new IllegalArgumentException("bytes = %d of each of %d blocks; allowed: 1 to %d, and %d of all"
+            throw new IllegalArgumentException("bytes = %s of each of %s blocks; allowed: 1 to %s, and %s of all"
                     .formatted(bytes, count, MAX_BYTES / count, MAX_BYTES));
         }
     }

@@ -84,7 +84,7 @@ public final class SharedMemoryCodec {
         private static int length(BodyReader from, String field) throws ProtocolException {
             int length = from.count(field);
             if (length > MAX_BYTES) {
-                throw new ProtocolException("%s = %d; allowed: 0 to %d".formatted(field, length, MAX_BYTES));
+                throw new ProtocolException("%s = %s; allowed: 0 to %s".formatted(field, length, MAX_BYTES));
             }
             return length;
         }

@@ -37,7 +37,7 @@ public final class ViewCodec {
         long digest = body.i64("digest");
         int count = body.count("nodes");
         if (count > Placement.MAX_NODES) {
-            throw new ProtocolException("nodes = %d; allowed: 0 to %d".formatted(count, Placement.MAX_NODES));
+            throw new ProtocolException("nodes = %s; allowed: 0 to %s".formatted(count, Placement.MAX_NODES));
         }
         List<NodeInfo> nodes = new ArrayList<>(count);
         for (int i = 0; i < count; i++) {

@@ -181,7 +181,7 @@ final class ChatRequestQueue implements AutoCloseable {
                         400,
                         "context_length_exceeded",
                         request.chat() ? "messages" : "prompt",
-                        "the prompt has %d tokens; this model takes up to %d"
+                        "the prompt has %s tokens; this model takes up to %s"
                                 .formatted(prompt.length, model.contextLength() - 1));
             }
             return prompt;
@@ -204,7 +204,7 @@ final class ChatRequestQueue implements AutoCloseable {
                         if (tokens[i] < 0 || tokens[i] >= model.vocabulary()) {
                             throw BadRequestException.invalidValue(
                                     "prompt",
-                                    "element %d of prompt is %d; tokens of this model are 0 to %d"
+                                    "element %s of prompt is %s; tokens of this model are 0 to %s"
                                             .formatted(i, tokens[i], model.vocabulary() - 1));
                         }
                     }

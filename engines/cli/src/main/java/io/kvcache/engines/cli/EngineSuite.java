@@ -183,7 +183,7 @@ final class EngineSuite {
             throw new IllegalStateException("the answer with the store is another one in round " + round);
         }
         if (hit.cachedTokens() != SHARED_TOKENS / BLOCK_TOKENS * BLOCK_TOKENS || cold.cachedTokens() != 0) {
-            throw new IllegalStateException("%d tokens came from the store in round %d, and %d of a new prompt"
+            throw new IllegalStateException("%s tokens came from the store in round %s, and %s of a new prompt"
                     .formatted(hit.cachedTokens(), round, cold.cachedTokens()));
         }
         return new Pair(cold, storing, hit, plain);

@@ -98,13 +98,13 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
 
     private void check(int[] prompt) {
         if (prompt.length >= model.contextLength()) {
-            throw new IllegalArgumentException("the prompt has %d tokens; this model takes 1 to %d"
+            throw new IllegalArgumentException("the prompt has %s tokens; this model takes 1 to %s"
                     .formatted(prompt.length, model.contextLength() - 1));
         }
         for (int token : prompt) {
             if (token < 0 || token >= model.vocabulary()) {
                 throw new IllegalArgumentException(
-                        "token is %d, must be: 0 to %d".formatted(token, model.vocabulary() - 1));
+                        "token is %s, must be: 0 to %s".formatted(token, model.vocabulary() - 1));
             }
         }
     }
@@ -236,7 +236,7 @@ public final class PrefixCachedGenerator<M extends EngineModel> implements AutoC
                 int dropped = cache.drop(chain, same);
                 LOG.log(
                         Level.ERROR,
-                        "block %d of %d from the store is not what the model computes: dropped %d blocks; %s"
+                        "block %s of %s from the store is not what the model computes: dropped %s blocks; %s"
                                 .formatted(same, cachedBlocks, dropped, model.fingerprint()));
                 cachedBlocks = same;
             }

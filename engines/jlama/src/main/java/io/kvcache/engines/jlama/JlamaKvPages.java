@@ -66,7 +66,7 @@ final class JlamaKvPages implements SequenceBlockCopier {
                 && row.heapBase().equals(page.heapBase());
         if (!sameRow || row.byteSize() != rowBytes || pageTokens == 0 || page.byteSize() % rowBytes != 0) {
             throw new IllegalStateException(
-                    "Jlama's pages are not as this adapter knows them: a row of %d bytes and a page of %d, where a row has %d"
+                    "Jlama's pages are not as this adapter knows them: a row of %s bytes and a page of %s, where a row has %s"
                             .formatted(row.byteSize(), page.byteSize(), rowBytes));
         }
     }

@@ -351,7 +351,7 @@ final class LlamaApi {
     void remove(MemorySegment context, int sequence, int from, int to) {
         boolean all = invoke(() -> (boolean) remove.invokeExact(context, sequence, from, to));
         if (!all) {
-            throw new IllegalStateException("llama.cpp does not forget tokens %d to %d".formatted(from, to));
+            throw new IllegalStateException("llama.cpp does not forget tokens %s to %s".formatted(from, to));
         }
     }
 

@@ -54,7 +54,7 @@ final class LlamaContext implements AutoCloseable {
     void decode(int[] sequence, int from, int to) {
         for (int i = from; i < to; i++) {
             if (sequence[i] < 0 || sequence[i] >= vocabulary) {
-                throw new IllegalArgumentException("token %d, at %d, is not a token of this model: 0 to %d"
+                throw new IllegalArgumentException("token %s, at %s, is not a token of this model: 0 to %s"
                         .formatted(sequence[i], i, vocabulary - 1));
             }
         }
@@ -68,7 +68,7 @@ final class LlamaContext implements AutoCloseable {
             int result = calls.decode(context, tokens.asSlice(0, (long) count * Integer.BYTES));
             if (result != 0) {
                 throw new IllegalStateException(
-                        "llama.cpp cannot compute tokens %d to %d: it says %d".formatted(at, at + count, result));
+                        "llama.cpp cannot compute tokens %s to %s: it says %s".formatted(at, at + count, result));
             }
             at += count;
         }
@@ -107,7 +107,7 @@ final class LlamaContext implements AutoCloseable {
         try {
             long written = calls.readState(context, STAGING_SEQUENCE, into);
             if (written != into.byteSize()) {
-                throw new IllegalStateException("llama.cpp writes %d bytes as the state of tokens %d to %d, not %d"
+                throw new IllegalStateException("llama.cpp writes %s bytes as the state of tokens %s to %s, not %s"
                         .formatted(written, from, to, into.byteSize()));
             }
         } finally {

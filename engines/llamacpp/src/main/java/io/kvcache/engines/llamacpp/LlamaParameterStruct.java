@@ -180,7 +180,7 @@ final class LlamaParameterStruct {
         if (end > layout.byteSize()) {
             throw new UnsupportedLlamaException(
                     library,
-                    "%s fills at least %d bytes, and %d where it is known"
+                    "%s fills at least %s bytes, and %s where it is known"
                             .formatted(defaultsFunction, end, layout.byteSize()));
         }
     }
@@ -196,7 +196,7 @@ final class LlamaParameterStruct {
                             untouched ? "not set" : String.valueOf(Byte.toUnsignedInt(rooms[0].get(JAVA_BYTE, at)));
                     throw new UnsupportedLlamaException(
                             library,
-                            "byte %d (%s) of what %s fills is %s, and %d where it is known"
+                            "byte %s (%s) of what %s fills is %s, and %s where it is known"
                                     .formatted(
                                             at,
                                             member.name().orElse("between fields"),

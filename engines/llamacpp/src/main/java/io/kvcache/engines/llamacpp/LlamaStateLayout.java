@@ -86,7 +86,7 @@ record LlamaStateLayout(boolean transposed, List<Layer> layers) {
             require(
                     model,
                     layout.bytes(1) == one.byteSize() && layout.matches(one, 0, 1),
-                    "a state of 1 token has %d bytes, where %d are known".formatted(one.byteSize(), layout.bytes(1)));
+                    "a state of 1 token has %s bytes, where %s are known".formatted(one.byteSize(), layout.bytes(1)));
             return layout;
         } catch (IndexOutOfBoundsException ended) {
             throw new UnsupportedLlamaException(model, "a state of 1 token ends after " + one.byteSize() + " bytes");
@@ -161,13 +161,13 @@ record LlamaStateLayout(boolean transposed, List<Layer> layers) {
     String describe() {
         Layer first = layers.getFirst();
         boolean equal = layers.stream().allMatch(first::equals);
-        return "%d layers, %s, values %s"
+        return "%s layers, %s, values %s"
                 .formatted(
                         layers.size(), equal ? describe(first) : layers.toString(), transposed ? "across" : "in rows");
     }
 
     private static String describe(Layer layer) {
-        return "keys %d x %d, values %d x %d x %d"
+        return "keys %s x %s, values %s x %s x %s"
                 .formatted(
                         layer.keyType(),
                         layer.keyBytes(),

@@ -82,7 +82,7 @@ final class LlamaTokenizer {
                 count = calls.tokenize(words, utf8, into, marked);
             }
             if (count < 0) {
-                throw new IllegalStateException("llama.cpp cannot tokenize a text of %d bytes for %s: it says %d"
+                throw new IllegalStateException("llama.cpp cannot tokenize a text of %s bytes for %s: it says %s"
                         .formatted(text.length, name, count));
             }
             return into.asSlice(0, (long) count * Integer.BYTES).toArray(JAVA_INT);
@@ -115,7 +115,7 @@ final class LlamaTokenizer {
                 ChatMessage message = messages.get(i);
                 if (message.content().indexOf('\0') >= 0) {
                     throw new IllegalArgumentException(
-                            "message %d has the character U+0000; llama.cpp would cut it off there".formatted(i));
+                            "message %s has the character U+0000; llama.cpp would cut it off there".formatted(i));
                 }
                 MemorySegment content = arena.allocateFrom(message.content());
                 chat.setAtIndex(
