@@ -89,6 +89,10 @@ final class HitRateTest {
         return (char) command + "\0\0\0" + "\0\0\0\0" + key + " ".repeat(150 - key.length());
     }
 
+    private static String chunk(int i) {
+        return "model@1@0@1c7e09ab" + i;
+    }
+
     private void store(String key, String value) {
         assertThat(info.ask("SET " + key + " " + value + "\r\n")).isEqualTo("+OK\r\n");
     }
@@ -97,13 +101,13 @@ final class HitRateTest {
     @EnumSource(Pattern.class)
     void givenChunksOfWhichSomeAreStored_whenAskedFor_thenTheHitRateIsThatOfTheChunks(Pattern pattern) {
         for (int i = 0; i < STORED; i++) {
-            store("chunk" + i, "value");
-            store("chunk" + i + "metadata", "meta");
-            store("chunk" + i + "kv_bytes", "bytes");
+            store(chunk(i), "value");
+            store(chunk(i) + "metadata", "meta");
+            store(chunk(i) + "kv_bytes", "bytes");
         }
         for (int round = 1; round <= 3; round++) {
             for (int i = 0; i < CHUNKS; i++) {
-                pattern.ask(this, "chunk" + i);
+                pattern.ask(this, chunk(i));
             }
             KeyspaceStats.Reads reads = port.test().keyspace().stats().reads();
             assertThat(reads.hits()).isEqualTo((long) round * STORED);

@@ -29,9 +29,28 @@ public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
     /// 512 bits. Digests are remembered, so a client must not decide how much memory that takes.
     private static final int MAX_DIGEST = 128;
 
+    private static final long NO_DIGEST = -1;
+
     /// The parts of a key, or null when it does not look like one of LMCache's.
     public static @Nullable ChunkKey of(byte[] key) {
         int end = ObjectKey.baseLength(key);
+        long digest = findDigest(key, end);
+        if (digest == NO_DIGEST) {
+            return null;
+        }
+        int from = (int) (digest >>> Integer.SIZE);
+        int to = (int) digest;
+        return new ChunkKey(key, from, to, end, new String(key, from, to - from, StandardCharsets.ISO_8859_1));
+    }
+
+    /// Returns whether a key looks like one of LMCache's.
+    static boolean isChunk(byte[] key) {
+        return findDigest(key, ObjectKey.baseLength(key)) != NO_DIGEST;
+    }
+
+    /// Where the digest begins in the upper half, and where it ends in the lower one: most keys that are looked at have
+    /// none, and leave nothing on the heap.
+    private static long findDigest(byte[] key, int end) {
         int fields = 1;
         int from = -1;
         int to = -1;
@@ -48,9 +67,7 @@ public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
             fields += stop < end ? 1 : 0;
             start = stop + 1;
         }
-        return fields < MIN_FIELDS || from < 0
-                ? null
-                : new ChunkKey(key, from, to, end, new String(key, from, to - from, StandardCharsets.ISO_8859_1));
+        return fields < MIN_FIELDS || from < 0 ? NO_DIGEST : (long) from << Integer.SIZE | to;
     }
 
     /// How many digits a field has, or 0 when there is anything else in it but a sign.

@@ -11,7 +11,9 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Halves.** LMCache's Redis connectors store one thing under two keys: `<key>metadata` and `<key>kv_bytes`. One
 /// without the other is worse than none: metadata alone promises bytes that are gone. The suffixes are glued on, or
-/// stand behind a colon, which makes no difference here.
+/// stand behind a colon, which makes no difference here. Only keys of LMCache's form ([ChunkKey]) are halves: other
+/// clients have keys with these endings that have nothing to do with each other.
+///
 /// @param bytes belong to the key; not copied, not to be changed
 /// @param digest the name in the store of the one keyspace that the key belongs to
 @SuppressWarnings("ArrayRecordComponent") // equals and hashCode go by the bytes
@@ -24,7 +26,7 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
         return new ObjectKey(bytes, BlockKey.ofObject(namespace, bytes));
     }
 
-    /// The key of the other half, or null when this key has neither suffix.
+    /// The key of the other half, or null when this key is no half.
     ///
     /// @param namespace of this key
     @Nullable
@@ -35,25 +37,25 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
 
     /// As [#otherHalf(Namespace)], of a key's bytes.
     static byte @Nullable [] otherHalf(byte[] key) {
-        if (endsWith(key, METADATA_SUFFIX)) {
-            return replaceSuffix(key, BYTES_SUFFIX);
+        if (!isHalf(key)) {
+            return null;
         }
-        return endsWith(key, BYTES_SUFFIX) ? replaceSuffix(key, METADATA_SUFFIX) : null;
+        return replaceSuffix(key, isMetadata(key) ? BYTES_SUFFIX : METADATA_SUFFIX);
     }
 
     /// Returns whether a key is of one of the two halves.
     static boolean isHalf(byte[] key) {
-        return endsWith(key, METADATA_SUFFIX) || endsWith(key, BYTES_SUFFIX);
+        return hasSuffix(key) && ChunkKey.isChunk(key);
     }
 
-    /// Returns whether a key is of the half that readers look for.
+    /// Returns whether a key that is a half is of the one that readers look for.
     static boolean isMetadata(byte[] key) {
         return endsWith(key, METADATA_SUFFIX);
     }
 
     /// Bytes of a key before such a suffix and the colon before it; all of them when it has none.
     static int baseLength(byte[] key) {
-        if (!isHalf(key)) {
+        if (!hasSuffix(key)) {
             return key.length;
         }
         int base = key.length - BYTES_SUFFIX.length;
@@ -62,7 +64,12 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
 
     /// Returns a key without such a suffix: the same for both halves of a value.
     static byte[] base(byte[] key) {
-        return isHalf(key) ? Arrays.copyOf(key, baseLength(key)) : key;
+        int length = baseLength(key);
+        return length == key.length ? key : Arrays.copyOf(key, length);
+    }
+
+    private static boolean hasSuffix(byte[] key) {
+        return endsWith(key, METADATA_SUFFIX) || endsWith(key, BYTES_SUFFIX);
     }
 
     private static boolean endsWith(byte[] key, byte[] suffix) {

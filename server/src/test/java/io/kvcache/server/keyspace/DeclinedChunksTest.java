@@ -20,6 +20,9 @@ final class DeclinedChunksTest {
     private static final int MIB = 1 << 20;
     private static final int FILLING = 80;
 
+    /// A key of LMCache's, without what makes it a half.
+    private static final String CHUNK = "model@1@0@1c7e09ab55";
+
     private final TestKeyspace test = new TestKeyspace(64L << 20, new DecliningPolicies());
     private final Keyspace keyspace = test.keyspace();
 
@@ -66,9 +69,9 @@ final class DeclinedChunksTest {
 
     @Test
     void givenOneHalfThatIsDeclined_whenTheOtherComes_thenItIsDeclinedToo() {
-        assertThat(putAfter("xkv_bytes", MIB, "fill" + (FILLING - 1))).isEqualTo(PendingPut.State.DECLINED);
-        assertThat(test.put("xmetadata", content(2, 28))).isEqualTo(PendingPut.State.DECLINED);
-        assertThat(test.get("xmetadata")).isNull();
+        assertThat(putAfter(CHUNK + "kv_bytes", MIB, "fill" + (FILLING - 1))).isEqualTo(PendingPut.State.DECLINED);
+        assertThat(test.put(CHUNK + "metadata", content(2, 28))).isEqualTo(PendingPut.State.DECLINED);
+        assertThat(test.get(CHUNK + "metadata")).isNull();
     }
 
     /// LRU that admits nothing for which another has to go.

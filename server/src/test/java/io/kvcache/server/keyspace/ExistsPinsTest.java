@@ -17,6 +17,9 @@ final class ExistsPinsTest {
 
     private static final int MIB = 1 << 20;
 
+    /// A key of LMCache's, without what makes it a half.
+    private static final String CHUNK = "model@1@0@1c7e09ab55";
+
     private final TestKeyspace test = TestKeyspace.small();
     private final Keyspace keyspace = test.keyspace();
 
@@ -37,12 +40,12 @@ final class ExistsPinsTest {
 
     @Test
     void givenAHalfThatExists_whenTheStoreOverflows_thenBothAreStillThere() {
-        test.put("xkv_bytes", content(1, MIB));
-        test.put("xmetadata", content(2, 28));
-        assertThat(keyspace.exists(key("xmetadata"))).isTrue();
+        test.put(CHUNK + "kv_bytes", content(1, MIB));
+        test.put(CHUNK + "metadata", content(2, 28));
+        assertThat(keyspace.exists(key(CHUNK + "metadata"))).isTrue();
         overflow();
 
-        assertThat(test.get("xkv_bytes")).isEqualTo(content(1, MIB));
+        assertThat(test.get(CHUNK + "kv_bytes")).isEqualTo(content(1, MIB));
     }
 
     @Test

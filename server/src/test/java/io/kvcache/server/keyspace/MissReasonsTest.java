@@ -23,6 +23,9 @@ final class MissReasonsTest {
     private static final int VALUE = 60 << 10;
     private static final int CHARGED = 16 * 4096;
 
+    /// A key of LMCache's, without what makes it a half.
+    private static final String CHUNK = "model@1@0@1c7e09ab55";
+
     private final MissLog log = new MissLog(() -> Instant.EPOCH, new MissCauses(System::nanoTime), (_, _) -> false);
     private final List<String> expected = new ArrayList<>();
 
@@ -67,10 +70,10 @@ final class MissReasonsTest {
                 miss(test, "e", Reason.BUSY);
             }
             assertThat(test.get("c")).as("a hit").isNotNull();
-            test.put("x:kv_bytes", new byte[100]);
-            test.put("x:metadata", new byte[28]);
-            test.keyspace().delete(TestKeyspace.key("x:kv_bytes"));
-            miss(test, "x:metadata", Reason.OTHER_HALF);
+            test.put(CHUNK + ":kv_bytes", new byte[100]);
+            test.put(CHUNK + ":metadata", new byte[28]);
+            test.keyspace().delete(TestKeyspace.key(CHUNK + ":kv_bytes"));
+            miss(test, CHUNK + ":metadata", Reason.OTHER_HALF);
             assertLogged();
         }
     }

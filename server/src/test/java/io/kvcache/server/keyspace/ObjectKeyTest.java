@@ -18,6 +18,9 @@ final class ObjectKeyTest {
 
     private static final int MIB = 1 << 20;
 
+    /// A key of LMCache's, without what makes it a half.
+    private static final String CHUNK = "model@1@0@1c7e09ab55";
+
     private final TestKeyspace test = TestKeyspace.small();
     private final Keyspace keyspace = test.keyspace();
 
@@ -29,14 +32,14 @@ final class ObjectKeyTest {
     @Test
     void givenBothHalves_whenOneIsEvicted_thenTheOtherIsNotFoundEither() {
         for (int i = 0; i < 100; i++) {
-            test.put("x" + i + "kv_bytes", content(i, MIB));
-            test.put("x" + i + "metadata", content(i, 28));
+            test.put(CHUNK + i + "kv_bytes", content(i, MIB));
+            test.put(CHUNK + i + "metadata", content(i, 28));
         }
 
         int whole = 0;
         for (int i = 0; i < 100; i++) {
-            boolean metadata = test.get("x" + i + "metadata") != null;
-            boolean bytes = test.get("x" + i + "kv_bytes") != null;
+            boolean metadata = test.get(CHUNK + i + "metadata") != null;
+            boolean bytes = test.get(CHUNK + i + "kv_bytes") != null;
             assertThat(metadata).as("x%d", i).isEqualTo(bytes);
             whole += metadata ? 1 : 0;
         }
@@ -49,24 +52,24 @@ final class ObjectKeyTest {
     void givenLittleMemory_whenChunksAreStored_thenAllThatFitAreKept(int hostMib, int chunkKib) {
         try (TestKeyspace small = new TestKeyspace((long) hostMib * MIB)) {
             for (int i = 0; i < 7; i++) {
-                small.put("x" + i + "kv_bytes", content(i, chunkKib << 10));
-                small.put("x" + i + "metadata", content(i, 28));
+                small.put(CHUNK + i + "kv_bytes", content(i, chunkKib << 10));
+                small.put(CHUNK + i + "metadata", content(i, 28));
             }
             for (int i = 0; i < 7; i++) {
-                assertThat(small.get("x" + i + "metadata")).as("x%d", i).isEqualTo(content(i, 28));
-                assertThat(small.get("x" + i + "kv_bytes")).as("x%d", i).isEqualTo(content(i, chunkKib << 10));
+                assertThat(small.get(CHUNK + i + "metadata")).as("x%d", i).isEqualTo(content(i, 28));
+                assertThat(small.get(CHUNK + i + "kv_bytes")).as("x%d", i).isEqualTo(content(i, chunkKib << 10));
             }
         }
     }
 
     @Test
     void givenBothHalves_whenOneIsDeleted_thenTheOtherIsGone() {
-        test.put("x:kv_bytes", content(1, 100));
-        test.put("x:metadata", content(2, 28));
+        test.put(CHUNK + ":kv_bytes", content(1, 100));
+        test.put(CHUNK + ":metadata", content(2, 28));
 
-        keyspace.delete(key("x:kv_bytes"));
+        keyspace.delete(key(CHUNK + ":kv_bytes"));
 
-        assertThat(keyspace.exists(key("x:metadata"))).isFalse();
+        assertThat(keyspace.exists(key(CHUNK + ":metadata"))).isFalse();
         assertThat(keyspace.stats().reads().halved()).isEqualTo(1);
     }
 
@@ -81,7 +84,7 @@ final class ObjectKeyTest {
 
     @Test
     void givenNoRoomForOneHalf_whenTheOtherComes_thenItIsRefusedToo() {
-        test.put("xmetadata", content(2, 28));
+        test.put(CHUNK + "metadata", content(2, 28));
         List<PinnedValue> held = new ArrayList<>();
         for (int i = 0; held.size() == i; i++) {
             if (test.put("fill" + i, content(i, MIB)) == PendingPut.State.WRITING) {
@@ -89,11 +92,11 @@ final class ObjectKeyTest {
             }
         }
 
-        assertThat(test.put("xkv_bytes", content(1, MIB))).isEqualTo(PendingPut.State.REJECTED);
-        assertThat(test.get("xmetadata")).isNull();
+        assertThat(test.put(CHUNK + "kv_bytes", content(1, MIB))).isEqualTo(PendingPut.State.REJECTED);
+        assertThat(test.get(CHUNK + "metadata")).isNull();
         held.forEach(PinnedValue::close);
-        assertThat(test.put("xmetadata", content(2, 28))).isEqualTo(PendingPut.State.REJECTED);
-        assertThat(test.put("xkv_bytes", content(1, MIB))).isEqualTo(PendingPut.State.WRITING);
-        assertThat(test.put("xmetadata", content(2, 28))).isEqualTo(PendingPut.State.WRITING);
+        assertThat(test.put(CHUNK + "metadata", content(2, 28))).isEqualTo(PendingPut.State.REJECTED);
+        assertThat(test.put(CHUNK + "kv_bytes", content(1, MIB))).isEqualTo(PendingPut.State.WRITING);
+        assertThat(test.put(CHUNK + "metadata", content(2, 28))).isEqualTo(PendingPut.State.WRITING);
     }
 }

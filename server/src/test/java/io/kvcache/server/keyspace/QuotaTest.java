@@ -16,6 +16,9 @@ final class QuotaTest {
     private static final int VALUE = 60 << 10; // and what is kept behind it: 61,440 + 48 + a key, so 16 pages
     private static final int CHARGED = 16 * 4096;
 
+    /// A key of LMCache's, without what makes it a half.
+    private static final String CHUNK = "model@1@0@1c7e09ab55";
+
     private static TestKeyspace limited(long quotaBytes) {
         return new TestKeyspace(
                 64L << 20,
@@ -80,12 +83,12 @@ final class QuotaTest {
     @Test
     void givenTwoHalves_whenOneGoesForTheQuota_thenTheOtherGoesWithIt() {
         try (TestKeyspace test = limited(3 * CHARGED)) {
-            test.put("xkv_bytes", value(1));
-            test.put("xmetadata", value(2));
+            test.put(CHUNK + "kv_bytes", value(1));
+            test.put(CHUNK + "metadata", value(2));
             test.put("y", value(3));
             test.put("z", value(4));
-            assertThat(test.get("xkv_bytes")).isNull();
-            assertThat(test.get("xmetadata")).isNull();
+            assertThat(test.get(CHUNK + "kv_bytes")).isNull();
+            assertThat(test.get(CHUNK + "metadata")).isNull();
             assertThat(usage(test).usedBytes()).isEqualTo(2 * CHARGED);
         }
     }

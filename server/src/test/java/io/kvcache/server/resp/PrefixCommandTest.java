@@ -147,12 +147,13 @@ final class PrefixCommandTest {
 
     @Test
     void givenLmcachesHalves_whenOneIsNamed_thenBothArePinned() {
-        putHalves("a@");
-        putHalves("b@");
-        assertThat(ask("KV.PREFIX 60000 a@metadata b@kv_bytes c@metadata")).isEqualTo(":2\r\n");
+        putHalves("m@1@1c7e09aa");
+        putHalves("m@1@1c7e09ab");
+        assertThat(ask("KV.PREFIX 60000 m@1@1c7e09aametadata m@1@1c7e09abkv_bytes m@1@1c7e09acmetadata"))
+                .isEqualTo(":2\r\n");
         assertThat(pins()).isEqualTo(4);
         put(0, 200);
-        for (String chunk : new String[] {"a@", "b@"}) {
+        for (String chunk : new String[] {"m@1@1c7e09aa", "m@1@1c7e09ab"}) {
             assertThat(ask("STRLEN " + chunk + "kv_bytes")).isEqualTo(":" + VALUE.length() + "\r\n");
             assertThat(ask("STRLEN " + chunk + "metadata")).isEqualTo(":1\r\n");
         }
@@ -160,28 +161,28 @@ final class PrefixCommandTest {
 
     @Test
     void givenHalfOfAChunk_whenEitherHalfIsNamed_thenItDoesNotCount() {
-        ask("SET a@metadata m");
-        ask("SET b@kv_bytes b");
-        assertThat(ask("KV.PREFIX 1000 a@metadata")).isEqualTo(":0\r\n");
-        assertThat(ask("KV.PREFIX 1000 a@kv_bytes")).isEqualTo(":0\r\n");
-        assertThat(ask("KV.PREFIX 1000 b@metadata")).isEqualTo(":0\r\n");
-        assertThat(ask("KV.PREFIX 1000 b@kv_bytes")).isEqualTo(":0\r\n");
+        ask("SET m@1@1c7e09aametadata m");
+        ask("SET m@1@1c7e09abkv_bytes b");
+        assertThat(ask("KV.PREFIX 1000 m@1@1c7e09aametadata")).isEqualTo(":0\r\n");
+        assertThat(ask("KV.PREFIX 1000 m@1@1c7e09aakv_bytes")).isEqualTo(":0\r\n");
+        assertThat(ask("KV.PREFIX 1000 m@1@1c7e09abmetadata")).isEqualTo(":0\r\n");
+        assertThat(ask("KV.PREFIX 1000 m@1@1c7e09abkv_bytes")).isEqualTo(":0\r\n");
         assertThat(pins()).isZero();
     }
 
     @Test
     void givenOneHalfThatExpired_whenTheOtherIsNamed_thenItDoesNotCount() {
-        putHalves("a@");
-        assertThat(ask("PEXPIRE a@metadata 10")).isEqualTo(":1\r\n");
+        putHalves("m@1@1c7e09aa");
+        assertThat(ask("PEXPIRE m@1@1c7e09aametadata 10")).isEqualTo(":1\r\n");
         resp.test().time().advance(Duration.ofMillis(10));
-        assertThat(ask("KV.PREFIX 1000 a@kv_bytes")).isEqualTo(":0\r\n");
+        assertThat(ask("KV.PREFIX 1000 m@1@1c7e09aakv_bytes")).isEqualTo(":0\r\n");
     }
 
     @Test
     void givenBothHalves_whenTheirCommonPartIsNamed_thenNothingIsFound() {
-        putHalves("a@");
-        assertThat(ask("KV.PREFIX 1000 a@")).isEqualTo(":0\r\n");
-        assertThat(ask("KV.HINT PIN 1000 a@")).isEqualTo(":0\r\n");
+        putHalves("m@1@1c7e09aa");
+        assertThat(ask("KV.PREFIX 1000 m@1@1c7e09aa")).isEqualTo(":0\r\n");
+        assertThat(ask("KV.HINT PIN 1000 m@1@1c7e09aa")).isEqualTo(":0\r\n");
     }
 
     @Test
