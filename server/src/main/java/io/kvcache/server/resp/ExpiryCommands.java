@@ -70,6 +70,7 @@ final class ExpiryCommands {
     }
 
     private void expire(String unit, RespRequest request, RespEncoder out) throws CommandException {
+        Conditions conditions = Conditions.parse(request);
         long now = keyspaceRouter.ownKeyspace().nowMillis();
         long at = Math.max(
                 1,
@@ -78,7 +79,7 @@ final class ExpiryCommands {
         byte[] key = request.argument(1);
         Keyspace keyspace = keyspaceRouter.of(key);
         KeyInfo info = find(key);
-        if (info == null || !isAllowed(request, info.expiresAtMillis(), at)) {
+        if (info == null || !conditions.allow(info.expiresAtMillis(), at)) {
             out.writeInteger(0);
         } else if (at <= now) {
             out.writeInteger(keyspace.delete(key) ? 1 : 0);
@@ -87,19 +88,42 @@ final class ExpiryCommands {
         }
     }
 
-    /// NX, XX, GT and LT. A key that never expires counts as one that expires later than any other.
-    private static boolean isAllowed(RespRequest request, long before, long at) throws CommandException {
-        boolean allowed = true;
-        for (int i = 3; i < request.count(); i++) {
-            allowed &= switch (request.argumentUpperCase(i)) {
-                case "NX" -> before == 0;
-                case "XX" -> before != 0;
-                case "GT" -> before != 0 && at > before;
-                case "LT" -> before == 0 || at < before;
-                default -> throw new CommandException("ERR Unsupported option " + request.argumentText(i));
-            };
+    /// What a key's time to expire must be now for another to take its place. A key that never expires counts as one
+    /// that
+    /// expires later than any other.
+    private record Conditions(boolean nx, boolean xx, boolean gt, boolean lt) {
+
+        /// @throws CommandException when the request has others, or some that exclude each other
+        static Conditions parse(RespRequest request) throws CommandException {
+            boolean nx = false;
+            boolean xx = false;
+            boolean gt = false;
+            boolean lt = false;
+            for (int i = 3; i < request.count(); i++) {
+                switch (request.argumentUpperCase(i)) {
+                    case "NX" -> nx = true;
+                    case "XX" -> xx = true;
+                    case "GT" -> gt = true;
+                    case "LT" -> lt = true;
+                    default -> throw new CommandException("ERR Unsupported option " + request.argumentText(i));
+                }
+            }
+            if (nx && (xx || gt || lt)) {
+                throw new CommandException("ERR NX and XX, GT or LT options at the same time are not compatible");
+            }
+            if (gt && lt) {
+                throw new CommandException("ERR GT and LT options at the same time are not compatible");
+            }
+            return new Conditions(nx, xx, gt, lt);
         }
-        return allowed;
+
+        boolean allow(long before, long at) {
+            boolean never = before == 0;
+            return (!nx || never)
+                    && (!xx || !never)
+                    && (!gt || (!never && at > before))
+                    && (!lt || never || at < before);
+        }
     }
 
     private void persist(RespSession session, RespRequest request, RespEncoder out) {

@@ -3,7 +3,8 @@ package io.kvcache.server.resp;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.ByteBufUtil;
 
-/// Integers as the protocol writes them: an optional minus and decimal digits, nothing else.
+/// Integers as the protocol writes them: an optional minus and decimal digits, nothing else. There is one text for each
+/// number, so no zero leads and none is negative: as with Redis, `01` and `-0` are no integers.
 final class IntegerCodec {
 
     private static final int MAX_DIGITS = 20;
@@ -24,7 +25,8 @@ final class IntegerCodec {
     static long parse(byte[] text, int from, int to) {
         boolean negative = from < to && text[from] == '-';
         int at = negative ? from + 1 : from;
-        if (at >= to || to - at > MAX_DIGITS) {
+        boolean isPadded = at < to && text[at] == '0' && (negative || to - at > 1);
+        if (at >= to || to - at > MAX_DIGITS || isPadded) {
             throw new NumberFormatException();
         }
         long value = 0;

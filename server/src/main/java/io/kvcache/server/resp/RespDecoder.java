@@ -319,6 +319,9 @@ final class RespDecoder implements AutoCloseable {
         for (int at = from; at < end; at++) {
             int each = in.getByte(at);
             if (each == '\r' && at > from && in.getByte(at + 1) == '\n') {
+                if (at > from + 1 && in.getByte(from) == '0') {
+                    return NOT_SHORT;
+                }
                 in.readerIndex(at + 2);
                 return value;
             }

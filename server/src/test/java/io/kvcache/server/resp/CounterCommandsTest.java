@@ -50,7 +50,8 @@ final class CounterCommandsTest {
     }
 
     @ParameterizedTest
-    @ValueSource(strings = {"x", "1.5", "+1", "9223372036854775808", "a-long-value-that-is-no-number"})
+    @ValueSource(
+            strings = {"x", "1.5", "+1", "01", "-0", "00", "9223372036854775808", "a-long-value-that-is-no-number"})
     void givenAValueThatIsNoNumber_whenCounted_thenItIsRefusedAndStays(String value) {
         ask("SET k " + value);
         assertThat(ask("INCR k")).isEqualTo("-ERR value is not an integer or out of range\r\n");

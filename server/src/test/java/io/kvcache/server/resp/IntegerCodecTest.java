@@ -1,6 +1,7 @@
 package io.kvcache.server.resp;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
@@ -16,5 +17,12 @@ class IntegerCodecTest {
         ByteBuf out = Unpooled.buffer();
         IntegerCodec.write(number, out);
         assertThat(out.toString(StandardCharsets.US_ASCII)).isEqualTo(Long.toString(number));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"01", "00", "-0", "-01", "+1", "", "-", " 1", "9223372036854775808"})
+    void givenATextThatNoNumberIsWrittenAs_whenParsed_thenItIsRefused(String text) {
+        assertThatThrownBy(() -> IntegerCodec.parse(text.getBytes(StandardCharsets.US_ASCII)))
+                .isInstanceOf(CommandException.class);
     }
 }

@@ -14,6 +14,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 
 final class RespCommandsTest {
 
+    /// A key of LMCache's, without what makes it a half.
+    private static final String CHUNK = "model@1@0@1c7e09ab55";
+
     private final EmbeddedRespServer resp = new EmbeddedRespServer();
 
     @AfterEach
@@ -28,15 +31,45 @@ final class RespCommandsTest {
     @ParameterizedTest
     @ValueSource(strings = {"DEL", "UNLINK"})
     void givenBothHalvesOfAValue_whenDeleted_thenAsManyAreCountedAsWereNamed(String command) {
-        for (String[] named : new String[][] {{"xmetadata"}, {"xkv_bytes"}, {"xmetadata", "xkv_bytes"}}) {
-            resp.ask("MSET", "xkv_bytes", "bytes", "xmetadata", "meta");
+        for (String[] named :
+                new String[][] {{CHUNK + "metadata"}, {CHUNK + "kv_bytes"}, {CHUNK + "metadata", CHUNK + "kv_bytes"}}) {
+            resp.ask("MSET", CHUNK + "kv_bytes", "bytes", CHUNK + "metadata", "meta");
             String[] words = new String[named.length + 2];
             words[0] = command;
             System.arraycopy(named, 0, words, 1, named.length);
             words[named.length + 1] = named[0]; // once more
             assertThat(resp.ask(words)).isEqualTo(":" + named.length + "\r\n");
-            assertThat(resp.ask("EXISTS", "xmetadata", "xkv_bytes")).isEqualTo(":0\r\n");
+            assertThat(resp.ask("EXISTS", CHUNK + "metadata", CHUNK + "kv_bytes"))
+                    .isEqualTo(":0\r\n");
         }
+    }
+
+    @Test
+    void givenKeysOfOthersThatEndLikeHalves_whenOneIsDeleted_thenTheOtherStays() {
+        resp.ask("MSET", "video:42:kv_bytes", "bytes", "video:42:metadata", "meta");
+        assertThat(ask("DEL video:42:metadata")).isEqualTo(":1\r\n");
+        assertThat(ask("GET video:42:kv_bytes")).isEqualTo("$5\r\nbytes\r\n");
+        assertThat(ask("SET video:42:metadata new")).isEqualTo("+OK\r\n");
+        assertThat(ask("DEL video:42:kv_bytes")).isEqualTo(":1\r\n");
+        assertThat(ask("GET video:42:metadata")).isEqualTo("$3\r\nnew\r\n");
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "NX XX, 'NX and XX, GT or LT options at the same time are not compatible'",
+        "NX GT, 'NX and XX, GT or LT options at the same time are not compatible'",
+        "LT NX, 'NX and XX, GT or LT options at the same time are not compatible'",
+        "GT LT, GT and LT options at the same time are not compatible",
+        "FOO, Unsupported option FOO"
+    })
+    void givenConditionsThatExcludeEachOther_whenExpired_thenTheErrorIsRedis(String words, String error) {
+        ask("SET k v");
+        for (String command : List.of("EXPIRE k 10 ", "PEXPIREAT k abc ", "PEXPIRE absent 10 ")) {
+            assertThat(ask(command + words)).isEqualTo("-ERR " + error + "\r\n");
+        }
+        assertThat(ask("TTL k")).isEqualTo(":-1\r\n");
+        assertThat(ask("EXPIRE k 10 XX GT")).isEqualTo(":0\r\n");
+        assertThat(ask("EXPIRE k 10 NX NX")).isEqualTo(":1\r\n");
     }
 
     @Test
