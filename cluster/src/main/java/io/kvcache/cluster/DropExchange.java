@@ -14,7 +14,6 @@ import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.lang.System.Logger.Level;
-import java.nio.ByteBuffer;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -39,6 +38,12 @@ import org.jspecify.annotations.Nullable;
 /// digest that others see after it. [#digest] is that of the log. So a server that asks another one for blocks,
 /// and compares its own log with what the other one tells, never gets what it knows to be dropped.
 ///
+/// **A server that is never told.** Where the messages of the others cannot be read, a server that joins would wait
+/// without end. After [#GIVE_UP_NANOS] without news it has its store [give up][DropTarget#giveUp] everything that may
+/// have been dropped, and agrees.
+///
+/// **Ownership.** Hears the messages of its views from the start.
+///
 /// **Threads.** [#step] by one thread, all else by any.
 public final class DropExchange implements DropListener {
 
@@ -51,6 +56,10 @@ public final class DropExchange implements DropListener {
 
     /// A whole log, from several servers.
     private static final int MAX_MESSAGES = 1024;
+
+    /// What a server that joins waits for news of drops that it lacks, when its disks have been read: the others have
+    /// then told them three times.
+    private static final long GIVE_UP_NANOS = TimeUnit.SECONDS.toNanos(31);
 
     /// A client needs about this long to bring a drop to all servers by itself.
     private static final long QUIET_NANOS = TimeUnit.MILLISECONDS.toNanos(500);
@@ -72,7 +81,7 @@ public final class DropExchange implements DropListener {
     private final DropTarget target;
     private final ViewKeeper views;
     private final LongSupplier wallMillis;
-    private final Queue<byte[]> messages = new ArrayBlockingQueue<>(MAX_MESSAGES);
+    private final Queue<List<DropRecord>> messages = new ArrayBlockingQueue<>(MAX_MESSAGES);
     private final AtomicLong applied = new AtomicLong();
 
     /// Guards the log and what follows until [#waiting].
@@ -108,6 +117,11 @@ public final class DropExchange implements DropListener {
     private boolean seesServing;
     private long listenUntilNanos;
 
+    /// When this server lacked nothing, or has heard something new, for the last time.
+    private long newsNanos;
+
+    private volatile boolean gaveUp;
+
     /// Whether everything that this server has heard of is applied, and it has listened long enough.
     private volatile boolean settled;
 
@@ -121,6 +135,7 @@ public final class DropExchange implements DropListener {
         this.views = views;
         this.wallMillis = wallMillis;
         digest = log.digest();
+        views.listenToMessages(RECORDS, (_, body) -> onMessage(body));
     }
 
     /// Returns the digest of all drops that this server knows, applied or not.
@@ -195,10 +210,18 @@ public final class DropExchange implements DropListener {
         }
     }
 
-    /// A member has sent a message.
-    public void onMessage(byte[] message) {
-        if (message.length > 0 && message[0] == RECORDS && !messages.offer(message)) {
-            LOG.log(Level.DEBUG, "a message with drops is dropped; they are told again");
+    /// A member has sent a message. What can be read of it counts.
+    private void onMessage(BodyReader body) throws ProtocolException {
+        List<DropRecord> records = new ArrayList<>();
+        try {
+            int count = body.u16("records");
+            for (int i = 0; i < count; i++) {
+                records.add(DropRecord.read(body));
+            }
+        } finally {
+            if (!records.isEmpty() && !messages.offer(records)) {
+                LOG.log(Level.DEBUG, "a message with drops is dropped; they are told again");
+            }
         }
     }
 
@@ -213,9 +236,12 @@ public final class DropExchange implements DropListener {
             quietUntilNanos = nowNanos;
             nextMessageNanos = nowNanos;
             compactNanos = nowNanos;
+            newsNanos = nowNanos;
         }
-        if (applyReceived() && views.self().state() == NodeState.JOINING) {
+        boolean joins = views.self().state() == NodeState.JOINING;
+        if (applyReceived() && joins) {
             quietUntilNanos = nowNanos + QUIET_NANOS; // while others tell, this one listens
+            newsNanos = nowNanos;
         }
         boolean repaired = target.repair();
         if (repaired) {
@@ -224,7 +250,24 @@ public final class DropExchange implements DropListener {
         }
         boolean listens = listens(nowNanos);
         settled = repaired && waiting.isEmpty() && !listens;
+        if (joins && !gaveUp) {
+            giveUpIfNotTold(nowNanos);
+        }
         exchange(nowNanos);
+    }
+
+    private void giveUpIfNotTold(long nowNanos) {
+        if (!settled || views.view().serving().isEmpty() || agreesWithServing()) {
+            newsNanos = nowNanos;
+        } else if (nowNanos - newsNanos >= GIVE_UP_NANOS) {
+            LOG.log(
+                    Level.WARNING,
+                    "no other server has told in %d s what was dropped while this one was away (see kv_cluster_unreadable_messages_total); it drops all blocks of the cluster that it has, and serves"
+                            .formatted(TimeUnit.NANOSECONDS.toSeconds(nowNanos - newsNanos)));
+            target.giveUp();
+            settled = false; // until the next step
+            gaveUp = true;
+        }
     }
 
     /// Whether a drop may be on its way to this server that a client was told of before. Others tell a new digest with
@@ -243,8 +286,8 @@ public final class DropExchange implements DropListener {
     private boolean applyReceived() {
         List<DropRecord> received = new ArrayList<>(waiting);
         waiting.clear();
-        for (byte[] message = messages.poll(); message != null; message = messages.poll()) {
-            received.addAll(read(message));
+        for (List<DropRecord> told = messages.poll(); told != null; told = messages.poll()) {
+            received.addAll(told);
         }
         List<DropRecord> done = new ArrayList<>();
         synchronized (lock) {
@@ -255,21 +298,6 @@ public final class DropExchange implements DropListener {
         }
         onApplied(done, false);
         return !done.isEmpty();
-    }
-
-    private static List<DropRecord> read(byte[] message) {
-        List<DropRecord> records = new ArrayList<>();
-        BodyReader body = new BodyReader(ByteBuffer.wrap(message));
-        try {
-            var _ = body.u8("kind");
-            int count = body.u16("records");
-            for (int i = 0; i < count; i++) {
-                records.add(DropRecord.read(body));
-            }
-        } catch (ProtocolException wrong) {
-            LOG.log(Level.WARNING, "a member sends drops that cannot be read: " + wrong.getMessage());
-        }
-        return records;
     }
 
     private void apply(DropRecord drop, List<DropRecord> done) {
@@ -396,10 +424,11 @@ public final class DropExchange implements DropListener {
         }
     }
 
-    /// Returns whether this server has applied what the others have: those that serve; all, where none does.
+    /// Returns whether this server has applied what the others have: those that serve; all, where none does. Also
+    /// when it has given up everything that they may have dropped.
     public boolean agreesWithServing() {
-        if (!settled) {
-            return false;
+        if (!settled || gaveUp) {
+            return settled;
         }
         String name = views.self().name();
         long own = digest;

@@ -24,7 +24,11 @@ public interface DropTarget {
     /// @throws IOException when the disk fails. The same are given again
     void remember(List<DropRecord> added, @Nullable DropLog all) throws IOException;
 
-    /// Drops what has to go although no record names it, as the file was damaged; as far as that is possible yet.
+    /// Has [#repair] drop everything of the cluster that is here, as it cannot be known what was dropped.
+    void giveUp();
+
+    /// Drops what has to go although no record names it, as the file was damaged or others cannot tell; as far as that
+    /// is possible yet.
     ///
     /// @return whether nothing of it is left
     boolean repair();

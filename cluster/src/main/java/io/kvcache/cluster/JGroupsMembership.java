@@ -416,15 +416,16 @@ public final class JGroupsMembership implements Membership {
                 switch (body.u8("kind")) {
                     case HELLO -> onHello(message.getSrc(), codec.read(body, bytesOf(message.getSrc())));
                     case BROADCAST -> onBroadcast(message.getSrc(), body.rest());
-                    default -> LOG.log(Level.DEBUG, "a message of a later version is ignored");
+                    default -> throw new ProtocolException("kind; allowed: 1 for a hello, 2 for a broadcast");
                 }
             } catch (ProtocolException | GeneralSecurityException untrue) {
                 if (distrusted.add(message.getSrc())) {
                     LOG.log(
                             Level.WARNING,
-                            "a member of cluster '%s' is not taken, as what it tells cannot be trusted: %s"
+                            "what a member of cluster '%s' tells is not taken, as it cannot be read or trusted: %s"
                                     .formatted(settings.cluster(), untrue.getMessage()));
                 }
+                listener.onUnreadable();
             }
         }
 

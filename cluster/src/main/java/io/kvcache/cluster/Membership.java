@@ -62,5 +62,8 @@ public interface Membership extends AutoCloseable {
         ///
         /// @param from name of the sender
         void onMessage(String from, byte[] message);
+
+        /// A member has sent what cannot be read or believed. The membership has logged it.
+        void onUnreadable();
     }
 }

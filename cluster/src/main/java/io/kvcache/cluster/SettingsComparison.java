@@ -6,7 +6,6 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ProtocolException;
 import java.lang.System.Logger.Level;
-import java.nio.ByteBuffer;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
@@ -24,6 +23,8 @@ import org.jspecify.annotations.Nullable;
 /// Each server broadcasts a digest of each of these settings when another server has appeared, and now and then:
 /// `u8 2, i64 incarnation, u16 settings`, and for each `text name, i64 digest`. A setting that only one of two servers
 /// tells is not compared, as one of them may be of another version.
+///
+/// **Ownership.** Hears the messages of its views from the start.
 ///
 /// **Threads.** [#step] by one thread, all else by any.
 public final class SettingsComparison {
@@ -63,32 +64,21 @@ public final class SettingsComparison {
         this.views = views;
         this.own = new TreeMap<>(own);
         views.listen(this::onView);
+        views.listenToMessages(DIGESTS, this::onMessage);
     }
 
     private void onView(ClusterView view) {
         told.keySet().removeIf(server -> view.node(server) == null);
     }
 
-    /// A member has sent a message.
-    ///
-    /// @param from its name
-    public void onMessage(String from, byte[] message) {
-        if (message.length == 0 || message[0] != DIGESTS) {
-            return;
+    private void onMessage(String from, BodyReader body) throws ProtocolException {
+        long incarnation = body.i64("incarnation");
+        int count = body.u16("settings");
+        Map<String, Long> digests = new HashMap<>();
+        for (int i = 0; i < count; i++) {
+            digests.put(body.text("name"), body.i64("digest"));
         }
-        BodyReader body = new BodyReader(ByteBuffer.wrap(message));
-        try {
-            body.u8("kind");
-            long incarnation = body.i64("incarnation");
-            int count = body.u16("settings");
-            Map<String, Long> digests = new HashMap<>();
-            for (int i = 0; i < count; i++) {
-                digests.put(body.text("name"), body.i64("digest"));
-            }
-            told.put(from, new Told(incarnation, digests));
-        } catch (ProtocolException malformed) {
-            LOG.log(Level.DEBUG, "settings of " + from + " cannot be read", malformed);
-        }
+        told.put(from, new Told(incarnation, digests));
     }
 
     /// Tells this server's settings if it is time to, and warns of new differences.

@@ -4,15 +4,19 @@ import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.cluster.ViewSource;
+import io.kvcache.transport.wire.BodyReader;
+import io.kvcache.transport.wire.ProtocolException;
 import java.lang.System.Logger.Level;
+import java.nio.ByteBuffer;
 import java.time.Duration;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
-import java.util.function.BiConsumer;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
 import org.jspecify.annotations.Nullable;
@@ -29,7 +33,9 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
     private final Membership membership;
     private final Flaps flaps;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
-    private final List<BiConsumer<String, byte[]>> messageListeners = new CopyOnWriteArrayList<>();
+    private final Map<Integer, MessageReader> messageReaders = new ConcurrentHashMap<>();
+    private final Set<String> unreadable = ConcurrentHashMap.newKeySet();
+    private final AtomicLong unreadableMessages = new AtomicLong();
     private final AtomicLong viewChanges = new AtomicLong();
     private final AtomicLong merges = new AtomicLong();
 
@@ -113,9 +119,23 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         membership.broadcast(message);
     }
 
-    /// Gives each message of another server, behind its name, to a listener, which must not block.
-    public void listenToMessages(BiConsumer<String, byte[]> listener) {
-        messageListeners.add(listener);
+    /// Gives the messages of other servers that begin with a byte to a reader, which must not block.
+    ///
+    /// @param kind the byte
+    void listenToMessages(int kind, MessageReader reader) {
+        messageReaders.put(kind, reader);
+    }
+
+    /// Reads messages of one kind.
+    @FunctionalInterface
+    interface MessageReader {
+
+        /// Reads one.
+        ///
+        /// @param from name of the sender
+        /// @param body what follows the kind
+        /// @throws ProtocolException when it cannot be read, which is counted and logged
+        void read(String from, BodyReader body) throws ProtocolException;
     }
 
     /// Tells all servers something else about this one.
@@ -162,6 +182,12 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         return flaps.count.get();
     }
 
+    /// Returns how many messages of other servers could not be read or believed. It stays 0 while all servers have
+    /// the same version.
+    public long unreadableMessages() {
+        return unreadableMessages.get();
+    }
+
     /// Leaves the cluster. The view stays as it is.
     @Override
     public void close() {
@@ -182,6 +208,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
             merges.incrementAndGet();
         }
         LOG.log(change.isTrouble() ? Level.WARNING : Level.INFO, change::toString);
+        change.gone().forEach(node -> unreadable.remove(node.name()));
         flaps.onChange(change);
         listeners.forEach(listener -> listener.tell(after));
     }
@@ -213,7 +240,28 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
 
         @Override
         public void onMessage(String from, byte[] message) {
-            messageListeners.forEach(listener -> listener.accept(from, message));
+            BodyReader body = new BodyReader(ByteBuffer.wrap(message));
+            try {
+                int kind = body.u8("kind");
+                MessageReader reader = messageReaders.get(kind);
+                if (reader == null) {
+                    throw new ProtocolException("kind = %d; allowed: %s".formatted(kind, messageReaders.keySet()));
+                }
+                reader.read(from, body);
+            } catch (ProtocolException wrong) {
+                unreadableMessages.incrementAndGet();
+                if (unreadable.add(from)) {
+                    LOG.log(
+                            Level.WARNING,
+                            "%s sends a message of %d bytes that cannot be read, and perhaps more of them, which are only counted: %s"
+                                    .formatted(from, message.length, wrong.getMessage()));
+                }
+            }
+        }
+
+        @Override
+        public void onUnreadable() {
+            unreadableMessages.incrementAndGet();
         }
     }
 

@@ -14,6 +14,7 @@ import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import java.time.Duration;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -43,6 +44,8 @@ final class DropExchangeTest {
         private final ViewKeeper views = new ViewKeeper("test", this);
         private final DropExchange exchange;
         private boolean knowsNamespaces = true;
+        private boolean isGarbled;
+        private boolean gaveUp;
         private @Nullable NodeInfo self;
         private @Nullable Listener listener;
         private long epoch;
@@ -58,7 +61,6 @@ final class DropExchangeTest {
             before.forEach(log::add);
             remembered.addAll(before);
             exchange = new DropExchange(log, this, views, () -> nanos / 1_000_000);
-            views.listenToMessages((_, message) -> exchange.onMessage(message));
             servers.add(this);
             views.start(new NodeInfo(
                     ClusterNode.named(name), incarnation, NodeState.JOINING, "a", "", "", 0, exchange.digest()));
@@ -91,7 +93,8 @@ final class DropExchangeTest {
             assertThat(message.length).isLessThanOrEqualTo(MAX_MESSAGE_BYTES);
             servers.stream()
                     .filter(other -> other != this && reaches(other))
-                    .forEach(other -> Objects.requireNonNull(other.listener).onMessage(name, message));
+                    .forEach(other -> Objects.requireNonNull(other.listener)
+                            .onMessage(name, isGarbled ? Arrays.copyOf(message, message.length - 1) : message));
         }
 
         @Override
@@ -113,6 +116,11 @@ final class DropExchangeTest {
         @Override
         public void remember(List<DropRecord> added, @Nullable DropLog all) {
             remembered.addAll(added);
+        }
+
+        @Override
+        public void giveUp() {
+            gaveUp = true;
         }
 
         @Override
@@ -285,6 +293,39 @@ final class DropExchangeTest {
 
         assertAgreed(1);
         assertThat(b.dropped).hasSize(1);
+    }
+
+    @Test
+    void givenMessagesThatCannotBeRead_whenAServerJoins_thenItGivesUpWhatItHasAndAgrees() {
+        Server a = new Server("a", List.of());
+        a.drop(1);
+        a.isGarbled = true;
+        Server b = new Server("b", List.of(), NodeState.JOINING);
+
+        pass(Duration.ofSeconds(30));
+        assertThat(b.exchange.agreesWithServing()).isFalse();
+        assertThat(b.gaveUp).isFalse();
+        pass(Duration.ofSeconds(2));
+
+        assertThat(b.gaveUp).isTrue();
+        assertThat(b.exchange.agreesWithServing()).isTrue();
+        assertThat(b.views.unreadableMessages()).isPositive();
+        assertThat(a.gaveUp).isFalse();
+    }
+
+    @Test
+    void givenDisksThatAreRead_whenAServerJoins_thenItGivesNothingUpHoweverLong() {
+        Server a = new Server("a", List.of());
+        a.drop(1);
+        Server b = new Server("b", List.of(), NodeState.JOINING);
+        b.knowsNamespaces = false;
+        pass(Duration.ofMinutes(10));
+
+        b.knowsNamespaces = true;
+        pass(Duration.ofSeconds(1));
+
+        assertAgreed(1);
+        assertThat(b.gaveUp).isFalse();
     }
 
     @Test

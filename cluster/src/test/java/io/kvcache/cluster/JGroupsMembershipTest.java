@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
+import io.kvcache.transport.wire.BodyWriter;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -74,13 +75,14 @@ final class JGroupsMembershipTest {
         TestMember one = member("one", ports.getFirst(), ports).start();
         TestMember other = member("other", ports.getLast(), ports).start();
         TestMember.awaitOneView(members);
-        List<byte[]> sent = IntStream.of(0, 1, 1_000, Membership.MAX_MESSAGE_BYTES)
+        List<byte[]> sent = IntStream.of(0, 1, 1_000, Membership.MAX_MESSAGE_BYTES - 1)
                 .mapToObj(JGroupsMembershipTest::pattern)
                 .toList();
         List<byte[]> heard = new CopyOnWriteArrayList<>();
-        other.keeper().listenToMessages((from, message) -> heard.add(message));
+        other.keeper().listenToMessages(9, (from, body) -> heard.add(body.rest()));
 
-        sent.forEach(one.keeper()::broadcast);
+        sent.forEach(each ->
+                one.keeper().broadcast(new BodyWriter().u8(9).bytes(each).toBytes()));
 
         TestMember.await(() -> heard.size() == sent.size(), () -> heard.size() + " messages of " + sent.size());
         assertThat(heard).usingElementComparator(Arrays::compare).containsExactlyElementsOf(sent);

@@ -64,7 +64,6 @@ final class SettingsComparisonTest {
 
         Server(String name, long incarnation, Map<String, Long> digests) {
             settings = new SettingsComparison(views, new TreeMap<>(digests));
-            views.listenToMessages(settings::onMessage);
             views.start(new NodeInfo(ClusterNode.named(name), incarnation, NodeState.SERVING, name + ":1", "", "", 0));
             servers.add(this);
         }
@@ -182,12 +181,27 @@ final class SettingsComparisonTest {
     }
 
     @Test
-    void givenAMessageThatIsCutOff_whenItArrives_thenItIsIgnored() {
+    void givenMessagesThatCannotBeRead_whenTheyArrive_thenTheyAreCountedAndLoggedOnce() {
         Server first = new Server("kv-0", 1, Map.of("tenants", 1L));
-        first.settings.onMessage("kv-1", new byte[] {2, 0, 0});
-        first.settings.onMessage("kv-1", new byte[0]);
-        first.settings.onMessage("kv-1", new byte[] {1});
+        Server second = new Server("kv-1", 1, Map.of());
+        network.advance(STEP_NANOS * 100);
+        Logger views = Logger.getLogger(ViewKeeper.class.getName());
+        handler.take();
+        views.addHandler(handler);
+        try {
+            for (byte[] each : List.of(new byte[] {2, 0, 0}, new byte[0], new byte[] {1})) {
+                second.views.broadcast(each);
+            }
+            network.advance(STEP_NANOS * 100);
+        } finally {
+            views.removeHandler(handler);
+        }
 
         assertThat(first.settings.differencesAt("kv-1")).isNull();
+        assertThat(first.views.unreadableMessages()).isEqualTo(3);
+        assertThat(handler.take())
+                .singleElement()
+                .asString()
+                .startsWith("kv-1 sends a message of 3 bytes that cannot be read");
     }
 }

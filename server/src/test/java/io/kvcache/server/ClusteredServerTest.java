@@ -108,6 +108,7 @@ final class ClusteredServerTest {
                             "\nkv_cluster_view_changes_total 2.0\n",
                             "\nkv_cluster_merges_total 1.0\n",
                             "\nkv_cluster_flaps_total 0.0\n",
+                            "\nkv_cluster_unreadable_messages_total 0.0\n",
                             "\nkv_cluster_handover_blocks_total 0.0\n",
                             "\nkv_cluster_copied_blocks_total 0.0\n",
                             "\nkv_cluster_given_values_total 0.0\n");

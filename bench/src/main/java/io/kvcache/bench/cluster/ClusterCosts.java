@@ -73,7 +73,15 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
 
     private static LocalCluster.Settings settings(String name, int servers) {
         return new LocalCluster.Settings(
-                name, servers, 0, HOST_BYTES, 0, Duration.ZERO, ClientTransport.SHARED_MEMORY, ReplicaPolicy.HEAT);
+                name,
+                servers,
+                0,
+                HOST_BYTES,
+                0,
+                Duration.ZERO,
+                ClientTransport.SHARED_MEMORY,
+                ReplicaPolicy.HEAT,
+                List.of());
     }
 
     /// @param mapped whether clients read the memory of servers in place

@@ -5,18 +5,31 @@ import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.io.IOException;
 import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.function.Consumer;
+import java.util.stream.IntStream;
 import org.jspecify.annotations.Nullable;
 
-/// Replays a trace through a cluster of three server processes, kills one in the middle, and starts it again.
+/// Replays a trace through a cluster of three server processes, kills one in the middle, and starts it again. Before, a
+/// chain is dropped at one server and goes at all, and the one server that has another setting is found.
 public final class ClusterDemo {
 
     private static final LocalCluster.Settings CLUSTER = new LocalCluster.Settings(
-            "demo", 3, 0, 256L << 20, 0, Duration.ZERO, ClientTransport.TCP, ReplicaPolicy.HEAT);
+            "demo",
+            3,
+            0,
+            256L << 20,
+            0,
+            Duration.ZERO,
+            ClientTransport.TCP,
+            ReplicaPolicy.HEAT,
+            List.of("cluster.handover=5m"));
 
     /// Neither the first nor the last of the cluster.
     private static final int VICTIM = 1;
@@ -24,7 +37,12 @@ public final class ClusterDemo {
     private static final Duration START = Duration.ofSeconds(150);
     private static final Duration TICK = Duration.ofSeconds(1);
 
+    private static final Duration MESSAGES = Duration.ofSeconds(30);
+
     /// Of the requests.
+    private static final double COMPARE_AT = 0.1;
+
+    private static final double DROP_AT = 0.2;
     private static final double KILL_AT = 0.4;
 
     private static final double RETURN_AT = 0.6;
@@ -84,10 +102,12 @@ public final class ClusterDemo {
 
     private void watch(LocalCluster cluster, ClusterReplay replay, Future<?> all)
             throws IOException, InterruptedException {
-        ServerNode victim = cluster.node(VICTIM);
+        List<Event> events = new ArrayList<>(List.of(
+                new Event(COMPARE_AT, () -> compare(cluster)),
+                new Event(DROP_AT, () -> drop(cluster)),
+                new Event(KILL_AT, () -> kill(cluster)),
+                new Event(RETURN_AT, () -> restart(cluster))));
         Progress before = replay.progress();
-        boolean killed = false;
-        boolean back = false;
         String event = "";
         for (int second = 1; !all.isDone(); second++) {
             Thread.sleep(TICK);
@@ -98,19 +118,56 @@ public final class ClusterDemo {
             }
             before = now;
             event = "";
-            if (!killed && isAt(replay, KILL_AT)) {
-                victim.kill();
-                killed = true;
-                event = victim.name() + " was killed";
-            } else if (!back && isAt(replay, RETURN_AT)) {
-                victim.start();
-                back = true;
-                event = victim.name() + " was started again";
+            if (!events.isEmpty() && replay.begun() >= events.getFirst().share() * forest.requestCount()) {
+                event = events.removeFirst().action().run();
             }
         }
     }
 
-    private boolean isAt(ClusterReplay replay, double share) {
-        return replay.begun() >= share * forest.requestCount();
+    /// @param share of the requests, after which it happens
+    private record Event(double share, Action action) {}
+
+    @FunctionalInterface
+    private interface Action {
+
+        /// Returns what happened, for people.
+        String run() throws IOException, InterruptedException;
+    }
+
+    private static String compare(LocalCluster cluster) throws IOException, InterruptedException {
+        List<String> differences = cluster.awaitDifferences(MESSAGES);
+        if (differences.isEmpty()) {
+            throw new IOException(
+                    "servers with other settings do not find a difference: " + CLUSTER.ofLast() + " of the last one");
+        }
+        return "%s sees that %s differs at %s"
+                .formatted(
+                        cluster.node(0).name(),
+                        String.join(", ", differences),
+                        cluster.node(cluster.servers() - 1).name());
+    }
+
+    private static String drop(LocalCluster cluster) throws IOException, InterruptedException {
+        List<ServerNode> servers =
+                IntStream.range(0, cluster.servers()).mapToObj(cluster::node).toList();
+        GroupChain chain = new GroupChain(1);
+        servers.forEach(chain::put);
+        chain.drop(servers.getFirst());
+        Duration gone = chain.awaitGone(servers, MESSAGES);
+        return String.format(
+                Locale.ROOT,
+                "a chain that all had was dropped at %s, and after %.1f s none has it",
+                servers.getFirst().name(),
+                gone.toMillis() / 1e3);
+    }
+
+    private static String kill(LocalCluster cluster) throws InterruptedException {
+        cluster.node(VICTIM).kill();
+        return cluster.node(VICTIM).name() + " was killed";
+    }
+
+    private static String restart(LocalCluster cluster) throws IOException {
+        cluster.node(VICTIM).start();
+        return cluster.node(VICTIM).name() + " was started again";
     }
 }

@@ -73,7 +73,8 @@ public record ClusterTrial(
                 disks ? DISK_BYTES : 0,
                 drainDelay,
                 replay.transport(),
-                replicas);
+                replicas,
+                List.of());
         double pace = scenario == null ? 1 : scenario.pace();
         ClusterReplay replayed = new ClusterReplay(forest, replay.withRate(replay.rate() * pace));
         try (LocalCluster cluster = LocalCluster.start(settings, START);

@@ -46,6 +46,7 @@ public final class LocalCluster implements AutoCloseable {
     /// @param drainDelay how long one that is told to end answers the others
     /// @param clients how they reach the servers
     /// @param replicas which groups of blocks have copies
+    /// @param ofLast settings of the last one of those that it begins with, `NAME=VALUE`, which the others have not
     public record Settings(
             String name,
             int servers,
@@ -54,7 +55,8 @@ public final class LocalCluster implements AutoCloseable {
             long diskBytes,
             Duration drainDelay,
             ClientTransport clients,
-            ReplicaPolicy replicas) {}
+            ReplicaPolicy replicas,
+            List<String> ofLast) {}
 
     private record Ports(int http, int transport, int cluster) {}
 
@@ -68,7 +70,7 @@ public final class LocalCluster implements AutoCloseable {
                 .map(each -> LOOPBACK + each.cluster)
                 .collect(Collectors.joining(","));
         for (int i = 0; i < ports.size(); i++) {
-            nodes.add(node("kv-" + i, ports.get(i)));
+            nodes.add(node("kv-" + i, ports.get(i), i == settings.servers - 1 ? settings.ofLast : List.of()));
         }
         Runtime.getRuntime().addShutdownHook(atExit);
     }
@@ -112,7 +114,7 @@ public final class LocalCluster implements AutoCloseable {
         return socket.getLocalPort();
     }
 
-    private ServerNode node(String name, Ports ports) {
+    private ServerNode node(String name, Ports ports, List<String> more) {
         List<String> command = new ArrayList<>(build.javaCommand());
         command.addAll(1, build.aotFlags());
         command.addAll(List.of(
@@ -139,6 +141,7 @@ public final class LocalCluster implements AutoCloseable {
         if (settings.diskBytes > 0) {
             command.addAll(List.of("--disk", folder.resolve(name) + ":" + settings.diskBytes));
         }
+        more.forEach(setting -> command.addAll(List.of("--set", setting)));
         return new ServerNode(name, ports.http, LOOPBACK + ports.transport, command, folder.resolve(name + ".log"));
     }
 
@@ -156,6 +159,26 @@ public final class LocalCluster implements AutoCloseable {
         return nodes.subList(0, settings.servers).stream()
                 .map(ServerNode::address)
                 .toList();
+    }
+
+    /// Waits until the first server has compared its settings with those of the last one that it began with.
+    ///
+    /// @return the names of those that differ
+    /// @throws IOException when it takes too long
+    List<String> awaitDifferences(Duration limit) throws IOException, InterruptedException {
+        String last = node(settings.servers - 1).name();
+        long start = System.nanoTime();
+        while (System.nanoTime() - start < limit.toNanos()) {
+            NodeStatus status = reader.read(node(0).httpPort());
+            List<String> differences =
+                    status == null ? null : status.differences().get(last);
+            if (differences != null) {
+                return differences;
+            }
+            Thread.sleep(POLL);
+        }
+        throw new IOException("%s has not compared its settings with those of %s in %d s"
+                .formatted(node(0).name(), last, limit.toSeconds()));
     }
 
     /// Returns the number of servers that it began with.

@@ -6,6 +6,7 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
+import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
 import org.jspecify.annotations.Nullable;
@@ -16,7 +17,8 @@ import tools.jackson.databind.json.JsonMapper;
 ///
 /// @param digest of its view
 /// @param states of the servers in it, by name
-record NodeStatus(String digest, Map<String, String> states) {
+/// @param differences settings that differ, by the name of the server; those of a server that has told none are missing
+record NodeStatus(String digest, Map<String, String> states, Map<String, List<String>> differences) {
 
     private static final JsonMapper JSON = JsonMapper.builder().build();
     private static final Duration CONNECT = Duration.ofMillis(500);
@@ -38,10 +40,17 @@ record NodeStatus(String digest, Map<String, String> states) {
             }
             JsonNode cluster = JSON.readTree(page);
             Map<String, String> states = new TreeMap<>();
-            cluster.path("nodes")
-                    .forEach(node -> states.put(
-                            node.path("name").asString(), node.path("state").asString()));
-            return new NodeStatus(cluster.path("digest").asString(), states);
+            Map<String, List<String>> differences = new TreeMap<>();
+            for (JsonNode node : cluster.path("nodes")) {
+                String name = node.path("name").asString();
+                states.put(name, node.path("state").asString());
+                JsonNode differs = node.path("configDiffers");
+                if (differs.isArray()) {
+                    differences.put(
+                            name, differs.valueStream().map(JsonNode::asString).toList());
+                }
+            }
+            return new NodeStatus(cluster.path("digest").asString(), states, differences);
         }
 
         /// Returns the sum of a counter over its labels, or 0 while the server tells nothing.

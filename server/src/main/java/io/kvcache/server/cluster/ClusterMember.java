@@ -140,9 +140,7 @@ public final class ClusterMember implements AutoCloseable {
         GroupDrops opened = GroupDrops.open(
                 stores, disks.isEmpty() ? null : disks.getFirst().directory());
         DropExchange log = new DropExchange(opened.log(), opened, keeper, System::currentTimeMillis);
-        keeper.listenToMessages((_, message) -> log.onMessage(message));
         SettingsComparison comparison = new SettingsComparison(keeper, SettingsDigests.of(config, server));
-        keeper.listenToMessages(comparison::onMessage);
         PeeredKvCache cache = PeeredKvCache.ofCluster(
                 new BorrowedStore(store, this::isJoining),
                 new PeeredKvCache.Handover(config.node(), keeper, config.handover(), log::digest),

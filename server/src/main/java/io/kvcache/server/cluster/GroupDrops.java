@@ -48,6 +48,8 @@ final class GroupDrops implements DropTarget, AutoCloseable {
     private final List<DropRecord> early = new ArrayList<>();
 
     private final Set<Namespace> emptied = new HashSet<>();
+
+    /// Whether all blocks have to go, as it cannot be known what was dropped.
     private boolean damaged;
 
     /// A store and the namespaces of groups in it, of which it forgets none.
@@ -220,6 +222,12 @@ final class GroupDrops implements DropTarget, AutoCloseable {
             early.clear();
         }
         return !damaged && unflushed.isEmpty() && early.isEmpty();
+    }
+
+    @Override
+    public synchronized void giveUp() {
+        emptied.clear();
+        damaged = true;
     }
 
     private void empty(Store store) {

@@ -231,6 +231,10 @@ public record ServerMetrics(
                     "Times that servers were back in the view within the failure timeout without a restart.",
                     views::flaps);
             meters.count(
+                    "kv.cluster.unreadable.messages",
+                    "Messages of other servers that could not be read or believed.",
+                    views::unreadableMessages);
+            meters.count(
                     "kv.cluster.handover.blocks",
                     "Blocks fetched from their former owners.",
                     handoverBlocks::getAsLong);
