@@ -383,6 +383,14 @@ public final class TieredKvCache implements LocalKvCache {
         return store.prefixes(namespaces, under, limit);
     }
 
+    /// Visits the objects of some namespaces, in any tier; looks at every record of the store, as [#prefixes] does.
+    ///
+    /// @param namespaces by number, in the order of registration
+    public void visitObjects(IntPredicate namespaces, Consumer<HostStore.StoredObject> visitor) {
+        openHandles.requireOpen();
+        store.visitObjects(namespaces, visitor);
+    }
+
     /// The blocks of a namespace, one by one.
     public BlockCatalog blocks(Namespace namespace) {
         openHandles.requireOpen();

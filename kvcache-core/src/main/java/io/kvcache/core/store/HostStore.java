@@ -35,6 +35,7 @@ import java.util.Arrays;
 import java.util.BitSet;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
 import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
@@ -562,6 +563,13 @@ public final class HostStore implements AutoCloseable {
         return namespaceScan.objects(entry);
     }
 
+    /// Visits the objects that are here or on disk; a bounded number of records a turn of the lock.
+    ///
+    /// @param namespaces by number, whose objects are visited
+    public void visitObjects(IntPredicate namespaces, Consumer<StoredObject> visitor) {
+        namespaceScan.visitObjects(namespaces, visitor);
+    }
+
     /// The blocks of a namespace that are here or on disk; a bounded number of records a turn of the lock.
     public List<StoredBlock> blocks(NamespaceEntry entry) {
         return namespaceScan.blocks(entry);
@@ -804,6 +812,16 @@ public final class HostStore implements AutoCloseable {
             return this == RESIDENT || this == STARTED || this == JOINED;
         }
     }
+
+    /// An object that a store has, in any tier.
+    ///
+    /// @param namespaceId as events have it
+    /// @param digest of its key
+    /// @param bytes of value and key together
+    /// @param uses since it came into host memory, about; -1 when that is not known
+    /// @param lastUse clock reading of the policy; -1 when it is not known
+    public record StoredObject(
+            int namespaceId, BlockKey digest, long bytes, boolean inMemory, boolean onDisk, int uses, long lastUse) {}
 
     /// A block that a store has, in any tier.
     ///

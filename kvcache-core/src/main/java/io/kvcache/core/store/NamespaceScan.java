@@ -6,8 +6,10 @@ import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.event.EventKind;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.HostStore.StoredBlock;
+import io.kvcache.core.store.HostStore.StoredObject;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tier.Tombstone;
@@ -19,6 +21,8 @@ import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+import java.util.function.IntPredicate;
 import org.jspecify.annotations.Nullable;
 
 /// Drops and lists what callers have stored, a run of record numbers at a time, so that the lock is never held for the
@@ -164,6 +168,40 @@ final class NamespaceScan {
         return found;
     }
 
+    /// Visits the objects of some namespaces that are here or on disk, between two turns of the lock.
+    void visitObjects(IntPredicate namespaces, Consumer<StoredObject> visitor) {
+        List<StoredObject> found = new ArrayList<>();
+        inBatches(
+                (from, to) -> {
+                    lookup.drainUses();
+                    for (int record = from; record < to; record++) {
+                        int flags = pool.flags(record);
+                        if (isListed(record)
+                                && RecordFlags.isObject(flags)
+                                && namespaces.test(RecordFlags.namespaceId(flags))) {
+                            found.add(storedObject(record));
+                        }
+                    }
+                },
+                () -> {
+                    found.forEach(visitor);
+                    found.clear();
+                });
+    }
+
+    private StoredObject storedObject(int record) {
+        boolean inMemory = recordStates.stateOf(record) == ControlWord.SEALED;
+        EvictionPolicy policy = recordStates.policyOf(record);
+        return new StoredObject(
+                RecordFlags.namespaceId(pool.flags(record)),
+                key(record),
+                pool.bytes(record),
+                inMemory,
+                pool.diskAddress(record) != NONE,
+                inMemory ? policy.uses(record) : -1,
+                inMemory ? policy.lastUse(record) : -1);
+    }
+
     /// The blocks of a namespace that are here or on disk.
     List<StoredBlock> blocks(NamespaceEntry entry) {
         List<StoredBlock> found = new ArrayList<>();
@@ -194,6 +232,11 @@ final class NamespaceScan {
     }
 
     private void inBatches(Batch batch) {
+        inBatches(batch, () -> {});
+    }
+
+    /// @param between turns of the lock
+    private void inBatches(Batch batch, Runnable between) {
         for (int from = 0; from < pool.capacity(); from += BATCH) {
             lock.lock();
             try {
@@ -204,6 +247,7 @@ final class NamespaceScan {
             } finally {
                 lock.unlock();
             }
+            between.run();
         }
     }
 

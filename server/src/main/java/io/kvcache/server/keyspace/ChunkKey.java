@@ -87,6 +87,14 @@ public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
                 && Arrays.equals(key, to, end, other.key, other.to, other.end);
     }
 
+    /// Returns the key with `*` in the place of the digest, and without what makes it a half: model and worker.
+    String stem() {
+        int sign = from > 0 && key[from - 1] == '-' ? 1 : 0;
+        return new String(key, 0, from - sign, StandardCharsets.UTF_8)
+                + "*"
+                + new String(key, to, end - to, StandardCharsets.UTF_8);
+    }
+
     /// The key that has another chunk's digest in the place of this one's.
     byte[] withDigest(String otherDigest) {
         byte[] digits = otherDigest.getBytes(StandardCharsets.ISO_8859_1);

@@ -27,6 +27,9 @@ final class ChunkOrder {
     /// Nothing comes before it.
     static final String NONE = "";
 
+    /// Longest sequence that is followed: a million tokens in chunks of 256.
+    static final int MAX_DEPTH = 4096;
+
     private static final int MAX_ENTRIES = 1 << 16;
     private static final int MAX_TRUST = 3;
 
@@ -68,6 +71,17 @@ final class ChunkOrder {
     String predecessorOf(String digest) {
         Observation observation = known.getIfPresent(digest);
         return observation == null ? null : observation.before;
+    }
+
+    /// Returns how many chunks come before one in its sequence; -1 where its beginning is not known.
+    int depthOf(String digest) {
+        String before = predecessorOf(digest);
+        int depth = 0;
+        while (before != null && !before.equals(NONE) && depth < MAX_DEPTH) {
+            before = predecessorOf(before);
+            depth++;
+        }
+        return NONE.equals(before) ? depth : -1;
     }
 
     /// A look-up has asked for a chunk after another.

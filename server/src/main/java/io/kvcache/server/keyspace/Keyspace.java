@@ -544,6 +544,26 @@ public final class Keyspace {
         return info(key) != null && writes.expireAt(ObjectKey.of(namespace, key), atMillis);
     }
 
+    /// The namespace of the store that has the values.
+    public Namespace namespace() {
+        return namespace;
+    }
+
+    /// Begins to put the chunks of LMCache that are here in order.
+    ///
+    /// @param stem of the model whose chunks are asked for; null to count those of all
+    public ChunkTree chunkTree(@Nullable String stem) {
+        return new ChunkTree(index, chunkOrder, stem);
+    }
+
+    /// Returns how many chunks of a sequence come before the chunk of a key, which a look-up that ended there has
+    /// found;
+    /// -1 where that is not known, and for keys of another form.
+    public int chunksBefore(byte[] key) {
+        ChunkKey chunk = ChunkKey.of(key);
+        return chunk == null ? -1 : chunkOrder.depthOf(chunk.digest());
+    }
+
     /// Keys here now.
     public long count() {
         tick();
