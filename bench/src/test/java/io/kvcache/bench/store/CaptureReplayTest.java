@@ -30,6 +30,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Map;
+import java.util.Set;
 import java.util.Objects;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -47,6 +48,9 @@ final class CaptureReplayTest {
 
     private static final int SLOT_BYTES = 64 << 10;
     private static final int REQUESTS = 400;
+    /// Sizes that are replayed: a store takes half of this one's memory at least.
+    private static final Set<Double> FACTORS = Set.of(0.5, 1.0, 2.0, 4.0);
+
     private static final double A_TENTH_OF_A_POINT = 0.001;
 
     private static final PrefixForest FOREST = new PrefixForest(
@@ -91,6 +95,9 @@ final class CaptureReplayTest {
         assertThat(stats.at("/memoryCurve/uses").longValue()).isEqualTo(same.uses());
         assertThat(stats.at("/memoryCurve/dropped").longValue()).isZero();
         for (JsonNode size : stats.at("/memoryCurve/sizes")) {
+            if (!FACTORS.contains(size.get("factor").doubleValue())) {
+                continue;
+            }
             double replayed = CaptureReplay.run(file, size.get("bytes").longValue(), PolicyKind.LRU)
                     .replayedHitRatio();
             assertThat(size.get("lruHitRatio").doubleValue())

@@ -381,10 +381,13 @@ final class TopCommand implements Callable<Integer> {
             }
             out.format("memory x ");
             for (JsonNode each : now.at("/memoryCurve/sizes")) {
+                double factor = each.get("factor").doubleValue();
+                if (factor != 0.5 && factor != 1 && factor != 2 && factor != 4) {
+                    continue;
+                }
                 out.format(
                         "  %s: %.1f %%",
-                        String.valueOf(each.get("factor").doubleValue()),
-                        100 * each.get("lruHitRatio").doubleValue());
+                        String.valueOf(factor), 100 * each.get("lruHitRatio").doubleValue());
             }
             out.format("   would be found by LRU of what was found or put%n");
         }

@@ -28,7 +28,7 @@ final class LoadHistoryTest {
             new RequestLatencies(),
             new SlowRequestLog(Duration.ZERO, test.time()),
             misses,
-            () -> new LruHitRatioEstimator(64 << 20).report(),
+            () -> new LruHitRatioEstimator(64 << 20, 0).report(),
             test.time(),
             test.time(),
             256,

@@ -39,8 +39,8 @@ final class MetricLintTest {
             new DiskMetrics(cache, "kv").bindTo(registry);
             new HintMetrics(cache, "kv").bindTo(registry);
             new PolicyMetrics(cache, "kv").bindTo(registry);
-            new LruHitRatioMetrics(() ->
-                            new LruHitRatioEstimator.Report(List.of(new LruHitRatioEstimator.Size(1, 1, 0)), 0, 1, 0))
+            new LruHitRatioMetrics(() -> new LruHitRatioEstimator.Report(
+                            List.of(new LruHitRatioEstimator.Size(1, 1, 0, 0)), 0, 1, 0))
                     .bindTo(registry);
             try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, KvCache.NO_WAIT)) {
                 writer.segment().fill((byte) 1);

@@ -11,9 +11,10 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.IntStream;
+import java.util.stream.LongStream;
 import org.jspecify.annotations.Nullable;
 
-/// What plain LRU would find in half the memory, in this much, in twice and in four times as much.
+/// What plain LRU would find in a quarter of the memory to four times as much, alone and with the disks that there are.
 ///
 /// What counts is what was found, in memory or on disk, and what was put because it was not there:
 /// all that was of use or could have been. Values that are written over and look-ups that are not
@@ -27,7 +28,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** Any; [#drain] one at a time.
 public final class LruHitRatioEstimator implements AccessListener {
 
-    private static final double[] FACTORS = {0.5, 1, 2, 4};
+    private static final double[] FACTORS = {0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4};
     /// Slots are whole pages.
     private static final long PAGE = 4096;
     /// 24 bytes each in a chain, some more for single ones: about 30 MB at the worst.
@@ -36,14 +37,20 @@ public final class LruHitRatioEstimator implements AccessListener {
     /// processor when it looks ten times a second.
     private static final int MAX_SINGLE_ACCESSES = 1 << 13;
 
-    private final MissRatioCurve curve;
+    /// Of memory alone, and of memory with the disks. One of all sizes would look at too few keys of memory beside
+    /// disks that are much larger.
+    private final List<MissRatioCurve> curves;
+
     private final AccessQueue queue = new AccessQueue(MAX_QUEUED_KEYS);
     private final LongAdder skipped = new LongAdder();
 
     /// Has one listen to an embedded store from now on, for as long as that is open.
     public static LruHitRatioEstimator of(TieredKvCache cache) {
-        LruHitRatioEstimator curve =
-                new LruHitRatioEstimator(cache.stats().host().capacityBytes());
+        LruHitRatioEstimator curve = new LruHitRatioEstimator(
+                cache.stats().host().capacityBytes(),
+                cache.diskStats().stream()
+                        .mapToLong(disk -> disk.tier().capacityBytes())
+                        .sum());
         cache.addAccessListener(curve);
         return curve;
     }
@@ -51,10 +58,13 @@ public final class LruHitRatioEstimator implements AccessListener {
     /// One that hears nothing until it is told.
     ///
     /// @param memoryBytes of host memory there is
-    public LruHitRatioEstimator(long memoryBytes) {
-        curve = new MissRatioCurve(Arrays.stream(FACTORS)
-                .mapToLong(factor -> (long) (factor * memoryBytes))
-                .toArray());
+    /// @param diskBytes of disks there is
+    public LruHitRatioEstimator(long memoryBytes, long diskBytes) {
+        curves = (diskBytes == 0 ? LongStream.of(0) : LongStream.of(0, diskBytes))
+                .mapToObj(more -> new MissRatioCurve(Arrays.stream(FACTORS)
+                        .mapToLong(factor -> (long) (factor * memoryBytes) + more)
+                        .toArray()))
+                .toList();
     }
 
     /// What is known.
@@ -67,8 +77,9 @@ public final class LruHitRatioEstimator implements AccessListener {
     /// One size of memory.
     ///
     /// @param factor of the memory there is
-    /// @param lruHitRatio what LRU would find of what was found or put
-    public record Size(double factor, long bytes, double lruHitRatio) {}
+    /// @param lruHitRatio what LRU would find in it, of what was found or put
+    /// @param lruHitRatioWithDisks what LRU would find in it and on the disks together
+    public record Size(double factor, long bytes, double lruHitRatio, double lruHitRatioWithDisks) {}
 
     @Override
     public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
@@ -80,7 +91,7 @@ public final class LruHitRatioEstimator implements AccessListener {
     @Override
     public void onAccess(LookupKind lookupKind, Namespace namespace, BlockKey key, long bytes) {
         if (lookupKind == LookupKind.GET && bytes >= 0) {
-            if (curve.isSampled(key.lo())) {
+            if (isSampled(key)) {
                 queue.offer(new Access.KeyLookup(0, lookupKind, namespace, key, bytes));
             } else {
                 skipped.increment();
@@ -90,16 +101,21 @@ public final class LruHitRatioEstimator implements AccessListener {
 
     @Override
     public void onPut(Namespace namespace, BlockKey key, @Nullable BlockKey after, long bytes, boolean replaces) {
-        if (curve.isSampled(key.lo())) {
+        if (isSampled(key)) {
             queue.offer(new Access.Put(0, namespace, key, after, bytes, replaces));
         } else if (!replaces) {
             skipped.increment();
         }
     }
 
+    private boolean isSampled(BlockKey key) {
+        return curves.getFirst().isSampled(key.lo()) || curves.getLast().isSampled(key.lo());
+    }
+
     /// Looks at what was used since the last time.
     public synchronized void drain() {
-        curve.addUnsampled(skipped.sumThenReset());
+        long unsampled = skipped.sumThenReset();
+        curves.forEach(curve -> curve.addUnsampled(unsampled));
         int single = 0;
         // Callers that use the store faster than this estimates do not hold it up.
         for (int left = MAX_QUEUED_KEYS; left > 0; left--) {
@@ -107,18 +123,18 @@ public final class LruHitRatioEstimator implements AccessListener {
             if (access == null) {
                 break;
             }
-            record(access);
+            curves.forEach(curve -> record(curve, access));
             single += access instanceof Access.ChainLookup ? 0 : 1;
         }
         if (single > MAX_SINGLE_ACCESSES) {
-            curve.reduceSample();
+            curves.forEach(MissRatioCurve::reduceSample);
         }
     }
 
-    private void record(Access access) {
+    private static void record(MissRatioCurve curve, Access access) {
         curve.startRequest();
         switch (access) {
-            case Access.ChainLookup asked -> record(asked);
+            case Access.ChainLookup asked -> record(curve, asked);
             case Access.KeyLookup asked -> curve.recordUse(asked.key().lo(), pages(asked.bytes()));
             case Access.Put put -> {
                 if (put.replaces()) {
@@ -131,7 +147,7 @@ public final class LruHitRatioEstimator implements AccessListener {
     }
 
     /// From the last to the first, so that no block is older than the one behind it.
-    private void record(Access.ChainLookup asked) {
+    private static void record(MissRatioCurve curve, Access.ChainLookup asked) {
         long bytes = pages(asked.blockBytes());
         for (int i = asked.from() + asked.found() - 1; i >= asked.from(); i--) {
             curve.recordUse(asked.chain().keyLo(i), bytes);
@@ -144,11 +160,13 @@ public final class LruHitRatioEstimator implements AccessListener {
     /// What is known by now.
     public synchronized Report report() {
         drain();
-        MissRatioCurve.Point[] points = curve.points();
+        MissRatioCurve memory = curves.getFirst();
+        MissRatioCurve.Point[] points = memory.points();
+        MissRatioCurve.Point[] withDisks = curves.getLast().points();
         List<Size> sizes = IntStream.range(0, points.length)
-                .mapToObj(i -> new Size(FACTORS[i], points[i].bytes(), points[i].hitRatio()))
+                .mapToObj(i -> new Size(FACTORS[i], points[i].bytes(), points[i].hitRatio(), withDisks[i].hitRatio()))
                 .toList();
-        return new Report(sizes, curve.uses(), curve.sampleRatio(), queue.dropped());
+        return new Report(sizes, memory.uses(), memory.sampleRatio(), queue.dropped());
     }
 
     private static long pages(long bytes) {

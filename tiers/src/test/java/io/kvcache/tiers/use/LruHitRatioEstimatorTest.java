@@ -40,13 +40,14 @@ final class LruHitRatioEstimatorTest {
             assertThat(report.dropped()).isZero();
             assertThat(report.sizes())
                     .extracting(LruHitRatioEstimator.Size::factor)
-                    .containsExactly(0.5, 1.0, 2.0, 4.0);
+                    .containsExactly(0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0);
             assertThat(report.sizes())
                     .extracting(LruHitRatioEstimator.Size::bytes)
-                    .containsExactly(16L << 20, 32L << 20, 64L << 20, 128L << 20);
+                    .containsExactly(
+                            8L << 20, 16L << 20, 24L << 20, 32L << 20, 48L << 20, 64L << 20, 96L << 20, 128L << 20);
             assertThat(report.sizes())
                     .extracting(LruHitRatioEstimator.Size::lruHitRatio)
-                    .containsExactly(0.0, 0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
+                    .startsWith(0.0, 0.0, 0.0, 0.0, 1 - 1.0 / ROUNDS);
             assertThat(registry.get("kv.memory.lru.hit.ratio")
                             .tag("factor", "2.0")
                             .gauge()
@@ -54,6 +55,25 @@ final class LruHitRatioEstimatorTest {
                     .isEqualTo(1 - 1.0 / ROUNDS);
             assertThat(registry.get("kv.memory.lru.dropped").functionCounter().count())
                     .isZero();
+        }
+    }
+
+    /// Forty-eight blocks in turn: a disk of as much as the memory holds what that cannot.
+    @Test
+    void givenADisk_whenAsked_thenItCountsBesideMemory() {
+        try (TieredKvCache cache = TieredKvCache.builder().hostBytes(32 << 20).build()) {
+            cache.register(SPACE);
+            LruHitRatioEstimator curve = new LruHitRatioEstimator(32 << 20, 32 << 20);
+            cache.addAccessListener(curve);
+            for (int use = 0; use < ROUNDS * 48; use++) {
+                use(cache, use % 48);
+            }
+            assertThat(curve.report().sizes())
+                    .extracting(LruHitRatioEstimator.Size::lruHitRatio)
+                    .startsWith(0.0, 0.0, 0.0, 0.0, 1 - 1.0 / ROUNDS);
+            assertThat(curve.report().sizes())
+                    .extracting(LruHitRatioEstimator.Size::lruHitRatioWithDisks)
+                    .startsWith(0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
         }
     }
 
@@ -67,7 +87,7 @@ final class LruHitRatioEstimatorTest {
             }
             assertThat(curve.report().sizes())
                     .extracting(LruHitRatioEstimator.Size::lruHitRatio)
-                    .containsExactly(0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
+                    .startsWith(0.0, 0.0, 1 - 1.0 / ROUNDS, 1 - 1.0 / ROUNDS);
         }
     }
 
