@@ -4,6 +4,7 @@ import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
 import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.http.SignInPage;
 import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpHeaderValues;
 import io.netty.handler.codec.http.HttpHeaders;
@@ -35,11 +36,6 @@ public final class ConsoleFiles implements HttpEndpoint {
     private static final String PREFIX = CONSOLE + "/";
     private static final String INDEX = "index.html";
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9-]+\\.(?:html|css|js|svg)");
-
-    /// Scripts, styles and connections of this server alone; nothing inline, and in no frame of another page.
-    private static final String CONTENT_POLICY = "default-src 'none'; script-src 'self'; style-src 'self';"
-            + " img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none';"
-            + " frame-ancestors 'none'";
 
     private static final String WEB_JARS = "META-INF/resources/webjars/";
 
@@ -162,7 +158,7 @@ public final class ConsoleFiles implements HttpEndpoint {
                 .set(HttpHeaderNames.ETAG, file.tag)
                 .set(HttpHeaderNames.CACHE_CONTROL, HttpHeaderValues.NO_CACHE)
                 .set(HttpHeaderNames.VARY, HttpHeaderNames.ACCEPT_ENCODING)
-                .set(HttpHeaderNames.CONTENT_SECURITY_POLICY, CONTENT_POLICY)
+                .set(HttpHeaderNames.CONTENT_SECURITY_POLICY, SignInPage.CONTENT_POLICY)
                 .set("x-content-type-options", "nosniff")
                 .set("referrer-policy", "no-referrer");
         if (zipped) {

@@ -39,7 +39,7 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 public final class HttpResponder {
 
-    private static final String CHALLENGE = "Basic realm=\"kvcache\", charset=\"UTF-8\"";
+    static final String CHALLENGE = "Basic realm=\"kvcache\", charset=\"UTF-8\"";
 
     private final ChannelHandlerContext context;
     private final boolean keepAlive;

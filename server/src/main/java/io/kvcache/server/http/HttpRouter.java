@@ -57,6 +57,9 @@ final class HttpRouter {
         if (foreign != null) {
             return problemHandler(HttpResponseStatus.FORBIDDEN, foreign);
         }
+        if (SignInPage.isStyle(pathOf(request))) {
+            return endpointHandler(request, pathOf(request), "");
+        }
         TextEndpoint textEndpoint = site.textEndpoints().get(pathOf(request));
         return textEndpoint != null && textEndpoint.isPublic() ? textEndpoint(request, pathOf(request)) : null;
     }
@@ -93,15 +96,8 @@ final class HttpRouter {
     ///
     /// @param sender the log-in of the client
     HttpRequestHandler route(HttpRequest request, AuthResult sender) {
-        if (sender.outcome() == AuthResult.Outcome.THROTTLED) {
-            return problemHandler(HttpResponseStatus.TOO_MANY_REQUESTS, "too many failed attempts; try again later");
-        }
         if (sender.tenant() == null) {
-            return problemHandler(
-                    HttpResponseStatus.UNAUTHORIZED,
-                    sender.outcome() == AuthResult.Outcome.MISSING
-                            ? "unauthenticated: this listener takes Basic or Bearer authentication"
-                            : "wrong user or password");
+            return rejectedHandler(request, sender.outcome());
         }
         String tenant = tenantOf(request, sender.tenant());
         if (tenant == null) {
@@ -112,6 +108,28 @@ final class HttpRouter {
                     .toHandler();
         }
         return route(request, pathOf(request), tenant);
+    }
+
+    private static HttpRequestHandler rejectedHandler(HttpRequest request, AuthResult.Outcome outcome) {
+        boolean throttled = outcome == AuthResult.Outcome.THROTTLED;
+        boolean missing = outcome == AuthResult.Outcome.MISSING;
+        HttpResponseStatus status = throttled ? HttpResponseStatus.TOO_MANY_REQUESTS : HttpResponseStatus.UNAUTHORIZED;
+        if (SignInPage.isFor(request, pathOf(request))) {
+            return SignInPage.handler(
+                    status,
+                    pathOf(request),
+                    throttled ? "Too many failed attempts" : missing ? "Sign in" : "Wrong name or password",
+                    throttled
+                            ? "From this address, too many names and passwords were wrong. Try again in a minute."
+                            : "This server shows its console to those who have a name and a password.");
+        }
+        return problemHandler(
+                status,
+                throttled
+                        ? "too many failed attempts; try again later"
+                        : missing
+                                ? "unauthenticated: this listener takes Basic or Bearer authentication"
+                                : "wrong user or password");
     }
 
     /// The tenant whose values a request is about, or null when its salt is another tenant's. An unauthenticated
@@ -130,13 +148,18 @@ final class HttpRouter {
         if (path.startsWith(OBJECT_PREFIX) && keyspaceRouter != null) {
             return objectHandler(request, path, keyspaceRouter, tenant);
         }
+        HttpRequestHandler found = endpointHandler(request, path, tenant);
+        return found == null ? textEndpoint(request, path) : found;
+    }
+
+    private @Nullable HttpRequestHandler endpointHandler(HttpRequest request, String path, String tenant) {
         for (HttpEndpoint httpEndpoint : site.endpoints()) {
             HttpRequestHandler found = httpEndpoint.handlerFor(request, path, tenant);
             if (found != null) {
                 return found;
             }
         }
-        return textEndpoint(request, path);
+        return null;
     }
 
     private static String pathOf(HttpRequest request) {
