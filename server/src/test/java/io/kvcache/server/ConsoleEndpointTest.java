@@ -282,6 +282,125 @@ final class ConsoleEndpointTest {
         assertThat(miss.get("key").stringValue()).matches("[0-9a-f]{32}");
     }
 
+    /// As LMCache's connector for Redis does: looks chunks up until one is missing, reads those, and writes the rest.
+    private static void useChunks(Jedis redis, String model, String... digests) {
+        int found = 0;
+        while (found < digests.length && redis.exists(chunk(model, digests[found]) + "metadata")) {
+            found++;
+        }
+        for (int i = 0; i < digests.length; i++) {
+            for (String half : List.of("kv_bytes", "metadata")) {
+                if (i < found) {
+                    redis.get(chunk(model, digests[i]) + half);
+                } else {
+                    redis.set(chunk(model, digests[i]) + half, "v");
+                }
+            }
+        }
+    }
+
+    private static String chunk(String model, String digest) {
+        return model.replace("*", digest.repeat(4));
+    }
+
+    @Test
+    void givenLmcachesChunks_whenPrefixesAreAskedFor_thenATreeByModelAndRank() throws Exception {
+        String first = "meta/llama@2@0@*@bfloat16";
+        try (Jedis redis = new Jedis("127.0.0.1", server.port(OPEN), 60_000)) {
+            useChunks(redis, first, "aaaa", "bbbb", "cccc", "dddd");
+            useChunks(redis, first, "aaaa", "bbbb", "eeee");
+            useChunks(redis, "meta/llama@2@1@*@bfloat16", "aaaa", "bbbb");
+            redis.set("session:1", "v");
+            redis.set("meta/llama@2@0@" + "9999".repeat(4) + "@bfloat16", "v"); // after a key that is no chunk's
+        }
+        JsonNode chunks = get("/v1/prefixes").get("chunks");
+        assertThat(chunks.get("otherValues").intValue()).isEqualTo(1);
+        assertThat(chunks.get("models").findValuesAsString("model"))
+                .containsExactly("meta/llama bfloat16", "meta/llama bfloat16");
+        assertThat(chunks.get("models").findValuesAsString("worker")).containsExactly("2@0", "2@1");
+        assertThat(chunks.at("/models/0/chunks").intValue()).isEqualTo(6);
+        assertThat(chunks.at("/models/0/memoryChunks").intValue()).isEqualTo(6);
+        assertThat(chunks.at("/models/1/placed").intValue()).isEqualTo(2);
+        assertThat(chunks.at("/models/0/stem").stringValue()).isEqualTo(first);
+
+        String of = "/v1/prefixes?namespace=" + chunks.at("/models/0/namespace").intValue() + "&chunks=" + first;
+        JsonNode begin = get(of).get("nodes");
+        assertThat(begin.get(0).get("key").stringValue()).isEqualTo("aaaa".repeat(4));
+        assertThat(begin.get(0).get("run").intValue()).isEqualTo(2);
+        assertThat(begin.get(0).get("blocks").intValue()).isEqualTo(5);
+        assertThat(begin.get(0).get("branches").intValue()).isEqualTo(2);
+        JsonNode behind = get(of + "&under=" + "aaaa".repeat(4)).get("nodes");
+        assertThat(behind.findValuesAsString("key")).containsExactly("cccc".repeat(4), "eeee".repeat(4));
+        assertThat(behind.get(0).get("depth").intValue()).isEqualTo(2);
+        assertThat(behind.get(0).get("run").intValue()).isEqualTo(2);
+        assertThat(status(OPEN, "", of + "&under=x")).isEqualTo(400);
+        assertThat(get(AUTHENTICATED, BLUE, "/v1/prefixes").at("/chunks/models").size())
+                .as("of another tenant")
+                .isZero();
+    }
+
+    @Test
+    void givenASequenceOfChunks_whenItsLookupEnds_thenTheMissSaysHowFarItWasFound() throws Exception {
+        String model = "meta/llama@2@0@*@bfloat16";
+        try (Jedis redis = new Jedis("127.0.0.1", server.port(OPEN), 60_000)) {
+            useChunks(redis, model, "aaaa", "bbbb", "cccc");
+            useChunks(redis, model, "aaaa", "bbbb", "cccc", "dddd");
+            redis.get("session:1");
+        }
+        JsonNode recent = get("/v1/misses").get("recent");
+        assertThat(recent.get(0).get("chunksFound").isNull())
+                .as("of another key")
+                .isTrue();
+        assertThat(recent.get(1).get("key").stringValue()).isEqualTo(chunk(model, "dddd") + "metadata");
+        assertThat(recent.get(1).get("chunksFound").intValue()).isEqualTo(3);
+        assertThat(recent.get(2).get("chunksFound").intValue()).isZero();
+    }
+
+    @Test
+    void givenAConsoleAndAClient_whenRequestsAreAskedFor_thenTheConsolesOwnAreLeftOut() throws Exception {
+        HttpTestClient console = new HttpTestClient(server.port(OPEN));
+        clients.add(console);
+        try (Jedis redis = new Jedis("127.0.0.1", server.port(OPEN), 60_000);
+                SseTestClient _ = new SseTestClient(console, console.request("/v1/live"))) {
+            redis.set("k", "v");
+            get("/v1/stats");
+            JsonNode requests = get("/v1/requests");
+            assertThat(requests.get("connections").findValuesAsString("request"))
+                    .containsExactly("set");
+            assertThat(requests.get("operators").intValue()).isPositive();
+            assertThat(requests.get("open").intValue())
+                    .isEqualTo(requests.get("operators").intValue() + 1);
+            assertThat(requests.get("latency").propertyNames())
+                    .contains("resp set")
+                    .allMatch(name -> name.startsWith("resp "));
+        }
+    }
+
+    @Test
+    void givenABrowser_whenThePasswordIsWrong_thenAPageSaysSo() throws Exception {
+        HttpTestClient browser = new HttpTestClient(server.port(AUTHENTICATED));
+        clients.add(browser);
+        HttpResponse<byte[]> page = browser.send(browser.request("/console/")
+                .header("Accept", "text/html,*/*;q=0.8")
+                .header("Authorization", "Basic " + Base64.getEncoder().encodeToString("blue:wrong".getBytes(UTF_8))));
+        String text = new String(page.body(), UTF_8);
+        assertThat(page.statusCode()).isEqualTo(401);
+        assertThat(page.headers().firstValue("WWW-Authenticate")).isPresent();
+        assertThat(page.headers().firstValue("Content-Type")).contains("text/html; charset=utf-8");
+        assertThat(page.headers().firstValue("Content-Security-Policy").orElseThrow())
+                .contains("style-src 'self'");
+        assertThat(text).contains("Wrong name or password", "\"console.css\"").doesNotContain("style=", "{");
+        for (String style : List.of("console.css", "theme.js", "lib/bootstrap.min.css")) {
+            assertThat(status(AUTHENTICATED, "", "/console/" + style)).as(style).isEqualTo(200);
+        }
+        assertThat(status(AUTHENTICATED, "", "/console/console.js")).isEqualTo(401);
+        assertThat(send(AUTHENTICATED, "blue:wrong", "GET", "/console/")
+                        .headers()
+                        .firstValue("Content-Type"))
+                .as("of a program")
+                .contains("application/problem+json");
+    }
+
     @Test
     void givenSettingsInForce_whenAsked_thenTheyAreShownWithTheirSource() throws Exception {
         server.server().showSettings(List.of(new SettingInForce("memory.host_bytes", "4GiB", "--host-bytes")));

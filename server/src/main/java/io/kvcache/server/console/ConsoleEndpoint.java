@@ -10,8 +10,13 @@ import io.kvcache.server.config.SettingInForce;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.OperatorResources;
 import io.kvcache.server.http.ProblemDetails;
 import io.kvcache.server.http.Viewer;
+import io.kvcache.server.keyspace.ChunkTree;
+import io.kvcache.server.keyspace.ChunkTree.ChunkModel;
+import io.kvcache.server.keyspace.ChunkTree.ChunkNode;
+import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.net.Connection;
@@ -21,6 +26,7 @@ import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.QueryStringDecoder;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -29,7 +35,9 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Set;
+import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
@@ -37,6 +45,7 @@ import java.util.function.Function;
 import java.util.function.IntPredicate;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// The endpoints behind the console, useful by curl: what the server knows of its load, as JSON.
@@ -56,6 +65,10 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     private static final int MAX_MISSES = 1000;
     private static final int MAX_CONNECTIONS = 1000;
     private static final Pattern KEY = Pattern.compile("[0-9a-f]{32}");
+    private static final Pattern CHUNK = Pattern.compile("[0-9a-fA-F]{8,128}");
+
+    /// Smallest difference of two hit ratios.
+    private static final double RATIO_STEP = 1e-6;
 
     /// Scans of the whole store at one time, by all clients.
     private static final int MAX_SCANS = 2;
@@ -91,7 +104,10 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         pages.put("/v1/misses", query -> json(misses(query)));
         pages.put(PREFIXES, this::prefixes);
         pages.put("/v1/requests", query -> json(() -> requests(query.viewer)));
-        pages.put("/v1/whatif", query -> forAdministrator(query.viewer, this::whatIf));
+        pages.put("/v1/whatif", query -> {
+            int minutes = query.number("minutes", 60, 1, MAX_MINUTES);
+            return forAdministrator(query.viewer, () -> whatIf(minutes));
+        });
         pages.put(
                 "/v1/settings", query -> forAdministrator(query.viewer, () -> new SettingsJson(parts.settings.get())));
     }
@@ -242,9 +258,11 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             int found,
             String reason,
             @Nullable Long leftSecondsAgo,
-            @Nullable String orderedBy) {
+            @Nullable String orderedBy,
+            @Nullable Integer chunksFound) {
 
-        static MissJson of(MissLog.Miss miss) {
+        /// @param chunksBefore those of its sequence that come before it, -1 where that is not known
+        static MissJson of(MissLog.Miss miss, int chunksBefore) {
             return new MissJson(
                     Instant.ofEpochMilli(miss.atMillis()).toString(),
                     miss.tenant(),
@@ -255,11 +273,21 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                     miss.found(),
                     miss.reason().label(),
                     miss.leftSecondsAgo() < 0 ? null : miss.leftSecondsAgo(),
-                    miss.orderedBy());
+                    miss.orderedBy(),
+                    chunksBefore < 0 ? null : chunksBefore);
         }
     }
 
-    private record MissesJson(MissCounts reasons, int kept, long notKept, List<MissJson> recent) {}
+    private MissJson missJson(MissLog.Miss miss) {
+        // A server of a cluster is asked for its own chunks of a sequence alone.
+        boolean known = !miss.blocks() && !parts.sources.inCluster();
+        Keyspace keyspace = known ? parts.sources.keyspaces().get(miss.tenant()) : null;
+        return MissJson.of(
+                miss, keyspace == null ? -1 : keyspace.chunksBefore(miss.key().getBytes(StandardCharsets.UTF_8)));
+    }
+
+    /// @param chunkTokens tokens of one of LMCache's chunks
+    private record MissesJson(MissCounts reasons, int kept, long notKept, int chunkTokens, List<MissJson> recent) {}
 
     private Supplier<Object> misses(Query query) {
         int limit = query.number("limit", DEFAULT_MISSES, 1, MAX_MISSES);
@@ -280,6 +308,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                     MissCounts.between(Map.of(), totals.missReasons()),
                     MissLog.KEPT,
                     sources.misses().notKeptCount(scope),
+                    sources.chunkTokens(),
                     sources
                             .misses()
                             .recent(
@@ -288,7 +317,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                                             || miss.reason().label().equals(reason),
                                     limit)
                             .stream()
-                            .map(MissJson::of)
+                            .map(this::missJson)
                             .toList());
         };
     }
@@ -329,6 +358,38 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             @Nullable Integer uses,
             @Nullable Long lastUseSecondsAgo) {}
 
+    private record ChunkModelJson(
+            int namespace,
+            String stem,
+            String model,
+            String worker,
+            long chunks,
+            long placed,
+            long bytes,
+            long memoryChunks,
+            long diskChunks) {
+
+        static ChunkModelJson of(int namespace, ChunkModel model) {
+            return new ChunkModelJson(
+                    namespace,
+                    model.stem(),
+                    model.model(),
+                    model.worker(),
+                    model.chunks(),
+                    model.placed(),
+                    model.bytes(),
+                    model.memoryChunks(),
+                    model.diskChunks());
+        }
+    }
+
+    /// LMCache's chunks.
+    ///
+    /// @param models empty where those of one are asked for
+    /// @param otherValues values with keys of another form
+    /// @param unreadValues values from before the start, whose keys are not known yet
+    private record ChunksJson(int chunkTokens, List<ChunkModelJson> models, long otherValues, long unreadValues) {}
+
     private record PrefixesJson(
             String at,
             long scanMillis,
@@ -336,14 +397,20 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             long bytes,
             List<NamespaceJson> namespaces,
             List<NodeJson> nodes,
-            long more) {}
+            long more,
+            ChunksJson chunks) {}
 
     /// On a thread of its own, as looking at every record takes a while.
     private HttpRequestHandler prefixes(Query query) {
         int limit = query.number("limit", DEFAULT_NODES, 1, MAX_NODES);
         String scope = query.scope();
         String under = query.text("under");
-        BlockKey above = under == null ? null : parseKey("under", under);
+        String stem = query.text("chunks");
+        if (under != null && stem != null && !CHUNK.matcher(under).matches()) {
+            throw new IllegalArgumentException(
+                    "under is '" + under + "'; it takes the digest of a chunk, in hexadecimal");
+        }
+        Below below = new Below(under == null || stem != null ? null : parseKey("under", under), stem, under);
         int known = parts.sources.cache().stats().namespaces().size();
         int only = query.number("namespace", -1, 0, known - 1);
         return (HttpRequestHandler.BodylessHandler) out -> {
@@ -356,7 +423,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             }
             Thread.ofVirtual().name("kvcache-prefixes").start(() -> {
                 try {
-                    PrefixesJson level = scan(scope, only, above, limit);
+                    PrefixesJson level = scan(scope, only, below, limit);
                     out.sendLater(() -> out.sendJson(HttpResponseStatus.OK, level), () -> {});
                 } finally {
                     parts.scans.release();
@@ -365,14 +432,31 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         };
     }
 
-    private PrefixesJson scan(@Nullable String tenant, int only, @Nullable BlockKey above, int limit) {
+    /// The level that is asked for.
+    ///
+    /// @param block whose run is looked below; null for the first level, and for chunks
+    /// @param stem of the model whose chunks are asked for; null for blocks
+    /// @param chunk digest of the one whose run is looked below; null for the first level
+    private record Below(
+            @Nullable BlockKey block,
+            @Nullable String stem,
+            @Nullable String chunk) {}
+
+    private PrefixesJson scan(@Nullable String tenant, int only, Below below, int limit) {
         ConsoleSources sources = parts.sources;
         long start = sources.clock().nanos();
         List<NamespaceStats> all = sources.cache().stats().namespaces();
         IntPredicate wanted = id -> id < all.size()
                 && (only < 0 || only == id)
                 && (tenant == null || all.get(id).namespace().tenant().equals(tenant));
-        PrefixLevel level = sources.cache().prefixes(wanted, above, limit);
+        PrefixLevel level = below.stem == null
+                ? sources.cache().prefixes(wanted, below.block, limit)
+                : new PrefixLevel(List.of(), 0, 0, 0);
+        Map<Integer, ChunkTree> trees = below.block == null ? chunkTrees(all, wanted, below.stem) : Map.of();
+        List<NodeJson> chunks = new ArrayList<>();
+        if (below.stem != null) {
+            trees.forEach((id, tree) -> tree.nodes(below.chunk).forEach(node -> chunks.add(chunkJson(id, node))));
+        }
         List<NamespaceJson> namespaces = new ArrayList<>();
         for (int id = 0; id < all.size(); id++) {
             if (tenant == null || all.get(id).namespace().tenant().equals(tenant)) {
@@ -382,11 +466,58 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         return new PrefixesJson(
                 sources.wall().instant().toString(),
                 TimeUnit.NANOSECONDS.toMillis(sources.clock().nanos() - start),
-                level.blocks(),
-                level.bytes(),
+                level.blocks() + chunks.stream().mapToLong(NodeJson::blocks).sum(),
+                level.bytes() + chunks.stream().mapToLong(NodeJson::bytes).sum(),
                 namespaces,
-                level.nodes().stream().map(this::nodeJson).toList(),
-                level.more());
+                Stream.concat(level.nodes().stream().map(this::nodeJson), chunks.stream())
+                        .limit(limit)
+                        .toList(),
+                level.more() + Math.max(0, chunks.size() - limit),
+                chunksJson(trees));
+    }
+
+    /// The chunks of the tenants' values, by the number of the namespace.
+    private Map<Integer, ChunkTree> chunkTrees(List<NamespaceStats> all, IntPredicate wanted, @Nullable String stem) {
+        Map<Integer, ChunkTree> trees = new LinkedHashMap<>();
+        for (int id = 0; id < all.size(); id++) {
+            Namespace namespace = all.get(id).namespace();
+            Keyspace keyspace = parts.sources.keyspaces().get(namespace.tenant());
+            if (wanted.test(id) && keyspace != null && keyspace.namespace().equals(namespace)) {
+                trees.put(id, keyspace.chunkTree(stem));
+            }
+        }
+        parts.sources
+                .cache()
+                .visitObjects(
+                        trees::containsKey,
+                        object -> Objects.requireNonNull(trees.get(object.namespaceId()))
+                                .add(object));
+        return trees;
+    }
+
+    private ChunksJson chunksJson(Map<Integer, ChunkTree> trees) {
+        List<ChunkModelJson> models = new ArrayList<>();
+        trees.forEach((id, tree) -> tree.models().forEach(model -> models.add(ChunkModelJson.of(id, model))));
+        return new ChunksJson(
+                parts.sources.chunkTokens(),
+                models,
+                trees.values().stream().mapToLong(ChunkTree::otherValues).sum(),
+                trees.values().stream().mapToLong(ChunkTree::unreadValues).sum());
+    }
+
+    private NodeJson chunkJson(int namespace, ChunkNode node) {
+        return new NodeJson(
+                node.digest(),
+                namespace,
+                node.depth(),
+                node.run(),
+                node.chunks(),
+                node.bytes(),
+                node.memoryChunks(),
+                node.diskChunks(),
+                node.branches(),
+                node.uses() < 0 ? null : node.uses(),
+                parts.history.secondsSince(node.lastUse()));
     }
 
     private NodeJson nodeJson(PrefixNode node) {
@@ -491,6 +622,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             List<SlowJson> slow,
             @Nullable Map<String, RequestLatencies.Summary> latency,
             int open,
+            int operators,
             int shown,
             List<ConnectionJson> connections) {}
 
@@ -502,48 +634,71 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 .filter(each -> viewer.sees(each.clientInfo().tenant()))
                 .toList();
         List<ConnectionJson> shown = seen.stream()
+                .filter(each -> !OperatorResources.isRequest(each.lastRequest()))
                 .limit(MAX_CONNECTIONS)
                 .map(each -> ConnectionJson.of(each, now))
                 .toList();
         return new RequestsJson(
                 threshold.isZero() ? null : threshold.toMillis(),
                 sources.slowRequests().recent().stream()
-                        .filter(each -> viewer.sees(each.tenant()))
+                        .filter(each -> viewer.sees(each.tenant()) && !OperatorResources.isRequest(each.request()))
                         .map(SlowJson::of)
                         .toList(),
-                viewer.administrator() ? sources.latencies().summaries() : null,
+                viewer.administrator() ? latencies() : null,
                 seen.size(),
+                (int) seen.stream()
+                        .filter(each -> OperatorResources.isRequest(each.lastRequest()))
+                        .count(),
                 shown.size(),
                 shown);
     }
 
-    private record SizeJson(double factor, long bytes, double hitRatio) {}
+    private Map<String, RequestLatencies.Summary> latencies() {
+        Map<String, RequestLatencies.Summary> latencies =
+                new TreeMap<>(parts.sources.latencies().summaries());
+        latencies.keySet().removeIf(OperatorResources::isRequest);
+        return latencies;
+    }
 
-    private record PolicyJson(
-            String name, boolean followsLru, long sampledUses, long hits, long lruHits, long switches) {}
+    /// @param hitRatio what would be found, in memory or on disk
+    /// @param memoryHitRatio what would be found in memory
+    record SizeJson(
+            double factor,
+            long bytes,
+            @Nullable Double hitRatio,
+            @Nullable Double memoryHitRatio) {}
 
-    /// @param tokensSavedPerSecond in the last hour
-    private record WhatIfJson(
-            List<SizeJson> lru,
+    record PolicyJson(String name, boolean followsLru, long sampledUses, long hits, long lruHits, long switches) {}
+
+    /// @param sizes estimated; the ratios of the size that there is are those of the history
+    /// @param lookups of the last minutes
+    /// @param uses that the estimate is about
+    /// @param tokensSavedPerSecond in the last minutes
+    record WhatIfJson(
+            List<SizeJson> sizes,
+            long lookups,
             long uses,
             double sampledShare,
             long dropped,
             @Nullable PolicyJson policy,
             long capacityBytes,
+            long diskCapacityBytes,
             @Nullable Double prefillTokensPerSecond,
             @Nullable Double tokensSavedPerSecond) {}
 
-    private WhatIfJson whatIf() {
+    WhatIfJson whatIf(int minutes) {
         ConsoleSources sources = parts.sources;
         LruHitRatioEstimator.Report curve = sources.curve().get();
         LruFallback.Report policy = sources.cache().lruFallbackReport();
-        List<LoadSample> hour = parts.history.history(null, 60).samples();
-        double seconds = hour.stream().mapToDouble(LoadSample::seconds).sum();
-        long tokens = hour.stream().mapToLong(LoadSample::tokensSaved).sum();
+        List<LoadSample> samples = parts.history.history(null, minutes).samples();
+        double seconds = samples.stream().mapToDouble(LoadSample::seconds).sum();
+        long tokens = samples.stream().mapToLong(LoadSample::tokensSaved).sum();
+        long inMemory = samples.stream().mapToLong(LoadSample::memoryHits).sum();
+        long hits = inMemory + samples.stream().mapToLong(LoadSample::diskHits).sum();
+        long lookups = hits + samples.stream().mapToLong(LoadSample::misses).sum();
         return new WhatIfJson(
-                curve.sizes().stream()
-                        .map(size -> new SizeJson(size.factor(), size.bytes(), size.lruHitRatio()))
-                        .toList(),
+                curve.uses() == 0 ? List.of() : sizes(curve, lookups, hits, inMemory),
+                lookups,
                 curve.uses(),
                 curve.sampledShare(),
                 curve.dropped(),
@@ -557,8 +712,49 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                                 policy.lruHits(),
                                 policy.switches()),
                 sources.cache().stats().host().capacityBytes(),
+                sources.cache().diskStats().stream()
+                        .mapToLong(each -> each.tier().capacityBytes())
+                        .sum(),
                 sources.prefillTokensPerSecond(),
                 seconds == 0 ? null : tokens / seconds);
+    }
+
+    private static List<SizeJson> sizes(LruHitRatioEstimator.Report curve, long lookups, long hits, long inMemory) {
+        LruHitRatioEstimator.Size today = curve.sizes().stream()
+                .filter(size -> size.factor() == 1)
+                .findFirst()
+                .orElseThrow();
+        return curve.sizes().stream()
+                .map(size -> new SizeJson(
+                        size.factor(),
+                        size.bytes(),
+                        lookups == 0
+                                ? null
+                                : scaled(
+                                        (double) hits / lookups,
+                                        today.lruHitRatioWithDisks(),
+                                        size.lruHitRatioWithDisks()),
+                        lookups == 0
+                                ? null
+                                : scaled((double) inMemory / lookups, today.lruHitRatio(), size.lruHitRatio())))
+                .toList();
+    }
+
+    /// Returns the ratio that another size of memory would have had.
+    ///
+    /// The estimate is of LRU, and counts what was found or put; a look-up that found nothing may be followed by no
+    /// put, or by many. So the hits that were counted grow as the estimated hits do, and the misses shrink as those do.
+    ///
+    /// @param measured ratio
+    /// @param today estimated for the memory that there is
+    /// @param other estimated for the other size
+    static double scaled(double measured, double today, double other) {
+        double now = Math.clamp(measured, RATIO_STEP, 1 - RATIO_STEP);
+        double from = Math.clamp(today, RATIO_STEP, 1 - RATIO_STEP);
+        double to = Math.clamp(other, RATIO_STEP, 1 - RATIO_STEP);
+        double hits = now * to / from;
+        double misses = (1 - now) * (1 - to) / (1 - from);
+        return to == from ? measured : hits / (hits + misses);
     }
 
     private record SettingsJson(List<SettingInForce> settings) {}

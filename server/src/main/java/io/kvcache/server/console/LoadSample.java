@@ -16,6 +16,8 @@ import org.jspecify.annotations.Nullable;
 /// @param diskBytes alive at its end
 /// @param diskWrittenBytes in the interval
 /// @param diskBudgetSpent share of a day's write budget, of the disk that has least left
+/// @param diskReads blocks and values that came from disks, in whole or in part
+/// @param diskReadP99Micros that 99 % of these did not exceed
 /// @param p50Micros that half of the requests did not exceed
 /// @param evicted of a tenant values alone
 /// @param missReasons look-ups that found nothing, and requests for blocks that ended early, by reason
@@ -32,6 +34,11 @@ record LoadSample(
         @Nullable Long diskCapacityBytes,
         @Nullable Long diskWrittenBytes,
         @Nullable Double diskBudgetSpent,
+        @Nullable Long diskReads,
+        @Nullable Long diskReadBytes,
+        @Nullable Long diskReadP99Micros,
+        @Nullable Long diskWrites,
+        @Nullable Long diskWriteP99Micros,
         @Nullable Long requests,
         @Nullable Long p50Micros,
         @Nullable Long p99Micros,

@@ -8,9 +8,12 @@ import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.tiers.movement.TierTransferStats;
+import io.kvcache.tiers.movement.TierTransferStats.Latency;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.Function;
 import org.jspecify.annotations.Nullable;
 
 /// The counters of the load since the start, of the whole server or of one tenant, and its state at a moment.
@@ -43,11 +46,18 @@ record LoadTotals(
     /// The disks together.
     ///
     /// @param budgetSpent largest share of a day's write budget; null without one
+    /// @param readBytes of blocks and values, in whole or in part
+    /// @param readCounts reads by how long they took
+    /// @param writeCounts writes by how long they took
+    @SuppressWarnings("ArrayRecordComponent") // never compared
     record Disk(
             long bytes,
             long capacityBytes,
             long writtenBytes,
-            @Nullable Double budgetSpent) {}
+            @Nullable Double budgetSpent,
+            long readBytes,
+            long[] readCounts,
+            long[] writeCounts) {}
 
     /// The counters of the whole server.
     static LoadTotals ofServer(ConsoleSources sources, CacheStats stats) {
@@ -109,7 +119,25 @@ record LoadTotals(
                                 .mapToDouble(TierTransferStats::budgetSpent)
                                 .max()
                                 .orElse(0)
-                        : null);
+                        : null,
+                disks.stream()
+                        .mapToLong(each -> each.loadedBytes() + each.partBytes())
+                        .sum(),
+                counts(disks, TierTransferStats::readLatency),
+                counts(disks, TierTransferStats::writeLatency));
+    }
+
+    private static long[] counts(List<TierTransferStats> disks, Function<TierTransferStats, Latency> latency) {
+        long[] counts = new long[Latency.BOUNDS_MICROS.size() + 1];
+        disks.forEach(disk -> Arrays.setAll(
+                counts, i -> counts[i] + latency.apply(disk).within().get(i)));
+        return counts;
+    }
+
+    private static long[] difference(long[] before, long[] now) {
+        long[] counts = new long[now.length];
+        Arrays.setAll(counts, i -> Math.max(0, now[i] - before[i]));
+        return counts;
     }
 
     /// Adds up namespaces and keyspaces.
@@ -165,15 +193,14 @@ record LoadTotals(
     ///
     /// @param atSeconds of the clock on the wall, by now
     LoadSample since(LoadTotals before, long atSeconds) {
-        long[] latencies = new long[latencyCounts.length];
-        long requests = 0;
-        for (int i = 0; i < latencies.length; i++) {
-            latencies[i] = latencyCounts[i] - before.latencyCounts[i];
-            requests += latencies[i];
-        }
+        long[] latencies = difference(before.latencyCounts, latencyCounts);
+        long requests = Arrays.stream(latencies).sum();
         boolean server = latencies.length > 0;
         Disk disks = disk;
         Disk disksBefore = before.disk;
+        boolean hasDisks = disks != null && disksBefore != null;
+        long[] reads = hasDisks ? difference(disksBefore.readCounts, disks.readCounts) : new long[0];
+        long[] writes = hasDisks ? difference(disksBefore.writeCounts, disks.writeCounts) : new long[0];
         return new LoadSample(
                 atSeconds,
                 Math.round((nanos - before.nanos) / 1e8) / 10.0,
@@ -189,6 +216,11 @@ record LoadTotals(
                         ? null
                         : Math.max(0, disks.writtenBytes - disksBefore.writtenBytes),
                 disks == null ? null : disks.budgetSpent,
+                hasDisks ? Arrays.stream(reads).sum() : null,
+                hasDisks ? Math.max(0, disks.readBytes - disksBefore.readBytes) : null,
+                hasDisks ? RequestLatencies.quantileMicros(reads, 0.99) : null,
+                hasDisks ? Arrays.stream(writes).sum() : null,
+                hasDisks ? RequestLatencies.quantileMicros(writes, 0.99) : null,
                 server ? requests : null,
                 server ? RequestLatencies.quantileMicros(latencies, 0.5) : null,
                 server ? RequestLatencies.quantileMicros(latencies, 0.99) : null,

@@ -1,6 +1,7 @@
 package io.kvcache.server.http;
 
 import java.util.List;
+import java.util.regex.Pattern;
 
 /// The resources below `/v1/` that are for operators: listeners with `pages` serve them, and their requests are not
 /// counted among those of clients.
@@ -21,5 +22,13 @@ public final class OperatorResources {
             "whatif",
             "settings");
 
+    private static final Pattern REQUEST = Pattern.compile("(?:http )?[a-z]+_(?:page|" + String.join("|", NAMES) + ")");
+
     private OperatorResources() {}
+
+    /// Returns whether a request, `get_stats` or `http get_stats`, is for operators: what is looked at by them is none
+    /// of the server's load.
+    public static boolean isRequest(String label) {
+        return REQUEST.matcher(label).matches();
+    }
 }

@@ -20,7 +20,6 @@ import java.util.TreeMap;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.LongAdder;
-import java.util.regex.Pattern;
 import java.util.stream.DoubleStream;
 
 /// How long requests take, by protocol and verb: a histogram in Prometheus' text, quantiles in the
@@ -37,9 +36,6 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
                     Arrays.stream(LatencyHistogram.boundNanos()).mapToDouble(nanos -> nanos / NANOS),
                     DoubleStream.of(Double.POSITIVE_INFINITY))
             .toArray();
-
-    private static final Pattern OPERATOR_VERBS =
-            Pattern.compile("[a-z]+_(?:page|" + String.join("|", OperatorResources.NAMES) + ")");
 
     private final Map<ProtocolKind, ConcurrentMap<String, LatencyHistogram>> histograms =
             new EnumMap<>(ProtocolKind.class);
@@ -88,7 +84,7 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
     public long[] mergedCounts() {
         long[] merged = new LatencyHistogram().counts();
         forEach((_, verb, histogram) -> {
-            if (OPERATOR_VERBS.matcher(verb).matches()) {
+            if (OperatorResources.isRequest(verb)) {
                 return;
             }
             long[] counts = histogram.counts();

@@ -234,7 +234,7 @@ public final class Connection {
     /// @param what one of few words; empty when it is not to be timed
     public void labelRequest(String what) {
         verb = what;
-        lastRequest = what;
+        lastRequest = what.isEmpty() ? lastRequest : what;
     }
 
     /// A request is answered.

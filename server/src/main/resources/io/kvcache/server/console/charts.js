@@ -31,6 +31,17 @@ function seriesColour(index) {
   return colour(`--kv-series-${(index % SERIES_COLOURS) + 1}`);
 }
 
+/** The axis of a chart over time: what a row has on it, and how that is written. */
+const TIME = {
+  of: (sample) => sample.at * 1000,
+  title: (x) => new Date(x).toLocaleTimeString('en-GB'),
+  tick: clockTime,
+  ticks: timeTicks,
+  sort: '-at',
+  column: { id: 'at', label: 'Time', value: (sample) => new Date(sample.at * 1000).toISOString(),
+    cell: (sample) => clockTimeCell(sample.at * 1000) },
+};
+
 /**
  * A chart over time, with its latest values in words for screen readers, and all values as a table.
  *
@@ -40,8 +51,12 @@ function seriesColour(index) {
  * @param format a value in words
  * @param max of the axis, where it is known
  * @param binary whether the axis has steps of powers of two, as bytes have
+ * @param axis another one than that of time
+ * @param isMarked whether a row of another axis is the one that there is
  */
-export function timeChart({ id, title, note = '', series, stacked = false, format, max, binary = false, signal }) {
+export function timeChart({
+  id, title, note = '', series, stacked = false, format, max, binary = false, axis = TIME, isMarked = () => false, signal,
+}) {
   let samples = [];
   let chart = null;
   let spanSeconds = 3600;
@@ -55,7 +70,7 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
 
   details.addEventListener('toggle', () => {
     if (details.open && data === null) {
-      data = table({ id: `${id}-data`, caption: title, columns: dataColumns(), empty: 'No samples yet.', sort: '-at' });
+      data = table({ id: `${id}-data`, caption: title, columns: dataColumns(), empty: 'No samples yet.', sort: axis.sort, cards: false });
       details.append(data.element);
     }
     showData();
@@ -79,8 +94,7 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
 
   function dataColumns() {
     return [
-      { id: 'at', label: 'Time', value: (sample) => new Date(sample.at * 1000).toISOString(),
-        cell: (sample) => clockTimeCell(sample.at * 1000) },
+      axis.column,
       ...series.map((each, index) => ({
         id: `s${index}`, label: each.label, number: true, value: each.value, cell: (sample) => format(each.value(sample)),
       })),
@@ -107,7 +121,7 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
         legend: { display: false },
         tooltip: {
           callbacks: {
-            title: (items) => (items.length ? new Date(items[0].parsed.x).toLocaleTimeString('en-GB') : ''),
+            title: (items) => (items.length ? axis.title(items[0].parsed.x) : ''),
             label: (item) => `${item.dataset.label}: ${format(item.parsed.y)}`,
           },
         },
@@ -117,10 +131,10 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
           type: 'linear',
           grid: { display: false },
           border: { color: grid },
-          ticks: { color: text, maxTicksLimit: 6, maxRotation: 0, callback: (value) => clockTime(value) },
+          ticks: { color: text, maxTicksLimit: 6, maxRotation: 0, callback: (value) => axis.tick(value) },
           // Even steps of whole minutes, as the linear scale would choose round numbers of milliseconds.
-          afterBuildTicks: (axis) => {
-            axis.ticks = timeTicks(axis.min, axis.max).map((value) => ({ value }));
+          afterBuildTicks: (scale) => {
+            scale.ticks = axis.ticks(scale.min, scale.max, samples).map((value) => ({ value }));
           },
         },
         y: {
@@ -129,9 +143,9 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
           max,
           grid: { color: grid },
           border: { display: false },
-          afterBuildTicks: (axis) => {
+          afterBuildTicks: (scale) => {
             if (binary) {
-              axis.ticks = binaryTicks(axis.max).map((value) => ({ value }));
+              scale.ticks = binaryTicks(scale.max).map((value) => ({ value }));
             }
           },
           ticks: { color: text, maxTicksLimit: 5, callback: (value) => format(value) },
@@ -144,20 +158,22 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
     if (!chart) {
       return;
     }
-    const last = samples.at(-1)?.at ?? Date.now() / 1000;
-    chart.options.scales.x.max = last * 1000;
-    chart.options.scales.x.min = (last - spanSeconds) * 1000;
+    if (axis === TIME) {
+      const last = samples.at(-1)?.at ?? Date.now() / 1000;
+      chart.options.scales.x.max = last * 1000;
+      chart.options.scales.x.min = (last - spanSeconds) * 1000;
+    }
     chart.data.datasets = series.map((each, index) => {
       const line = seriesColour(each.colour ?? index);
       return {
         label: each.label,
-        data: samples.map((sample) => ({ x: sample.at * 1000, y: each.value(sample) })),
+        data: samples.map((sample) => ({ x: axis.of(sample), y: each.value(sample) })),
         borderColor: line,
         backgroundColor: stacked ? `${line}99` : line,
         borderWidth: stacked ? 1 : 1.75,
         borderDash: each.dashed ? [5, 3] : [],
         fill: stacked ? (index === 0 ? 'origin' : '-1') : false,
-        pointRadius: (point) => (isAlone(point.dataset.data, point.dataIndex) ? 3 : 0),
+        pointRadius: (point) => (isAlone(point.dataset.data, point.dataIndex) ? 3 : isMarked(samples[point.dataIndex] ?? {}) ? 5 : 0),
         pointHitRadius: 8,
         tension: 0,
       };
@@ -166,9 +182,9 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
   }
 
   function describe() {
-    const sample = samples.at(-1);
+    const sample = samples.find(isMarked) ?? samples.at(-1);
     const values = series.map((each) => `${each.label} ${sample ? format(each.value(sample)) : 'unknown'}`);
-    canvas.setAttribute('aria-label', `${title}, latest values: ${values.join(', ')}. All values are in the table below.`);
+    canvas.setAttribute('aria-label', `${title}, ${axis === TIME ? 'latest values' : 'values of today'}: ${values.join(', ')}. All values are in the table below.`);
     fill(legend, series.map((each, index) => {
       const mark = h('span', { class: each.dashed ? 'legend-mark dashed' : 'legend-mark', 'aria-hidden': 'true' });
       mark.style.color = `var(--kv-series-${((each.colour ?? index) % SERIES_COLOURS) + 1})`;
@@ -182,6 +198,12 @@ export function timeChart({ id, title, note = '', series, stacked = false, forma
     /** @param minutes the span of the axis */
     show(newSamples, minutes) {
       samples = newSamples;
+      if (axis !== TIME) {
+        update();
+        describe();
+        showData();
+        return;
+      }
       // A server that runs for less has nothing to show of the time before; but no axis is shorter than a few samples.
       const since = newSamples.length > 0 ? serverNow() / 1000 - newSamples[0].at + newSamples[0].seconds : 0;
       spanSeconds = Math.min(minutes * 60, Math.max(since, MIN_SPAN_SECONDS));

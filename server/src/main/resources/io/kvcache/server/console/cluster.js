@@ -1,5 +1,5 @@
 import { request } from './api.js';
-import { bar, fill, h, keyText, name } from './dom.js';
+import { bar, fill, h, keyText, name, twoLines } from './dom.js';
 import { age, ago, byName, bytes, count, percent, ratio, sentence, words } from './format.js';
 import { state } from './states.js';
 import { table } from './table.js';
@@ -76,27 +76,27 @@ export function open(view) {
 function columns() {
   return [
     { id: 'name', label: 'Server', value: (node) => node.name,
-      cell: (node) => h('span', {}, name(node.name), node.here && h('span', { class: 'quiet' }, ' (this one)')) },
-    { id: 'state', label: 'State', value: (node) => node.state, cell: (node) => state(node.state) },
-    { id: 'share', label: 'Share', number: true, hint: 'Average share of block groups owned', value: (node) => node.sharePercent,
-      cell: (node) => h('span', { class: 'bar-cell' }, bar((node.sharePercent ?? 0) / 100),
-        h('span', {}, percent(node.sharePercent === undefined ? null : node.sharePercent / 100))) },
-    { id: 'held', label: 'In memory', number: true, value: (node) => node.load?.heldBytes ?? null, hint: 'Held in memory, of its capacity',
-      cell: (node) => (node.load?.reachable === false ? 'no answer' : h('span', { class: 'bar-cell' },
-        bar(ratio(node.load?.heldBytes, node.load?.capacityBytes), 'memory'), h('span', {}, bytes(node.load?.heldBytes)))) },
-    { id: 'mean', label: 'Of the mean', number: true, hint: 'What it holds for its weight, beside the mean of all servers',
-      value: (node) => node.load?.heldOverMean ?? null, cell: (node) => percent(node.load?.heldOverMean) },
-    { id: 'stored', label: 'Stored', number: true, hint: 'Blocks and values since its start', value: (node) => node.load?.stored ?? null, cell: (node) => count(node.load?.stored) },
-    { id: 'evicted', label: 'Evicted', number: true, value: (node) => node.load?.evicted ?? null, cell: (node) => count(node.load?.evicted) },
-    { id: 'weight', label: 'Weight', number: true, value: (node) => node.weight },
-    { id: 'address', label: 'Address', value: (node) => node.address, cell: (node) => name(node.address ?? '–', 'mono') },
-    { id: 'valueAddress', label: 'Redis Cluster address', value: (node) => node.valueAddress, cell: (node) => (node.valueAddress ? name(node.valueAddress, 'mono') : '–') },
-    { id: 'zone', label: 'Zone', value: (node) => node.zone, cell: (node) => (node.zone ? name(node.zone) : '–') },
-    { id: 'host', label: 'Host', value: (node) => node.host, cell: (node) => (node.host ? name(node.host) : '–') },
-    { id: 'version', label: 'Version', value: (node) => node.version },
-    { id: 'started', label: 'Started', value: (node) => node.incarnation, cell: (node) => ago(node.incarnation) },
+      cell: (node) => twoLines(h('span', {}, name(node.name), node.here && h('span', { class: 'quiet' }, ' (this one)')), name(node.address ?? '–', 'mono')) },
+    { id: 'state', label: 'State', value: (node) => node.state,
+      cell: (node) => twoLines(state(node.state), [`${node.version}, started `, ago(node.incarnation)]) },
     { id: 'agrees', label: 'Agrees', hint: 'Same drops and same settings as this server', class: 'wrap',
       value: (node) => differences(node) },
+    { id: 'share', label: 'Share', number: true, wide: true, hint: 'Average share of block groups owned', value: (node) => node.sharePercent,
+      cell: (node) => twoLines(h('span', { class: 'bar-cell' }, bar((node.sharePercent ?? 0) / 100),
+        h('span', {}, percent(node.sharePercent === undefined ? null : node.sharePercent / 100))), `weight ${node.weight}`) },
+    { id: 'held', label: 'In memory', number: true, wide: true, value: (node) => node.load?.heldBytes ?? null, hint: 'Held in memory, and that for its weight beside the mean of all servers',
+      cell: (node) => (node.load?.reachable === false ? 'no answer' : twoLines(h('span', { class: 'bar-cell' },
+        bar(ratio(node.load?.heldBytes, node.load?.capacityBytes), 'memory'), h('span', {}, bytes(node.load?.heldBytes))),
+      `${percent(node.load?.heldOverMean)} of the mean`)) },
+    { id: 'stored', label: 'Stored', number: true, hint: 'Blocks and values since its start, and those that were evicted', value: (node) => node.load?.stored ?? null,
+      cell: (node) => twoLines(count(node.load?.stored), `${count(node.load?.evicted)} evicted`) },
+    { id: 'zone', label: 'Zone and host', value: (node) => node.zone,
+      cell: (node) => (node.zone ? twoLines(name(node.zone), name(node.host ?? '')) : node.host ? name(node.host) : '–') },
+    { id: 'valueAddress', label: 'Redis Cluster', hint: 'Address for clients of Redis Cluster', value: (node) => node.valueAddress,
+      cell: (node) => (node.valueAddress ? name(node.valueAddress, 'mono') : '–') },
+    ...['address', 'weight', 'host', 'version', 'incarnation'].map((field) => ({ id: field, label: words(field), hidden: true, value: (node) => node[field] })),
+    { id: 'mean', label: 'Of the mean', hidden: true, value: (node) => node.load?.heldOverMean ?? null },
+    { id: 'evicted', label: 'Evicted', hidden: true, value: (node) => node.load?.evicted ?? null },
   ];
 }
 

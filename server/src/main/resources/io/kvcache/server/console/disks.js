@@ -1,22 +1,34 @@
 import { request } from './api.js';
+import { timeChart } from './charts.js';
+import { minutesOf, spanSelect } from './controls.js';
 import { confirm } from './dialog.js';
-import { bar, button, fill, h, name } from './dom.js';
+import { bar, button, fill, h, name, twoLines } from './dom.js';
 import { byName, bytes, count, decimal, isKnown, micros, percent, ratio, words } from './format.js';
+import { rate, thinned } from './series.js';
 import { state } from './states.js';
 import { table } from './table.js';
 import { toast } from './toast.js';
 
 const POLL_SECONDS = 10;
+const MAX_POINTS = 180;
 
 export function open(view) {
   const { server, parameters, toolbar, content, signal } = view;
-  fill(toolbar, h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
+  const minutes = minutesOf(parameters);
+  fill(toolbar, server.disks > 0 && spanSelect(view), h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
   const overview = table({
     id: 'disks', caption: 'Disks', columns: columns(), sort: parameters.sort, onSort: (sort) => view.remember({ sort }),
     rowKey: (disk) => disk.number, empty: 'No disks are configured. The cache is in memory only.',
   });
   const counters = h('div');
-  fill(content, overview.element, counters);
+  const charts = server.disks > 0 ? createCharts(signal) : [];
+  fill(content, overview.element, charts.length > 0 && h('div', { class: 'charts' }, charts.map((each) => each.element)), counters);
+  if (charts.length > 0) {
+    view.poll(() => request('history', { parameters: { minutes }, signal }), {
+      everySeconds: POLL_SECONDS,
+      onData: (history) => charts.forEach((each) => each.show(thinned(history.samples ?? [], MAX_POINTS), minutes)),
+    });
+  }
   const openCounters = new Set();
 
   const loading = view.poll(() => request('stats', { signal }), {
@@ -45,27 +57,28 @@ export function open(view) {
 
   function columns() {
     return [
-      { id: 'number', label: 'No.', number: true, value: (disk) => disk.number },
-      { id: 'name', label: 'Disk', value: (disk) => disk.name, cell: (disk) => name(disk.name) },
+      { id: 'name', label: 'Disk', value: (disk) => disk.name, cell: (disk) => twoLines(name(disk.name), `number ${disk.number}`) },
       { id: 'state', label: 'State', value: (disk) => disk.state, cell: (disk) => state(disk.state) },
       { id: 'cause', label: 'Cause', value: (disk) => disk.cause, cell: (disk) => disk.cause || '', class: 'wrap' },
       ...(server.mayChange ? [reopenColumn()] : []),
-      { id: 'live', label: 'Stored', number: true, value: (disk) => disk.lies.bytes, cell: storedCell },
-      { id: 'blocks', label: 'Blocks', number: true, value: (disk) => disk.lies.blocks, cell: (disk) => count(disk.lies.blocks) },
-      { id: 'written', label: 'Written', number: true, hint: 'Since the disk was last opened',
-        value: (disk) => disk.tier?.allBytesWritten, cell: (disk) => bytes(disk.tier?.allBytesWritten) },
+      { id: 'live', label: 'Stored', number: true, wide: true, value: (disk) => disk.lies.bytes,
+        cell: (disk) => twoLines(storedCell(disk), `${count(disk.lies.blocks)} blocks and values`) },
+      { id: 'written', label: 'Written', number: true, hint: 'Since the disk was last opened, and the share of the daily write budget that is spent',
+        value: (disk) => disk.tier?.allBytesWritten,
+        cell: (disk) => twoLines(bytes(disk.tier?.allBytesWritten), isKnown(disk.budgetSpent) ? budgetCell(disk) : 'no budget') },
       { id: 'coding', label: 'Coding', number: true, hint: 'How many times as many bytes fit, of what was coded since the disk was last opened',
         value: coding, cell: (disk) => (coding(disk) === null ? '–' : `${decimal(coding(disk))}×`) },
-      { id: 'budget', label: 'Write budget', number: true, hint: 'Share of the daily write budget spent',
-        value: (disk) => disk.budgetSpent, cell: budgetCell },
-      { id: 'reads', label: 'Reads', number: true, hint: 'In flight, and waiting',
-        value: (disk) => (disk.readsUnderWay ?? 0) + (disk.readsWaiting ?? 0),
-        cell: (disk) => `${count(disk.readsUnderWay)} + ${count(disk.readsWaiting)}` },
-      { id: 'writes', label: 'Writes', number: true, hint: 'In flight', value: (disk) => disk.writesUnderWay, cell: (disk) => count(disk.writesUnderWay) },
-      latencyColumn('readLatency', 'p50Micros', 'Read p50'),
-      latencyColumn('readLatency', 'p99Micros', 'Read p99'),
-      latencyColumn('writeLatency', 'p99Micros', 'Write p99'),
+      { id: 'reads', label: 'Under way', number: true, wide: true, hint: 'Reads and writes in flight, and reads that wait',
+        value: (disk) => (disk.readsUnderWay ?? 0) + (disk.readsWaiting ?? 0) + (disk.writesUnderWay ?? 0),
+        cell: (disk) => twoLines(`${count(disk.readsUnderWay)} reads, ${count(disk.writesUnderWay)} writes`, `${count(disk.readsWaiting)} waiting`) },
+      { id: 'read-p99', label: 'Read p99', number: true, hint: 'Since the start; the median below', value: (disk) => latency(disk.readLatency, 'p99Micros'),
+        cell: (disk) => twoLines(micros(latency(disk.readLatency, 'p99Micros')), `p50 ${micros(latency(disk.readLatency, 'p50Micros'))}`) },
+      { id: 'write-p99', label: 'Write p99', number: true, hint: 'Since the start; the median below', value: (disk) => latency(disk.writeLatency, 'p99Micros'),
+        cell: (disk) => twoLines(micros(latency(disk.writeLatency, 'p99Micros')), `p50 ${micros(latency(disk.writeLatency, 'p50Micros'))}`) },
       { id: 'failures', label: 'Failures', number: true, hint: 'Reads that failed', value: (disk) => disk.readFailures, cell: (disk) => count(disk.readFailures) },
+      { id: 'budget', label: 'Write budget', hidden: true, value: (disk) => disk.budgetSpent },
+      { id: 'blocks', label: 'Blocks', hidden: true, value: (disk) => disk.lies.blocks },
+      { id: 'number', label: 'No.', hidden: true, value: (disk) => disk.number },
     ];
   }
 
@@ -103,9 +116,37 @@ function coding(disk) {
   return ratio(disk.tier?.coding?.plainBytes, disk.tier?.coding?.storedBytes);
 }
 
-function latencyColumn(field, percentile, label) {
-  const value = (disk) => (disk[field]?.count === 0 ? null : disk[field]?.[percentile]);
-  return { id: label.toLowerCase().replace(' ', '-'), label, number: true, value, cell: (disk) => micros(value(disk)) };
+/** Nothing measured is no latency, though the server then writes 0. */
+function latency(measured, percentile) {
+  return measured?.count > 0 ? measured[percentile] : null;
+}
+
+/** Of all disks together: the table above tells them apart. */
+function createCharts(signal) {
+  const whenSome = (sample, counted, field) => (sample[counted] > 0 ? sample[field] : null);
+  return [
+    timeChart({
+      id: 'io', title: 'Reads and writes', note: 'per second, all disks', signal, format: decimal,
+      series: [
+        { label: 'reads', value: (sample) => rate(sample, 'diskReads') },
+        { label: 'writes', colour: 1, dashed: true, value: (sample) => rate(sample, 'diskWrites') },
+      ],
+    }),
+    timeChart({
+      id: 'io-bytes', title: 'Bytes read and written', note: 'per second, all disks', signal, format: bytes, binary: true,
+      series: [
+        { label: 'read', value: (sample) => rate(sample, 'diskReadBytes') },
+        { label: 'written', colour: 1, dashed: true, value: (sample) => rate(sample, 'diskWrittenBytes') },
+      ],
+    }),
+    timeChart({
+      id: 'io-latency', title: 'Latency p99', note: 'of reads and writes, all disks', signal, format: micros,
+      series: [
+        { label: 'reads', value: (sample) => whenSome(sample, 'diskReads', 'diskReadP99Micros') },
+        { label: 'writes', colour: 1, dashed: true, value: (sample) => whenSome(sample, 'diskWrites', 'diskWriteP99Micros') },
+      ],
+    }),
+  ];
 }
 
 function storedCell(disk) {

@@ -50,6 +50,11 @@ export function button(text, onclick, kind = 'outline-secondary', properties = {
   return h('button', { type: 'button', class: `btn btn-sm btn-${kind}`, onclick, ...properties }, text);
 }
 
+/** What a cell is about, and smaller below it what belongs to that. */
+export function twoLines(main, below) {
+  return h('span', { class: 'two-lines' }, h('span', {}, main), h('small', { class: 'quiet' }, below));
+}
+
 /** Text in which characters that would not be seen, or would turn others around, show as a sign. */
 export function visible(text) {
   return String(text).replaceAll(/\p{C}/gu, '\ufffd');

@@ -119,6 +119,11 @@ export function agoText(time) {
   return Number.isNaN(seconds) ? UNKNOWN : seconds < 1 ? 'now' : `${age(seconds)} ago`;
 }
 
+/** An amount of money, in whatever currency the price was given in. */
+export function money(value) {
+  return isKnown(value) ? value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 }) : UNKNOWN;
+}
+
 /** A time relative to now, which the page keeps up to date; the absolute one is in the title. */
 export function ago(time) {
   const at = toMillis(time);

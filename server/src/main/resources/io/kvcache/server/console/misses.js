@@ -1,7 +1,7 @@
 import { request } from './api.js';
 import { minutesOf, spanSelect, tenantSelect } from './controls.js';
 import { bar, field, fill, h, keyText, name, select } from './dom.js';
-import { age, ago, count, percent, ratio } from './format.js';
+import { age, ago, count, counted, isKnown, percent, ratio } from './format.js';
 import { missChart } from './missChart.js';
 import { reasonAdvice, reasonNames, reasonWords } from './reasons.js';
 import { thinned } from './series.js';
@@ -14,7 +14,7 @@ const HISTORY_POLL_SECONDS = 60;
 const MAX_POINTS = 180;
 
 export function open(view) {
-  const { parameters, toolbar, content, signal, link } = view;
+  const { server, parameters, toolbar, content, signal, link } = view;
   const { tenant, reason } = parameters;
   const minutes = minutesOf(parameters);
   fill(toolbar, tenantSelect(view), field('Reason', select('reason',
@@ -23,6 +23,7 @@ export function open(view) {
 
   const chart = missChart({ id: 'misses', signal });
   let total = 0;
+  let chunkTokens = 0;
   const reasons = table({
     id: 'reasons', caption: 'Reasons since the start', file: 'miss-reasons', sort: '-misses', rowKey: (row) => row.reason,
     empty: 'No misses yet.',
@@ -37,10 +38,10 @@ export function open(view) {
     ],
   });
   const recent = table({
-    id: 'recent', caption: 'Latest misses', file: 'misses', sort: parameters.sort,
+    id: 'recent', caption: 'Latest misses', file: 'misses', first: 50, sort: parameters.sort,
     onSort: (sort) => view.remember({ sort }),
     empty: reason ? `No recent misses with the reason “${reasonWords(reason)}”.` : 'No recent misses.',
-    columns: recentColumns(),
+    columns: recentColumns(server, () => chunkTokens),
   });
   const kept = h('p', { class: 'note' });
   fill(content, h('div', { class: 'split' }, chart.element, reasons.element), recent.element, kept);
@@ -48,12 +49,16 @@ export function open(view) {
   view.poll(() => request('misses', { parameters: { limit: LIMIT, tenant, reason }, signal }), {
     everySeconds: POLL_SECONDS,
     onData: (misses) => {
-      const counted = misses.reasons ?? {};
-      total = Object.values(counted).reduce((a, b) => a + b, 0);
-      reasons.setRows(reasonNames(counted).map((each) => ({ reason: each, misses: counted[each] ?? 0 }))
+      const byReason = misses.reasons ?? {};
+      total = Object.values(byReason).reduce((a, b) => a + b, 0);
+      chunkTokens = misses.chunkTokens;
+      reasons.setRows(reasonNames(byReason).map((each) => ({ reason: each, misses: byReason[each] ?? 0 }))
         .filter((row) => row.misses > 0));
       recent.setRows(misses.recent ?? []);
-      fill(kept, misses.kept > 0 && `Details of the latest ${count(misses.kept)} misses are kept; ${count(misses.notKept)} more were counted only.`);
+      fill(kept, server.cluster
+        ? 'How far a sequence of LMCache’s chunks was found is not known here, as each server of a cluster is asked for its own chunks alone. '
+        : 'Of a chunk of LMCache, “found” is the part of its sequence that comes before it, as far as clients have asked in order since the start. ',
+      'A value with another key stands alone. ', misses.kept > 0 && `Details of the latest ${count(misses.kept)} misses are kept; ${count(misses.notKept)} more were counted only.`);
     },
   });
   view.poll(() => request('history', { parameters: { minutes, tenant }, signal }), {
@@ -67,18 +72,27 @@ function leftBefore(miss) {
   return miss.leftSecondsAgo >= 0 ? miss.leftSecondsAgo ?? null : null;
 }
 
-function recentColumns() {
+/** How far the prompt was found: of blocks the server knows how many were asked for, of chunks one after the other is. */
+function foundCell(miss, chunkTokens) {
+  if (miss.kind === 'blocks') {
+    return h('span', { class: 'bar-cell' }, bar(ratio(miss.found, miss.requested), 'memory'),
+      h('span', {}, `${count(miss.found)} of ${counted(miss.requested, 'block')}`));
+  }
+  return isKnown(miss.chunksFound) ? h('span', {}, counted(miss.chunksFound, 'chunk'),
+    h('span', { class: 'quiet' }, ` (${count(miss.chunksFound * chunkTokens)} tokens)`)) : '–';
+}
+
+function recentColumns(server, chunkTokens) {
   return [
     { id: 'at', label: 'Time', value: (miss) => miss.at, cell: (miss) => ago(miss.at) },
-    { id: 'tenant', label: 'Tenant', value: (miss) => miss.tenant, cell: (miss) => name(miss.tenant) },
+    { id: 'tenant', label: 'Tenant', hidden: server.tenants.length < 2, value: (miss) => miss.tenant, cell: (miss) => name(miss.tenant) },
     { id: 'namespace', label: 'Namespace', value: (miss) => miss.namespace, cell: (miss) => name(miss.namespace) },
     { id: 'kind', label: 'Kind', value: (miss) => miss.kind },
     { id: 'key', label: 'Key', hint: 'Object key, or key of the first missing block', value: (miss) => miss.key,
-      cell: (miss) => keyText(miss.key, true) },
-    { id: 'found', label: 'Found', number: true, hint: 'How far the prefix reached: blocks found of blocks requested',
-      value: (miss) => ratio(miss.found, miss.requested),
-      cell: (miss) => h('span', { class: 'bar-cell' }, bar(ratio(miss.found, miss.requested), 'memory'),
-        h('span', {}, `${count(miss.found)} of ${count(miss.requested)}`)) },
+      cell: (miss) => keyText(miss.key) },
+    { id: 'found', label: 'Found', number: true, wide: true, hint: 'How far the prompt was found: blocks of those asked for, or chunks before this one',
+      value: (miss) => (miss.kind === 'blocks' ? miss.found : miss.chunksFound), cell: (miss) => foundCell(miss, chunkTokens()) },
+    { id: 'requested', label: 'Asked for', hidden: true, value: (miss) => (miss.kind === 'blocks' ? miss.requested : null) },
     { id: 'reason', label: 'Reason', value: (miss) => reasonWords(miss.reason), class: 'wrap' },
     { id: 'left', label: 'Removed', number: true, hint: 'Time between the removal and the miss', value: leftBefore,
       cell: (miss) => (leftBefore(miss) === null ? '–' : `${age(leftBefore(miss))} before`) },

@@ -4,8 +4,10 @@ import { minutesOf, spanSelect, tenantSelect } from './controls.js';
 import { bar, fill, h } from './dom.js';
 import { ago, bytes, compact, counted, decimal, duration, isKnown, micros, percent, ratio } from './format.js';
 import { missChart } from './missChart.js';
+import { prices } from './prices.js';
 import { Series, lookups, rate, thinned } from './series.js';
 import { stream } from './stream.js';
+import { summary } from './summary.js';
 import { tenantsTable } from './tenants.js';
 import { tile } from './tiles.js';
 
@@ -23,8 +25,11 @@ export function open(view) {
   const charts = createCharts(isOfATenant, signal);
   const since = h('p', { class: 'note' });
   fill(toolbar, tenantSelect(view), spanSelect(view), source);
-  fill(content, h('div', { class: 'tiles' }, Object.values(tiles).map((each) => each.element)),
-    h('div', { class: 'charts' }, charts.map((each) => each.element)), !isOfATenant && server.tenants.length > 1 && tenantsTable(view), since);
+  const lead = summary(view, minutes, !isOfATenant);
+  const [first, ...others] = charts;
+  first.element.classList.add('is-wide');
+  fill(content, lead.element, first.element, h('div', { class: 'tiles' }, Object.values(tiles).map((each) => each.element)),
+    h('div', { class: 'charts' }, others.map((each) => each.element)), !isOfATenant && server.tenants.length > 1 && tenantsTable(view), since);
 
   let series = null;
   let live = false;
@@ -81,6 +86,7 @@ export function open(view) {
 
   function showTiles() {
     if (!series.isEmpty) {
+      lead.show(series.total());
       fillTiles(tiles, series.tail(NOW_SECONDS), series.total(), server, isOfATenant);
     }
   }
@@ -88,7 +94,7 @@ export function open(view) {
 
 function createTiles() {
   return {
-    hits: tile('Hit ratio'),
+    hits: tile('Hit ratio now'),
     tokens: tile('Tokens saved'),
     prefill: tile('Prefill time saved'),
     memory: tile('Memory'),
@@ -108,10 +114,10 @@ function fillTiles(tiles, now, total, server, isOfATenant) {
     lookups(total) > 0 && h('span', {}, `${percent(hits(total))} ${span}`));
   tiles.tokens.show(`${compact(rate(now, 'tokensSaved'))}/s`, `${compact(total.tokensSaved)} ${span}`);
 
-  const speed = server.prefillTokensPerSecond;
+  const speed = prices(server).prefill;
   tiles.prefill.show(
     isKnown(speed) ? `${decimal(rate(now, 'tokensSaved') / speed)} s/s` : '–',
-    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : h('span', { title: 'The setting prefill.tokens_per_second has it' }, 'prefill speed is not set'));
+    isKnown(speed) ? `${duration(total.tokensSaved / speed)} ${span}` : 'set the prefill speed above');
 
   tiles.memory.show(bytes(now.memoryBytes), ...useOf(now.memoryBytes, now.memoryCapacityBytes, 'memory',
     isOfATenant ? 'no quota' : ''));
@@ -140,7 +146,7 @@ function createCharts(isOfATenant, signal) {
   const share = (used, capacity) => (sample) => ratio(sample[used], sample[capacity]);
   return [
     timeChart({
-      id: 'hits', title: 'Hit ratio', note: 'by tier', signal, stacked: true, max: 1, format: percent,
+      id: 'hits', title: 'Found', note: 'of what was asked for, by tier', signal, stacked: true, max: 1, format: percent,
       series: [
         { label: 'memory', value: (sample) => ratio(sample.memoryHits, lookups(sample)) },
         { label: 'disk', colour: 1, value: (sample) => ratio(sample.diskHits, lookups(sample)) },

@@ -9,7 +9,7 @@ export function open(view) {
   const { parameters, toolbar, content, signal } = view;
   fill(toolbar, h('span', { class: 'source' }, `every ${POLL_SECONDS} s`));
   const slow = table({
-    id: 'slow', caption: 'Slow requests', file: 'slow-requests', columns: slowColumns(),
+    id: 'slow', caption: 'Slow requests', file: 'slow-requests', first: 20, columns: slowColumns(),
     empty: 'No slow requests recorded.',
   });
   const latency = table({
@@ -35,9 +35,10 @@ export function open(view) {
       latency.element.hidden = !data.latency;
       latency.setRows(Object.entries(data.latency ?? {}).map(([of, values]) => ({ request: of, ...values })));
       connections.setRows(data.connections ?? []);
-      fill(shown, data.shown < data.open
-        ? `${count(data.shown)} of ${count(data.open)} open connections are shown.`
-        : `${counted(data.open, 'open connection')}.`);
+      const others = data.open - data.operators;
+      fill(shown, data.shown < others ? `${count(data.shown)} of ${counted(others, 'open connection')} are shown. `
+        : `${counted(others, 'open connection')}. `,
+      data.operators > 0 && `Not shown: ${counted(data.operators, 'connection')} of this console and of others that asked for the server’s pages last.`);
     },
   });
 }

@@ -1,6 +1,7 @@
 // Samples of the store over time.
 
-const COUNTERS = ['memoryHits', 'diskHits', 'misses', 'tokensSaved', 'diskWrittenBytes', 'requests', 'evicted'];
+const COUNTERS = ['memoryHits', 'diskHits', 'misses', 'tokensSaved', 'diskWrittenBytes', 'diskReads', 'diskReadBytes', 'diskWrites',
+  'requests', 'evicted'];
 const GAUGES = ['memoryBytes', 'memoryCapacityBytes', 'diskBytes', 'diskCapacityBytes', 'diskBudgetSpent', 'connections'];
 
 /** Samples one after the other as one: counters add up, gauges are the last. */
@@ -14,7 +15,9 @@ export function merge(samples) {
     merged[name] = last[name] ?? null;
   }
   merged.p50Micros = weightedMean(samples, 'p50Micros', 'requests');
-  merged.p99Micros = largest(samples, 'p99Micros');
+  for (const name of ['p99Micros', 'diskReadP99Micros', 'diskWriteP99Micros']) {
+    merged[name] = largest(samples, name);
+  }
   merged.missReasons = {};
   for (const sample of samples) {
     for (const [reason, misses] of Object.entries(sample.missReasons ?? {})) {

@@ -1,98 +1,107 @@
 import { request } from './api.js';
+import { timeChart } from './charts.js';
+import { minutesOf, spanSelect } from './controls.js';
 import { bar, fill, h } from './dom.js';
-import { bytes, compact, count, decimal, duration, isKnown, percent, ratio } from './format.js';
+import { bytes, compact, count, decimal, duration, isKnown, money, percent, ratio } from './format.js';
+import { priceInput, prices } from './prices.js';
 import { table } from './table.js';
 
 const POLL_SECONDS = 60;
 const GIB = 2 ** 30;
 const HOURS_A_MONTH = 730;
-const STORAGE_KEY = 'kvcache.prices';
+
+/** The axis of a chart over sizes of memory. */
+const SIZES = {
+  of: (row) => row.bytes,
+  title: bytes,
+  tick: bytes,
+  ticks: (min, max, rows) => rows.filter((row) => Number.isInteger(row.factor)).map((row) => row.bytes),
+  sort: 'factor',
+  column: { id: 'factor', label: 'Size', number: true, value: (row) => row.factor, cell: (row) => bytes(row.bytes) },
+};
 
 export function open(view) {
-  const { server, toolbar, content, signal } = view;
-  const prices = readPrices();
+  const { server, parameters, toolbar, content, signal } = view;
+  const minutes = minutesOf(parameters);
   let data = null;
 
   const inputs = h('div', { class: 'inputs' },
-    numberInput('memoryPrice', 'Memory price per GiB-month'),
-    numberInput('gpuPrice', 'GPU price per hour'),
-    numberInput('prefill', 'Prefill speed (tokens/s)'));
-  const sizes = table({
-    id: 'sizes', caption: 'Memory sizes', file: 'what-if', columns: sizeColumns(), rowKey: (row) => row.factor,
-    empty: 'No estimate yet: no requests were sampled.',
+    priceInput(server, 'memoryPrice', 'Memory price per GiB-month', show),
+    priceInput(server, 'gpuPrice', 'GPU price per hour', show),
+    priceInput(server, 'prefill', 'Prefill speed (tokens/s)', show));
+  const lead = h('p', { class: 'summary' });
+  const curve = timeChart({
+    id: 'curve', title: 'Found', note: 'of what is asked for, by size of memory', signal, format: percent, max: 1,
+    axis: SIZES, isMarked: (row) => row.factor === 1,
+    series: [
+      { label: server.disks > 0 ? 'in memory or on disk' : 'in memory', colour: 2, value: (row) => row.hitRatio },
+      ...(server.disks > 0 ? [{ label: 'in memory', colour: 0, dashed: true, value: (row) => row.memoryHitRatio }] : []),
+    ],
   });
-  const policy = h('div', { class: 'facts' });
+  curve.element.classList.add('is-wide');
+  const sizes = table({
+    id: 'sizes', caption: 'Memory sizes', file: 'what-if', columns: sizeColumns(server), rowKey: (row) => row.factor,
+    empty: 'No estimate yet: nothing was stored or found since the start.',
+  });
+  const policy = h('section', { class: 'lead-section', 'aria-label': 'Eviction policy' });
   const note = h('p', { class: 'note' });
-  fill(toolbar);
-  fill(content, inputs, sizes.element, note, h('h2', { class: 'section-title' }, 'Eviction policy'), policy);
+  fill(toolbar, spanSelect(view));
+  fill(content, lead, curve.element, inputs, sizes.element, note, policy);
 
-  view.poll(() => request('whatif', { signal }), {
+  view.poll(() => request('whatif', { parameters: { minutes }, signal }), {
     everySeconds: POLL_SECONDS,
     onData: (received) => {
       data = received;
-      document.getElementById('prefill').placeholder = isKnown(data.prefillTokensPerSecond)
-        ? String(data.prefillTokensPerSecond) : '';
       show();
     },
   });
-
-  function numberInput(id, label) {
-    const input = h('input', {
-      id, type: 'number', min: '0', step: 'any', inputMode: 'decimal', class: 'form-control form-control-sm',
-      value: prices[id] ?? '',
-      oninput: () => {
-        prices[id] = input.value;
-        writePrices(prices);
-        show();
-      },
-    });
-    return h('label', { class: 'field' }, h('span', {}, label), input);
-  }
 
   function show() {
     if (data === null) {
       return;
     }
-    const rows = data.uses > 0 ? compute(data, prices) : [];
+    const rows = compute(data, prices(server));
+    const today = rows.find((row) => row.factor === 1);
+    const double = rows.find((row) => row.factor === 2);
+    fill(lead, isKnown(today?.hitRatio) ? [`With ${bytes(data.capacityBytes)} of memory`, data.diskCapacityBytes > 0 && ` and ${bytes(data.diskCapacityBytes)} of disk`,
+      ', ', h('b', {}, percent(today.hitRatio)), ` of ${compact(data.lookups)} blocks and values were found, as the overview counts them. `,
+      'Double the memory would find ', h('b', {}, percent(double.hitRatio)), '.'] : 'Nothing was asked for in this time.');
+    curve.show(rows.filter((row) => isKnown(row.hitRatio)), minutes);
     sizes.setRows(rows);
-    fill(note, `Estimate for LRU eviction from ${count(data.uses)} uses (sample rate ${percent(data.sampledShare)}). `,
+    fill(note, `Today’s ratios are counted. Those of other sizes are estimated: they change as LRU’s would, of ${count(data.uses)} uses (sample rate ${percent(data.sampledShare)})`,
+      data.diskCapacityBytes > 0 && ', with the disks as they are', '. ',
       data.dropped > 0 && `${count(data.dropped)} uses were dropped from the sample. `,
-      isKnown(data.tokensSavedPerSecond) && `Saved now: ${compact(data.tokensSavedPerSecond)} tokens/s, the mean of the last hour or since the start; `
-        + 'other sizes save in proportion to their hit ratios. ',
-      'A month has 730 hours. Prices are stored in this browser only.');
+      isKnown(data.tokensSavedPerSecond) && `Saved now: ${compact(data.tokensSavedPerSecond)} tokens/s on average; other sizes save in proportion to their hit ratios. `,
+      'A month has 730 hours. Prices are kept in this browser only.');
     showPolicy();
   }
 
   function showPolicy() {
+    const title = h('h2', { class: 'section-title' }, 'Eviction policy');
     if (!data.policy) {
-      fill(policy, h('p', { class: 'note' }, server.policy === 'lru'
+      fill(policy, title, h('p', {}, server.policy === 'lru'
         ? 'Memory uses LRU eviction, so there is nothing to compare.'
-        : `Nothing to compare yet: too few uses were sampled. Evictions are ordered by ${server.followsLru ? 'LRU' : server.policy}.`));
+        : `Nothing to compare yet: memory has not been full, or each evicted block was on a disk too. Evictions are ordered by ${server.followsLru ? 'LRU' : server.policy}.`));
       return;
     }
     const { name, hits, lruHits, sampledUses, switches, followsLru } = data.policy;
-    fill(policy, fact(`Hit ratio with ${name}`, percent(ratio(hits, sampledUses)), bar(ratio(hits, sampledUses))),
-      fact('Hit ratio with LRU', percent(ratio(lruHits, sampledUses)), bar(ratio(lruHits, sampledUses), 'disk')),
-      fact('Sampled uses', count(sampledUses)),
-      fact('Active now', followsLru ? `LRU (hits more often than ${name})` : name),
-      fact('Switches since the start', count(switches)));
+    const gain = ratio(hits - lruHits, lruHits);
+    const more = gain === null ? null : Math.abs(gain) < 0.0005 ? 'as much as' : `${percent(Math.abs(gain))} ${gain > 0 ? 'more' : 'less'} than`;
+    fill(policy, title, h('p', {}, more === null ? 'Neither has found anything of the sample yet.'
+      : ['Where they differ, ', name, ' finds ', h('b', {}, more), ' LRU.']),
+    h('p', { class: 'note' }, `In a sample of ${count(sampledUses)} uses since memory was full, ${name} found ${count(hits)} and LRU would have found ${count(lruHits)}. `
+      + 'Uses of what is also on a disk are left out, as neither loses those: so this is no hit ratio of the cache. '
+      + `Evictions are ordered by ${followsLru ? 'LRU now, as it finds more' : `${name} now`}; ${count(switches)} switches since the start.`));
   }
 }
 
-function fact(label, ...values) {
-  return h('div', { class: 'fact' }, h('span', {}, label), h('b', {}, values));
-}
-
 /** What each size would save and cost. */
-function compute(data, prices) {
-  const memoryPrice = positive(prices.memoryPrice);
-  const gpuPrice = positive(prices.gpuPrice);
-  const speed = positive(prices.prefill) ?? data.prefillTokensPerSecond;
-  const now = (data.lru ?? []).find((size) => size.factor === 1);
-  const rows = (data.lru ?? []).map((size) => {
+function compute(data, { memoryPrice, gpuPrice, prefill }) {
+  const now = data.sizes.find((size) => size.factor === 1);
+  const rows = data.sizes.map((size) => {
     const tokensSaved = isKnown(data.tokensSavedPerSecond) && now?.hitRatio > 0
       ? data.tokensSavedPerSecond * size.hitRatio / now.hitRatio : null;
-    const prefillSeconds = tokensSaved !== null && speed > 0 ? tokensSaved * 3600 / speed : null;
+    const prefillSeconds = tokensSaved !== null && prefill !== null ? tokensSaved * 3600 / prefill : null;
     const memoryCost = memoryPrice === null ? null : size.bytes / GIB * memoryPrice;
     const gpuSaved = gpuPrice === null || prefillSeconds === null ? null : prefillSeconds / 3600 * gpuPrice * HOURS_A_MONTH;
     return { ...size, tokensSaved, prefillSeconds, memoryCost, gpuSaved };
@@ -106,16 +115,16 @@ function compute(data, prices) {
   return rows;
 }
 
-function sizeColumns() {
+function sizeColumns(server) {
   return [
     { id: 'factor', label: 'Size', number: true, value: (row) => row.factor,
       cell: (row) => (row.factor === 1 ? h('b', {}, 'today') : `${decimal(row.factor)} ×`) },
     { id: 'bytes', label: 'Memory', number: true, value: (row) => row.bytes, cell: (row) => bytes(row.bytes) },
-    { id: 'hitRatio', label: 'Hit ratio', number: true, value: (row) => row.hitRatio,
-      cell: (row) => h('span', { class: 'bar-cell' }, bar(row.hitRatio), h('span', {}, percent(row.hitRatio))) },
+    ratioColumn('hitRatio', 'Hit ratio', 'found'),
+    ...(server.disks > 0 ? [ratioColumn('memoryHitRatio', 'In memory', 'memory')] : []),
     { id: 'tokensSaved', label: 'Tokens saved/s', number: true, value: (row) => row.tokensSaved,
       cell: (row) => compact(row.tokensSaved) },
-    { id: 'prefillSeconds', label: 'Prefill time saved/h', number: true, value: (row) => row.prefillSeconds,
+    { id: 'prefillSeconds', label: 'Prefill saved/h', number: true, value: (row) => row.prefillSeconds,
       cell: (row) => duration(row.prefillSeconds) },
     { id: 'memoryCost', label: 'Memory cost/month', number: true, value: (row) => row.memoryCost, cell: (row) => money(row.memoryCost) },
     { id: 'extraCost', label: 'Cost vs. today', number: true, hint: 'Memory cost per month minus the memory cost today',
@@ -126,32 +135,11 @@ function sizeColumns() {
   ];
 }
 
-function money(value) {
-  return isKnown(value) ? value.toLocaleString('en', { minimumFractionDigits: 2, maximumFractionDigits: 2 }) : '–';
+function ratioColumn(id, label, kind) {
+  return { id, label, number: true, value: (row) => row[id],
+    cell: (row) => h('span', { class: 'bar-cell' }, bar(row[id], kind), h('span', {}, percent(row[id]))) };
 }
 
 function signed(value) {
   return isKnown(value) ? `${value > 0 ? '+' : ''}${money(value)}` : '–';
-}
-
-function positive(text) {
-  const value = Number.parseFloat(text);
-  return Number.isFinite(value) && value >= 0 ? value : null;
-}
-
-function readPrices() {
-  try {
-    const value = JSON.parse(localStorage.getItem(STORAGE_KEY));
-    return typeof value === 'object' && value !== null ? value : {};
-  } catch {
-    return {}; // storage is blocked, or holds something else
-  }
-}
-
-function writePrices(prices) {
-  try {
-    localStorage.setItem(STORAGE_KEY, JSON.stringify(prices));
-  } catch {
-    // The prices then last as long as the page.
-  }
 }
