@@ -262,7 +262,7 @@ public final class DropExchange implements DropListener {
         } else if (nowNanos - newsNanos >= GIVE_UP_NANOS) {
             LOG.log(
                     Level.WARNING,
-                    "no other server has told in %d s what was dropped while this one was away (see kv_cluster_unreadable_messages_total); it drops all blocks of the cluster that it has, and serves"
+                    "no other server has told in %s s what was dropped while this one was away (see kv_cluster_unreadable_messages_total); it drops all blocks of the cluster that it has, and serves"
                             .formatted(TimeUnit.NANOSECONDS.toSeconds(nowNanos - newsNanos)));
             target.giveUp();
             settled = false; // until the next step

@@ -245,7 +245,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
                 int kind = body.u8("kind");
                 MessageReader reader = messageReaders.get(kind);
                 if (reader == null) {
-                    throw new ProtocolException("kind = %d; allowed: %s".formatted(kind, messageReaders.keySet()));
+                    throw new ProtocolException("kind = %s; allowed: %s".formatted(kind, messageReaders.keySet()));
                 }
                 reader.read(from, body);
             } catch (ProtocolException wrong) {
@@ -253,7 +253,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
                 if (unreadable.add(from)) {
                     LOG.log(
                             Level.WARNING,
-                            "%s sends a message of %d bytes that cannot be read, and perhaps more of them, which are only counted: %s"
+                            "%s sends a message of %s bytes that cannot be read, and perhaps more of them, which are only counted: %s"
                                     .formatted(from, message.length, wrong.getMessage()));
                 }
             }

@@ -93,7 +93,7 @@ final class GroupChain {
         for (ServerNode server : servers) {
             while (!isGone(server)) {
                 if (System.nanoTime() - start > limit.toNanos()) {
-                    throw new IOException("%s has blocks that were dropped at another server %d s ago"
+                    throw new IOException("%s has blocks that were dropped at another server %s s ago"
                             .formatted(server.name(), limit.toSeconds()));
                 }
                 Thread.sleep(POLL);
