@@ -36,7 +36,7 @@ import javax.net.ssl.X509KeyManager;
 /// if the certificate has the server's name: as CN, or as a DNS name.
 ///
 /// **Threads.** Any.
-public final class ClusterTls {
+public final class ClusterTls implements ClusterProof {
 
     /// Type of a DNS name among the alternative names of a certificate.
     private static final Integer DNS_NAME = 2;

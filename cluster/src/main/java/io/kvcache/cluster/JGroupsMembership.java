@@ -33,7 +33,7 @@ import org.jgroups.View;
 import org.jgroups.util.UUID;
 import org.jspecify.annotations.Nullable;
 
-/// Membership by JGroups over TCP, with TLS and certificates on both sides or on loopback alone.
+/// Membership by JGroups over TCP, with TLS and certificates on both sides, or on loopback with a secret on both sides.
 ///
 /// Each member tells the others about its server in a hello: to a new member, when something has changed, and now and
 /// then in case one was lost. A member that nothing is known about is in no list.
@@ -82,15 +82,10 @@ public final class JGroupsMembership implements Membership {
     /// @param listen `host:port` of the one port for other members, at which they reach it
     /// @param seeds `host:port` of some members; this server may be among them. The order should be the same at all
     /// @param dns `name:port` whose addresses are the members', in place of seeds; empty if there are seeds
-    /// @param tls the server's certificate; null for a cluster on loopback
+    /// @param proof the server's certificate, or the secret of a cluster on loopback
     /// @param failureAfter a silent server is out after about this time, 1 to 60 seconds
     public record Settings(
-            String cluster,
-            String listen,
-            List<String> seeds,
-            String dns,
-            @Nullable ClusterTls tls,
-            Duration failureAfter) {
+            String cluster, String listen, List<String> seeds, String dns, ClusterProof proof, Duration failureAfter) {
 
         /// Failure timeout without a setting.
         public static final Duration DEFAULT_FAILURE_AFTER = Duration.ofSeconds(3);
@@ -120,6 +115,10 @@ public final class JGroupsMembership implements Membership {
             if (!dns.isEmpty()) {
                 HostPort.parse("dns", dns);
             }
+        }
+
+        private @Nullable ClusterTls tls() {
+            return proof instanceof ClusterTls tls ? tls : null;
         }
 
         private List<HostPort> sources() {

@@ -82,9 +82,11 @@ final class JGroupsStack {
         tcp.getThreadPool().setMaxThreads(MAX_THREADS);
         tcp.setLogDiscardMessages(false);
         tcp.disableDiagnostics();
-        if (settings.tls() != null) {
-            tcp.setSocketFactory(new TlsSockets(settings.tls().context(), (int) failure));
-        }
+        tcp.setSocketFactory(
+                switch (settings.proof()) {
+                    case ClusterTls tls -> new TlsSockets(tls.context(), (int) failure);
+                    case ClusterSecret secret -> new SecretSockets(secret, settings.cluster(), (int) failure);
+                });
         return tcp;
     }
 

@@ -81,7 +81,7 @@ final class ClusterTlsTest {
         members.add(plain);
 
         Queue<String> warnings = new ConcurrentLinkedQueue<>();
-        Logger logger = Logger.getLogger(TlsSockets.class.getName());
+        Logger logger = Logger.getLogger(MemberServerSocket.class.getName());
         Handler handler = new Handler() {
             @Override
             public void publish(LogRecord line) {

@@ -131,8 +131,8 @@ final class JGroupsMembershipTest {
     void givenTwoClusters_whenOneListsTheOther_thenTheyStayApart() {
         List<Integer> ports = TestMember.freePorts(2);
         TestMember one = member("one", ports.getFirst(), ports).start();
-        TestMember other = add(
-                TestMember.of(TestMember.info("other"), TestMember.settings("another", ports.getLast(), ports, null)));
+        TestMember other = add(TestMember.of(
+                TestMember.info("other"), TestMember.settings("another", ports.getLast(), ports, TestMember.SECRET)));
 
         other.start();
 
@@ -193,7 +193,8 @@ final class JGroupsMembershipTest {
     }
 
     private static JGroupsMembership.Settings settings(String listen, List<String> seeds, String dns, long millis) {
-        return new JGroupsMembership.Settings("test-kv", listen, seeds, dns, null, Duration.ofMillis(millis));
+        return new JGroupsMembership.Settings(
+                "test-kv", listen, seeds, dns, TestMember.SECRET, Duration.ofMillis(millis));
     }
 
     @Test
@@ -207,7 +208,7 @@ final class JGroupsMembershipTest {
                                     address + ":" + port,
                                     List.of(),
                                     "localhost:" + port,
-                                    null,
+                                    TestMember.SECRET,
                                     TestMember.FAILURE_AFTER)))
                     .start();
         }

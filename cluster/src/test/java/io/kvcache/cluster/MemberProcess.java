@@ -19,7 +19,6 @@ import java.util.List;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
-import org.jspecify.annotations.Nullable;
 
 /// A member in a process of its own, which can be killed and stopped.
 ///
@@ -42,23 +41,25 @@ final class MemberProcess implements AutoCloseable {
     ///
     /// @param prefix of the command, for example to enter a network namespace
     /// @param seeds `host:port`
-    /// @param tls its certificate, or null
+    /// @param proof its certificate, or the secret
     static MemberProcess start(
             List<String> prefix,
             String name,
             String listen,
             List<String> seeds,
             Duration failureAfter,
-            @Nullable ClusterTls tls) {
+            ClusterProof proof) {
         List<String> command = new ArrayList<>(prefix);
         command.add(TestJvm.program());
         command.addAll(TestJvm.FLAGS);
         command.add("-Xmx64m");
         command.addAll(List.of("-cp", System.getProperty("java.class.path"), MemberProcess.class.getName()));
         command.addAll(List.of(name, listen, String.join(",", seeds), String.valueOf(failureAfter.toMillis())));
-        if (tls != null) {
-            tls.files().forEach(file -> command.add(file.toString()));
-        }
+        List<Path> files = switch (proof) {
+            case ClusterTls tls -> tls.files();
+            case ClusterSecret secret -> List.of(secret.file());
+        };
+        files.forEach(file -> command.add(file.toString()));
         try {
             return new MemberProcess(
                     name,
@@ -81,10 +82,11 @@ final class MemberProcess implements AutoCloseable {
         }
     }
 
-    /// The process: name, listen, seeds, failure timeout in milliseconds, and the files of a certificate.
+    /// The process: name, listen, seeds, failure timeout in milliseconds, and the files of a certificate or of a
+    /// secret.
     public static void main(String[] arguments) throws IOException {
-        ClusterTls tls = arguments.length < 7
-                ? null
+        ClusterProof proof = arguments.length < 7
+                ? ClusterSecret.open(Path.of(arguments[4]))
                 : ClusterTls.open(Path.of(arguments[4]), Path.of(arguments[5]), Path.of(arguments[6]));
         Duration failureAfter = Duration.ofMillis(Long.parseLong(arguments[3]));
         try (TestMember member = TestMember.of(
@@ -94,7 +96,7 @@ final class MemberProcess implements AutoCloseable {
                         arguments[1],
                         List.of(arguments[2].split(",", -1)),
                         "",
-                        tls,
+                        proof,
                         failureAfter))) {
             long before = usedKilobytes();
             member.keeper().listen(view -> print(view, member.keeper(), 0));

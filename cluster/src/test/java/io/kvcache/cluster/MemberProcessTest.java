@@ -3,6 +3,7 @@ package io.kvcache.cluster;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -10,8 +11,10 @@ import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /// Five members in processes of their own, with the default failure timeout. Each test prints how long things took.
 @Tag("nightly")
@@ -19,6 +22,11 @@ final class MemberProcessTest {
 
     private static final Duration FAILURE_AFTER = JGroupsMembership.Settings.DEFAULT_FAILURE_AFTER;
     private static final int MEMBERS = 5;
+
+    @TempDir
+    Path folder;
+
+    private ClusterSecret secret;
 
     private final List<MemberProcess> processes = new ArrayList<>();
     private final List<Integer> ports = TestMember.freePorts(MEMBERS);
@@ -28,11 +36,16 @@ final class MemberProcessTest {
         processes.forEach(MemberProcess::close);
     }
 
+    @BeforeEach
+    void makeSecret() throws IOException {
+        secret = ClusterSecret.open(folder.resolve("cluster.secret"));
+    }
+
     private MemberProcess start(int index) {
         List<String> seeds =
                 ports.subList(0, 3).stream().map(port -> "127.0.0.1:" + port).toList();
         MemberProcess process = MemberProcess.start(
-                List.of(), "kv-" + index, "127.0.0.1:" + ports.get(index), seeds, FAILURE_AFTER, null);
+                List.of(), "kv-" + index, "127.0.0.1:" + ports.get(index), seeds, FAILURE_AFTER, secret);
         processes.add(process);
         return process;
     }

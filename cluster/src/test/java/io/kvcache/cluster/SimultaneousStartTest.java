@@ -64,7 +64,7 @@ final class SimultaneousStartTest {
 
     private static TestMember member(int index, List<Integer> ports, int listed) {
         JGroupsMembership.Settings quick =
-                TestMember.settings(TestMember.CLUSTER, ports.get(index), ports.subList(0, listed), null);
+                TestMember.settings(TestMember.CLUSTER, ports.get(index), ports.subList(0, listed), TestMember.SECRET);
         return TestMember.of(
                 TestMember.info("kv-" + index),
                 new JGroupsMembership.Settings(
@@ -72,7 +72,7 @@ final class SimultaneousStartTest {
                         quick.listen(),
                         quick.seeds(),
                         "",
-                        null,
+                        quick.proof(),
                         JGroupsMembership.Settings.DEFAULT_FAILURE_AFTER));
     }
 }

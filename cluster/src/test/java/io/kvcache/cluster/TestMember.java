@@ -10,6 +10,8 @@ import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
@@ -17,7 +19,6 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.BooleanSupplier;
 import java.util.function.Supplier;
 import java.util.stream.IntStream;
-import org.jspecify.annotations.Nullable;
 
 /// A member of a group in this JVM, over the loopback interface.
 ///
@@ -27,7 +28,23 @@ record TestMember(ViewKeeper keeper, NodeInfo info) implements AutoCloseable {
     static final String CLUSTER = "test-kv";
     static final Duration FAILURE_AFTER = Duration.ofSeconds(1);
 
+    /// Of the members of this JVM.
+    static final ClusterSecret SECRET = newSecret();
+
     private static final long WAIT_NANOS = TimeUnit.SECONDS.toNanos(40);
+
+    /// Makes a secret that no other one is like.
+    static ClusterSecret newSecret() {
+        try {
+            Path folder = Files.createTempDirectory("kvcache-secret-");
+            ClusterSecret made = ClusterSecret.open(folder.resolve("cluster.secret"));
+            Files.delete(made.file());
+            Files.delete(folder);
+            return made;
+        } catch (IOException failed) {
+            throw new UncheckedIOException(failed);
+        }
+    }
 
     static NodeInfo info(String name) {
         return info(name, 1);
@@ -38,14 +55,13 @@ record TestMember(ViewKeeper keeper, NodeInfo info) implements AutoCloseable {
                 ClusterNode.named(name), incarnation, NodeState.SERVING, name + ".example:7410", "", "test", 0);
     }
 
-    static JGroupsMembership.Settings settings(
-            String cluster, int port, List<Integer> seeds, @Nullable ClusterTls tls) {
+    static JGroupsMembership.Settings settings(String cluster, int port, List<Integer> seeds, ClusterProof proof) {
         return new JGroupsMembership.Settings(
                 cluster,
                 "127.0.0.1:" + port,
                 seeds.stream().map(seed -> "127.0.0.1:" + seed).toList(),
                 "",
-                tls,
+                proof,
                 FAILURE_AFTER);
     }
 
@@ -58,7 +74,7 @@ record TestMember(ViewKeeper keeper, NodeInfo info) implements AutoCloseable {
     }
 
     static TestMember of(String name, int port, List<Integer> seeds) {
-        return of(info(name), settings(CLUSTER, port, seeds, null));
+        return of(info(name), settings(CLUSTER, port, seeds, SECRET));
     }
 
     TestMember start() {

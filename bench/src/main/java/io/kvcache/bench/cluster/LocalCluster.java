@@ -117,6 +117,7 @@ public final class LocalCluster implements AutoCloseable {
     private ServerNode node(String name, Ports ports, List<String> more) {
         List<String> command = new ArrayList<>(build.javaCommand());
         command.addAll(1, build.aotFlags());
+        command.add(1, "-Duser.home=" + folder); // for the secret of these servers
         command.addAll(List.of(
                 build.mainClass(),
                 "serve",
@@ -177,7 +178,7 @@ public final class LocalCluster implements AutoCloseable {
             }
             Thread.sleep(POLL);
         }
-        throw new IOException("%s has not compared its settings with those of %s in %d s"
+        throw new IOException("%s has not compared its settings with those of %s in %s s"
                 .formatted(node(0).name(), last, limit.toSeconds()));
     }
 

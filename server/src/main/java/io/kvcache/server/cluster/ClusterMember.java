@@ -1,5 +1,7 @@
 package io.kvcache.server.cluster;
 
+import io.kvcache.cluster.ClusterProof;
+import io.kvcache.cluster.ClusterSecret;
 import io.kvcache.cluster.ClusterTls;
 import io.kvcache.cluster.DropExchange;
 import io.kvcache.cluster.JGroupsMembership;
@@ -101,13 +103,14 @@ public final class ClusterMember implements AutoCloseable {
     /// @throws IOException when the certificates cannot be used
     public static ClusterMember open(ClusterConfig config) throws IOException {
         ClusterTls tls = openTls(config);
+        ClusterProof proof = tls == null ? openSecret() : tls;
         ClusterAddress dns = config.dns();
         Settings settings = new Settings(
                 config.name(),
                 config.listen().toString(),
                 config.seeds().stream().map(ClusterAddress::toString).toList(),
                 dns == null ? "" : dns.toString(),
-                tls,
+                proof,
                 config.failureAfter());
         return new ClusterMember(config, new JGroupsMembership(settings), tls);
     }
@@ -126,6 +129,27 @@ public final class ClusterMember implements AutoCloseable {
         } catch (IOException unusable) {
             throw new IOException("cluster.tls cannot be used: " + unusable.getMessage(), unusable);
         }
+    }
+
+    private static ClusterSecret openSecret() throws IOException {
+        try {
+            ClusterSecret secret = ClusterSecret.open(ClusterSecret.fileOfUser());
+            LOG.log(
+                    Level.INFO,
+                    "Without cluster.tls, the servers of the cluster are those that know the secret in "
+                            + secret.file());
+            return secret;
+        } catch (IOException unusable) {
+            throw withoutSecret(unusable);
+        }
+    }
+
+    /// Says why servers without certificates cannot prove themselves either.
+    static IOException withoutSecret(IOException unusable) {
+        return new IOException(
+                "cluster.tls is not set, and the secret by which servers of one host know each other cannot be used: "
+                        + unusable.getMessage(),
+                unusable);
     }
 
     /// Opens a cache over the server's store that fetches groups from their former owners, and applies the drops
@@ -372,7 +396,7 @@ public final class ClusterMember implements AutoCloseable {
                     Level.WARNING,
                     "Serves alone in cluster " + config.name() + ": no server at cluster.seeds " + others
                             + " has let this one in. They do not run yet, have another cluster.name, or one of the two"
-                            + " refuses the other's certificate (cluster.tls)");
+                            + " refuses the other's certificate (cluster.tls) or secret (that of another user)");
         }
     }
 

@@ -1,5 +1,6 @@
 package io.kvcache.server.cluster;
 
+import io.kvcache.cluster.ClusterSecret;
 import io.kvcache.server.config.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.HostName;
@@ -15,12 +16,16 @@ public final class ClusterPreflight {
 
     private ClusterPreflight() {}
 
-    /// Reads the certificates between servers and forgets them.
+    /// Reads the certificates between servers, or their secret where there is one yet, and forgets them.
     ///
     /// @throws IOException when one cannot be used; the message names the setting and says why
     public static void checkFiles(ServerConfig server) throws IOException {
-        if (server.cluster() != null) {
-            ClusterMember.openTls(server.cluster());
+        if (server.cluster() != null && ClusterMember.openTls(server.cluster()) == null) {
+            try {
+                ClusterSecret.check(ClusterSecret.fileOfUser());
+            } catch (IOException unusable) {
+                throw ClusterMember.withoutSecret(unusable);
+            }
         }
     }
 

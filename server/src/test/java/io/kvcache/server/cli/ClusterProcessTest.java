@@ -11,6 +11,7 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -67,7 +68,8 @@ final class ClusterProcessTest {
                 "cluster.seeds=" + String.join(",", seeds));
         return CompletableFuture.supplyAsync(() -> {
             try {
-                return new ServeCommandProcess(folder.resolve("errors-" + number), List.of(), settings);
+                return new ServeCommandProcess(
+                        folder.resolve("errors-" + number), List.of("-Duser.home=" + folder), settings);
             } catch (IOException failed) {
                 throw new UncheckedIOException(failed);
             }
@@ -133,6 +135,9 @@ final class ClusterProcessTest {
             assertThat(status(servers.getFirst()).out())
                     .startsWith("cluster test: 2 servers in view ")
                     .doesNotContain("kv-2");
+            assertThat(Files.getPosixFilePermissions(folder.resolve(".kvcache/cluster.secret")))
+                    .as("made by the first one")
+                    .isEqualTo(PosixFilePermissions.fromString("rw-------"));
             assertThat(folder.resolve("errors-0")).content().doesNotContain("Exception", "SEVERE", "level=error");
             assertThatThrownBy(() -> readByJmx(servers.getFirst())).hasStackTraceContaining("REJECTED");
         } finally {
@@ -154,6 +159,20 @@ final class ClusterProcessTest {
         } finally {
             machine.detach();
         }
+    }
+
+    @Test
+    void givenASecretThatOthersMayRead_whenAServerStarts_thenItIsRefusedWithTheReason() throws Exception {
+        Path secret = folder.resolve(".kvcache/cluster.secret");
+        Files.createDirectory(secret.getParent());
+        Files.writeString(secret, "0123456789abcdef0123456789abcdef");
+        Files.setPosixFilePermissions(secret, PosixFilePermissions.fromString("rw-r--r--"));
+
+        assertThatThrownBy(() -> start(0, freePorts(1)).join().close()).isNotNull();
+
+        assertThat(folder.resolve("errors-0"))
+                .content()
+                .contains("cluster.tls is not set, and the secret", secret + " has mode rw-r--r--");
     }
 
     @Test
