@@ -59,6 +59,8 @@ final class RegionRequestHandler {
         HostRegion region;
         try {
             region = HostRegion.open(path);
+        } catch (HostRegion.TooManyRegionsException full) {
+            throw new RequestException(Status.BUSY, String.valueOf(full.getMessage()));
         } catch (IOException refused) {
             throw new RequestException(Status.INVALID, "no region: " + reason(refused));
         }

@@ -12,6 +12,8 @@ import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.util.List;
+import java.util.concurrent.Semaphore;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 import org.jspecify.annotations.Nullable;
 
@@ -30,6 +32,15 @@ public final class HostRegion {
     /// Bytes copied at a time where they are summed: they are still in the second-level cache then.
     private static final long TILE_BYTES = 128 << 10;
 
+    /// Regions that may be mapped at a time, those included that wait to be unmapped: as many as 64 sessions
+    /// may have, and a sixteenth of the mappings that Linux allows a process.
+    public static final int MAX_MAPPED = 4096;
+
+    /// Far longer than a region takes to be unmapped.
+    private static final long MAX_WAIT_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+    private static final Semaphore MAPPED = new Semaphore(MAX_MAPPED);
+
     private final SharedMapping mapping;
     private final FileChannel channel;
     private final MemorySegment memory;
@@ -46,10 +57,12 @@ public final class HostRegion {
     /// Maps a file, whole and writable.
     ///
     /// @param name an absolute path. `/proc/PID/fd/N` names the memory behind a descriptor of another process
+    /// @throws TooManyRegionsException when [#MAX_MAPPED] are mapped, and none is unmapped soon
     /// @throws IOException when it is not a regular file of this user with at least a byte; says why
     public static HostRegion open(String name) throws IOException {
         Path file = regularFile(name);
-        SharedMapping mapping = new SharedMapping();
+        acquirePermit();
+        SharedMapping mapping = new SharedMapping(MAPPED::release);
         FileChannel channel = null;
         try {
             channel = FileChannel.open(file, StandardOpenOption.READ, StandardOpenOption.WRITE);
@@ -63,6 +76,29 @@ public final class HostRegion {
             mapping.release();
             close(channel);
             throw failed;
+        }
+    }
+
+    /// A client that registers regions faster than they are unmapped waits here.
+    private static void acquirePermit() throws TooManyRegionsException {
+        boolean there = false;
+        try {
+            there = MAPPED.tryAcquire(MAX_WAIT_NANOS, TimeUnit.NANOSECONDS);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+        }
+        if (!there) {
+            throw new TooManyRegionsException();
+        }
+    }
+
+    /// As many regions are mapped as may be.
+    public static final class TooManyRegionsException extends IOException {
+
+        private static final long serialVersionUID = 1L;
+
+        TooManyRegionsException() {
+            super(MAX_MAPPED + " regions of all clients are mapped; allowed: " + MAX_MAPPED);
         }
     }
 

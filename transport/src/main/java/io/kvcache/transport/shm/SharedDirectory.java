@@ -2,6 +2,7 @@ package io.kvcache.transport.shm;
 
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.core.shm.StagingHeader;
+import io.kvcache.transport.net.CleanupThread;
 import io.kvcache.transport.wire.SharedMemoryCodec.StagingDescriptor;
 import java.io.IOException;
 import java.lang.foreign.Arena;
@@ -18,7 +19,6 @@ import java.nio.file.attribute.PosixFilePermissions;
 import java.util.HashSet;
 import java.util.Set;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.concurrent.locks.LockSupport;
 import java.util.regex.Pattern;
 
 /// The folder that contains a server's files, as the server names it.
@@ -131,6 +131,16 @@ final class SharedDirectory {
 
         private final Arena arena = Arena.ofShared();
         private final AtomicInteger users = new AtomicInteger(1);
+        private final Runnable onUnmapped;
+
+        SharedMapping() {
+            this(() -> {});
+        }
+
+        /// @param onUnmapped hears that nothing is mapped any more
+        SharedMapping(Runnable onUnmapped) {
+            this.onUnmapped = onUnmapped;
+        }
 
         /// Returns the arena of the mapped files.
         Arena arena() {
@@ -146,25 +156,27 @@ final class SharedDirectory {
             return now > 0;
         }
 
-        /// Removes a user. The last release unmaps the files, in a thread of its own, as that may take a while.
+        /// Removes a user. The last release has the files unmapped, which takes a while: all threads of the
+        /// process have to leave the memory.
         void release() {
             int left = users.decrementAndGet();
             assert left >= 0 : "released more often than retained";
             if (left == 0) {
-                Thread.ofPlatform().daemon().name("kvcache-unmap").start(this::unmap);
+                CleanupThread.execute(() -> unmap(1));
             }
         }
 
-        private void unmap() {
-            for (int attempt = 0; attempt < UNMAP_ATTEMPTS; attempt++) {
-                try {
-                    arena.close();
-                    return;
-                } catch (IllegalStateException heldByNativeCall) {
-                    LockSupport.parkNanos(UNMAP_PAUSE_NANOS);
+        private void unmap(int attempt) {
+            try {
+                arena.close();
+                onUnmapped.run();
+            } catch (IllegalStateException heldByNativeCall) {
+                if (attempt < UNMAP_ATTEMPTS) {
+                    CleanupThread.executeAfter(UNMAP_PAUSE_NANOS, () -> unmap(attempt + 1));
+                } else {
+                    LOG.log(System.Logger.Level.WARNING, "shared memory stays mapped: a native call still uses it");
                 }
             }
-            LOG.log(System.Logger.Level.WARNING, "shared memory stays mapped: a native call still uses it");
         }
     }
 }

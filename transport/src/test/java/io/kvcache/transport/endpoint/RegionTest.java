@@ -8,6 +8,7 @@ import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.ClientSession.SessionRegions;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.RecordingSink;
 import io.kvcache.transport.wire.BodyReader;
@@ -18,6 +19,7 @@ import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.lang.management.ManagementFactory;
 import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
@@ -31,6 +33,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.UUID;
+import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -376,6 +379,31 @@ final class RegionTest {
                     other.request(MessageType.REGION, body), Status.UNSUPPORTED, "keeps its memory to itself");
             other.end(DisconnectReason.PEER_CLOSED);
             endpoint.close();
+        }
+    }
+
+    @Test
+    void givenManyRegions_whenDropped_thenOneThreadUnmapsThem() throws Exception {
+        client.request(MessageType.DROP_REGION, new BodyWriter().i32(register())); // starts what the first one starts
+        awaitUnmapped();
+        long before = ManagementFactory.getThreadMXBean().getTotalStartedThreadCount();
+        for (int round = 0; round < 5; round++) {
+            List<Integer> numbers = new ArrayList<>();
+            for (int i = 0; i < SessionRegions.MAX_REGIONS; i++) {
+                numbers.add(register());
+            }
+            for (int number : numbers) {
+                client.request(MessageType.DROP_REGION, new BodyWriter().i32(number));
+            }
+        }
+        awaitUnmapped();
+        long started = ManagementFactory.getThreadMXBean().getTotalStartedThreadCount() - before;
+        assertThat(started).as("threads started for 320 regions").isLessThan(20);
+    }
+
+    private void awaitUnmapped() throws IOException {
+        while (Files.readString(Path.of("/proc/self/maps")).contains(file.toString())) {
+            LockSupport.parkNanos(1_000_000);
         }
     }
 }
