@@ -6,6 +6,7 @@ import io.aeron.Subscription;
 import io.aeron.logbuffer.BufferClaim;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.Header;
+import io.kvcache.transport.net.CleanupThread;
 import io.kvcache.transport.net.ConnectionState;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FrameConnection;
@@ -54,6 +55,10 @@ final class AeronConnection implements FrameConnection {
     private final AdaptiveIdleStrategy reading;
     private final AdaptiveIdleStrategy writing;
     private final ReentrantLock sending = new ReentrantLock();
+
+    /// An interrupt of the thread that has that lock, put aside.
+    private boolean interrupted;
+
     private final ConnectionState state = new ConnectionState();
 
     /// @param streamPair which are closed with it
@@ -74,6 +79,10 @@ final class AeronConnection implements FrameConnection {
         return source.substring(0, Math.max(0, source.lastIndexOf(':')));
     }
 
+    /// An interrupt of a thread that sends does not reach the streams.
+    @Override
+    public void share() {}
+
     @Override
     public boolean pump() {
         if (state.isOpen() && streamPair.enter()) {
@@ -81,6 +90,9 @@ final class AeronConnection implements FrameConnection {
                 reading.reset();
                 while (state.isOpen() && !poll()) {
                     reading.idle();
+                    if (Thread.currentThread().isInterrupted()) { // it would not sleep any more
+                        close(DisconnectReason.BROKEN);
+                    }
                 }
             } finally {
                 streamPair.exit();
@@ -137,9 +149,11 @@ final class AeronConnection implements FrameConnection {
         }
     }
 
+    /// Sends without an interrupt: Aeron ends the client of all connections for one, and no thread sleeps with one.
     @Override
     public boolean send(OutboundFrame frame) {
         sending.lock();
+        interrupted = Thread.interrupted();
         try {
             if (!isOpen() || !streamPair.enter()) {
                 return false;
@@ -151,6 +165,9 @@ final class AeronConnection implements FrameConnection {
                 streamPair.exit();
             }
         } finally {
+            if (interrupted) {
+                Thread.currentThread().interrupt();
+            }
             sending.unlock();
         }
     }
@@ -173,6 +190,7 @@ final class AeronConnection implements FrameConnection {
                 return false;
             } else {
                 writing.idle();
+                interrupted |= Thread.interrupted();
             }
         }
         return true;
@@ -293,8 +311,15 @@ final class AeronConnection implements FrameConnection {
             return false;
         }
 
+        /// The last one frees the streams. It waits for Aeron, where an interrupt would end the client of all
+        /// connections, and requests that wait on a virtual thread are interrupted at the end of their session.
         void exit() {
-            if (users.decrementAndGet() == 0) {
+            if (users.decrementAndGet() > 0) {
+                return;
+            }
+            if (Thread.currentThread().isVirtual()) {
+                CleanupThread.execute(this::free);
+            } else {
                 free();
             }
         }

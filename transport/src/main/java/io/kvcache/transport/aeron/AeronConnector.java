@@ -6,6 +6,7 @@ import io.aeron.Subscription;
 import io.aeron.logbuffer.BufferClaim;
 import io.kvcache.transport.aeron.AeronConnection.StreamPair;
 import io.kvcache.transport.net.Connector;
+import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FrameConnection;
 import io.kvcache.transport.net.FrameHandler;
 import io.kvcache.transport.wire.ProtocolException;
@@ -16,6 +17,8 @@ import java.net.InetSocketAddress;
 import java.net.UnknownHostException;
 import java.nio.ByteOrder;
 import java.nio.channels.DatagramChannel;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BooleanSupplier;
@@ -49,18 +52,40 @@ public final class AeronConnector implements Connector {
         this.address.requireAgrona();
     }
 
+    /// Connects on a thread of its own: an interrupt of a thread that waits for Aeron ends the client of all
+    /// connections.
     @Override
     public FrameConnection connect(FrameHandler handler, long timeoutNanos) throws IOException {
         long end = System.nanoTime() + timeoutNanos;
-        AeronDriver media = currentDriver();
-        ConnectAttempt connectAttempt = new ConnectAttempt(media, end);
+        CompletableFuture<FrameConnection> opened = new CompletableFuture<>();
+        Thread.ofPlatform().daemon().name("kvcache-aeron-connect").start(() -> {
+            try {
+                opened.complete(connect(handler, new ConnectAttempt(currentDriver(), end)));
+            } catch (IOException | RuntimeException | Error failed) {
+                opened.completeExceptionally(failed);
+            }
+        });
+        try {
+            return opened.get(); // in time, as the attempt has an end
+        } catch (ExecutionException failed) {
+            throw failed.getCause() instanceof IOException known
+                    ? known
+                    : new IOException("Aeron cannot connect: " + failed.getCause(), failed.getCause());
+        } catch (InterruptedException stopped) {
+            var _ = opened.thenAccept(late -> late.close(DisconnectReason.SHUTDOWN));
+            Thread.currentThread().interrupt();
+            throw new InterruptedIOException("interrupted while connecting to " + address.text());
+        }
+    }
+
+    private FrameConnection connect(FrameHandler handler, ConnectAttempt connectAttempt) throws IOException {
         try {
             return connectAttempt.open(handler);
         } catch (RuntimeException failed) {
             throw new IOException("Aeron cannot connect: " + failed.getMessage(), failed);
         } finally {
             if (!connectAttempt.done) {
-                discardDriver(media);
+                discardDriver(connectAttempt.media);
                 connectAttempt.closeStreams();
             }
         }
@@ -148,9 +173,6 @@ public final class AeronConnector implements Connector {
             while (!condition.getAsBoolean()) {
                 if (System.nanoTime() - end > 0) {
                     throw new IOException(address.text() + ": " + defaultValue + " in time");
-                }
-                if (Thread.currentThread().isInterrupted()) {
-                    throw new InterruptedIOException("interrupted while connecting to " + address.text());
                 }
                 LockSupport.parkNanos(LOOK_NANOS);
             }

@@ -173,7 +173,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             receiver.countTransfer(from, table.blockBytes());
             return !receiver.broken && receiver.next == from + count;
         } catch (RpcException failed) {
-            client.counters().failed.increment();
+            client.countFailure();
             receiver.abort();
             return false;
         }
@@ -406,7 +406,7 @@ final class BlockReceiver implements DataConnection.ReplyHandler, PayloadSink.Co
             BodyWriter body = new BodyWriter().i64(of.lease()).i32(0).i32(0);
             return session.data().call(untilNanos, MessageType.PLACES, body, reply -> true);
         } catch (RpcException gone) {
-            client.counters().failed.increment();
+            client.countFailure();
             return false;
         }
     }

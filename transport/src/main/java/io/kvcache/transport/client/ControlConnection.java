@@ -88,8 +88,27 @@ final class ControlConnection implements FrameHandler {
     }
 
     private synchronized <T> void send(long number, CallRequest<T> request) {
-        OutboundFrame frame = request.body.request(request.type, number, request.timeoutNanos);
-        connection.send(ReleaseQueue.prepend(frame, releaseQueue.drain()));
+        send(request.body.request(request.type, number, request.timeoutNanos), number);
+    }
+
+    /// Sends a request. One that does not go out fails at once.
+    private void send(OutboundFrame request, long number) {
+        send(request);
+        if (closed) {
+            fail(number);
+        }
+    }
+
+    /// Sends a frame with what is to be released. A connection that does not take one is over.
+    private void send(OutboundFrame frame) {
+        if (!connection.send(ReleaseQueue.prepend(frame, releaseQueue.drain()))) {
+            closed = true;
+        }
+    }
+
+    /// Returns whether the connection is over.
+    boolean isClosed() {
+        return closed;
     }
 
     /// Sends a request about a chain.
@@ -107,7 +126,7 @@ final class ControlConnection implements FrameHandler {
             asked.rest().accept(body);
             PendingCall<T> call = registerCall(number, asked.parser(), true);
             OutboundFrame request = body.request(asked.type(), number, timeoutNanos);
-            connection.send(ReleaseQueue.prepend(reference.prependTo(request), releaseQueue.drain()));
+            send(reference.prependTo(request), number);
             return call.result;
         }
     }
@@ -147,13 +166,13 @@ final class ControlConnection implements FrameHandler {
 
     /// Sends a message that has no reply.
     synchronized void sendOneWay(MessageType type, BodyWriter body) {
-        connection.send(ReleaseQueue.prepend(body.request(type, 0, 0), releaseQueue.drain()));
+        send(body.request(type, 0, 0));
     }
 
     /// Sends the queued releases that no other frame has carried.
     synchronized void flushReleases() {
         if (!releaseQueue.isEmpty()) {
-            connection.send(ReleaseQueue.releaseBody(releaseQueue.drain()).request(MessageType.RELEASE, 0, 0));
+            send(ReleaseQueue.releaseBody(releaseQueue.drain()).request(MessageType.RELEASE, 0, 0));
         }
     }
 

@@ -81,7 +81,7 @@ final class RangeReceiver implements DataConnection.ReplyHandler {
                 if (at + receiver.copied == query.from()) {
                     throw failed;
                 }
-                client.counters().failed.increment();
+                client.countFailure();
                 more = false;
             }
             at += receiver.copied;

@@ -98,10 +98,11 @@ final class RemoteSession {
                 new ClientHandshake.HandshakeSettings(
                         settings.options, callTimeouts, null, settings.options.requestTimeoutNanos()));
         try {
+            opened.connection().share();
             return new RemoteSession(connector, settings, callTimeouts, opened, ended);
-        } catch (RuntimeException | Error bug) {
+        } catch (IOException | RuntimeException | Error failed) {
             opened.connection().close(DisconnectReason.INTERNAL);
-            throw bug;
+            throw failed;
         }
     }
 
@@ -357,12 +358,16 @@ final class RemoteSession {
     }
 
     /// Gives back, renews what is held, and ends what is late. It may wait while the server does not
-    /// listen, which [#closeIfUnresponsive] ends.
+    /// listen, which [#closeIfUnresponsive] ends. Closes the session when a message could not be sent, of
+    /// which the thread that reads may not hear.
     void heartbeat(long nowNanos) {
         tablesByLease.values().forEach(table -> table.endIfExpired(nowNanos));
         control.flushReleases();
         reportAccesses();
-        if (nowNanos - lastRenewalNanos >= renewNanos && renewal.isDone()) {
+        if (control.isClosed()) {
+            close(DisconnectReason.BROKEN);
+            tablesByLease.values().forEach(RemoteBlockTable::end);
+        } else if (nowNanos - lastRenewalNanos >= renewNanos && renewal.isDone()) {
             lastRenewalNanos = nowNanos;
             renewal = control.call(new ControlConnection.CallRequest<>(
                     MessageType.RENEW, new BodyWriter(), RemoteSession::ignoreBody, options.requestTimeoutNanos()));
@@ -391,6 +396,7 @@ final class RemoteSession {
     }
 
     void close(DisconnectReason reason) {
+        closed = true;
         unmapSharedMemory();
         control.connection().close(reason);
         data.close();

@@ -234,7 +234,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
             client.counters().bytesOut.add(from.bytes());
             return reply.value();
         } catch (RpcException failed) {
-            client.counters().failed.increment();
+            client.countFailure();
             abandon(from.session, from.reservation);
             return SealOutcome.DROPPED;
         } finally {
@@ -268,7 +268,7 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         try {
             session.call(MessageType.PING, new BodyWriter(), reply -> true, 0);
         } catch (RpcException unanswered) {
-            client.counters().failed.increment();
+            client.countFailure();
         }
     }
 

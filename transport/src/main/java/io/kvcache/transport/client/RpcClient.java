@@ -70,9 +70,17 @@ record RpcClient(
     ///
     /// @throws IllegalArgumentException when the server found the question wrong
     void onFailure(RpcException failed) {
-        counters.failed.increment();
+        countFailure();
         if (failed.hasReply() && failed.status() == Status.INVALID) {
             throw new IllegalArgumentException(failed.getMessage());
+        }
+    }
+
+    /// Counts a failed call, but not one whose caller was interrupted: the server has not failed then, and a
+    /// cluster goes on to use it.
+    void countFailure() {
+        if (!Thread.currentThread().isInterrupted()) {
+            counters.failed.increment();
         }
     }
 

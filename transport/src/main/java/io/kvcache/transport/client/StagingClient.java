@@ -12,8 +12,9 @@ import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.jspecify.annotations.Nullable;
 
-/// The staging memory of one session. The first put requests it, once. A put sends its bytes while that request
-/// runs, if the server rejected it, or if the memory is full.
+/// The staging memory of one session. The first put requests it, once; the next one too, if the thread of the
+/// first was interrupted. A put sends its bytes while that request runs, if the server rejected it, or if the
+/// memory is full.
 ///
 /// **Threads.** Any.
 final class StagingClient {
@@ -54,16 +55,16 @@ final class StagingClient {
                 close();
             }
             return opened;
-        } catch (IOException notHere) {
-            LOG.log(
-                    System.Logger.Level.INFO,
-                    "puts send their bytes, as staging memory is not available: " + notHere.getMessage());
-        } catch (RpcException refused) {
-            LOG.log(
-                    System.Logger.Level.INFO,
-                    "puts send their bytes, as staging memory is not available: " + refused.getMessage());
+        } catch (IOException | RpcException notHere) {
+            if (Thread.currentThread().isInterrupted()) {
+                requested.set(false);
+            } else {
+                LOG.log(
+                        System.Logger.Level.INFO,
+                        "puts send their bytes, as staging memory is not available: " + notHere.getMessage());
+            }
+            return null;
         }
-        return null;
     }
 
     private StagingMemory open(SharedMemoryFiles files) throws IOException, RpcException {

@@ -24,9 +24,8 @@ import org.jspecify.annotations.Nullable;
 
 /// One TCP connection, of either side.
 ///
-/// An interrupt of a thread inside a channel closes the channel, and the connection may be shared. So an
-/// interrupt that is pending is put aside for as long as a write takes; one that comes in that very
-/// moment does close it, which costs a reconnect.
+/// An interrupt of a thread inside ends the connection, together with the call that the thread makes. Once the
+/// connection is [shared][#share] it does not.
 public final class TcpConnection implements FrameConnection {
 
     /// Within the second-level cache, as measured for both sides of a copy through the kernel.
@@ -39,7 +38,7 @@ public final class TcpConnection implements FrameConnection {
 
     private static final System.Logger LOG = System.getLogger(TcpConnection.class.getName());
 
-    private final SocketChannel socket;
+    private final SocketBytes bytes;
     private final ReadableByteChannel in;
     private final GatheringByteChannel out;
     private final @Nullable TlsChannel tls;
@@ -70,11 +69,11 @@ public final class TcpConnection implements FrameConnection {
     /// @param handler of this line, which must not use it yet
     public TcpConnection(
             SocketChannel socket, @Nullable TlsChannel tls, long openNanos, Function<FrameSink, FrameHandler> handler) {
-        this.socket = socket;
         this.tls = tls;
         this.openNanos = openNanos;
-        in = tls == null ? socket : tls;
-        out = tls == null ? socket : tls;
+        bytes = tls == null ? new SocketBytes(socket) : tls.bytes();
+        in = tls == null ? bytes : tls;
+        out = tls == null ? bytes : tls;
         place = place(socket);
         spin = tls == null ? ReplySpin.of(socket) : null;
         this.handler = handler.apply(this);
@@ -109,16 +108,21 @@ public final class TcpConnection implements FrameConnection {
     }
 
     @Override
+    public void share() throws IOException {
+        bytes.share();
+    }
+
+    @Override
     public boolean pump() {
         try {
             if (tls != null) {
                 tls.handshake(openNanos);
             }
-            int bytes = in.read(reader.writableBuffer());
-            if (bytes < 0) {
+            int read = in.read(reader.writableBuffer());
+            if (read < 0) {
                 state.close(reader.isInFrame() ? DisconnectReason.BROKEN : DisconnectReason.PEER_CLOSED);
             } else {
-                reader.bytesWritten(bytes);
+                reader.bytesWritten(read);
                 state.onBytesReceived(reader.isInFrame());
             }
         } catch (TlsChannel.PlaintextPeerException plain) {
@@ -137,6 +141,8 @@ public final class TcpConnection implements FrameConnection {
         if (isOpen()) {
             return true;
         }
+        // The JDK closes the socket of an interrupted sender before the sender can say so.
+        state.close(DisconnectReason.BROKEN);
         // Before the socket: a peer that has ended its sending sees the end when nothing is done for it any more.
         state.notifyClosed(handler);
         closeSocket();
@@ -222,7 +228,7 @@ public final class TcpConnection implements FrameConnection {
 
     @Override
     public boolean isOpen() {
-        return state.isOpen() && socket.isOpen();
+        return state.isOpen() && bytes.isOpen();
     }
 
     @Override
@@ -239,7 +245,7 @@ public final class TcpConnection implements FrameConnection {
 
     private void closeSocket() {
         try {
-            socket.close();
+            bytes.close();
         } catch (IOException ignored) {
             // It is closed all the same: the descriptor is gone.
         }

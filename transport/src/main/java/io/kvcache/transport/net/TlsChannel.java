@@ -3,6 +3,7 @@ package io.kvcache.transport.net;
 import io.kvcache.transport.wire.FrameHeader;
 import java.io.IOException;
 import java.io.InputStream;
+import java.net.Socket;
 import java.net.SocketTimeoutException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
@@ -30,7 +31,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
 
     private static final ByteBuffer EMPTY = ByteBuffer.allocate(0);
 
-    private final SocketChannel socket;
+    private final SocketBytes bytes;
     private final SSLEngine engine;
     private final int recordBytes;
 
@@ -49,7 +50,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
     private volatile boolean peerIsPlaintext;
 
     public TlsChannel(SocketChannel socket, SSLEngine engine) {
-        this.socket = socket;
+        bytes = new SocketBytes(socket);
         this.engine = engine;
         recordBytes = engine.getSession().getPacketBufferSize();
         encryptedInput = ByteBuffer.allocateDirect(RECORDS * recordBytes).flip();
@@ -57,6 +58,10 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
         decryptedOverflow = ByteBuffer.allocate(engine.getSession().getApplicationBufferSize())
                 .flip();
         targets[1] = decryptedOverflow;
+    }
+
+    SocketBytes bytes() {
+        return bytes;
     }
 
     /// Shakes hands, before anything is read or written.
@@ -74,7 +79,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
             while (!isHandshakeComplete(engine.getHandshakeStatus())) {
                 step(until);
             }
-            socket.socket().setSoTimeout(0);
+            bytes.socket().socket().setSoTimeout(0);
             ready = true;
         } catch (SSLException failed) {
             sendAlert();
@@ -106,15 +111,16 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
         if (left <= 0) {
             throw new SocketTimeoutException("no TLS handshake in time");
         }
-        socket.socket().setSoTimeout((int) Math.min(left, Integer.MAX_VALUE));
-        InputStream in = socket.socket().getInputStream(); // unlike the channel, it has time-outs
+        Socket socket = bytes.socket().socket();
+        socket.setSoTimeout((int) Math.min(left, Integer.MAX_VALUE));
+        InputStream in = socket.getInputStream(); // unlike the channel, it has time-outs
         byte[] some = new byte[Math.min(recordBytes, encryptedInput.capacity() - encryptedInput.remaining())];
-        int bytes = in.read(some);
-        if (bytes < 0) {
+        int read = in.read(some);
+        if (read < 0) {
             throw new IOException("the connection ended in the TLS handshake");
         }
-        encryptedInput.compact().put(some, 0, bytes).flip();
-        if (first && bytes >= Integer.BYTES) {
+        encryptedInput.compact().put(some, 0, read).flip();
+        if (first && read >= Integer.BYTES) {
             peerIsPlaintext =
                     encryptedInput.duplicate().order(ByteOrder.LITTLE_ENDIAN).getInt() == FrameHeader.MAGIC;
         }
@@ -157,7 +163,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
     private void flush() throws IOException {
         encryptedOutput.flip();
         while (encryptedOutput.hasRemaining()) {
-            socket.write(encryptedOutput);
+            bytes.write(encryptedOutput);
         }
     }
 
@@ -175,10 +181,10 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
     public int read(ByteBuffer into) throws IOException {
         int start = into.position();
         if (decryptedOverflow.hasRemaining()) {
-            int bytes = Math.min(decryptedOverflow.remaining(), into.remaining());
-            into.put(decryptedOverflow.slice(decryptedOverflow.position(), bytes));
-            decryptedOverflow.position(decryptedOverflow.position() + bytes);
-            return bytes;
+            int some = Math.min(decryptedOverflow.remaining(), into.remaining());
+            into.put(decryptedOverflow.slice(decryptedOverflow.position(), some));
+            decryptedOverflow.position(decryptedOverflow.position() + some);
+            return some;
         }
         boolean open = true;
         while (open && into.hasRemaining()) {
@@ -216,7 +222,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
     private boolean refill() throws IOException {
         encryptedInput.compact();
         try {
-            return socket.read(encryptedInput) >= 0;
+            return bytes.read(encryptedInput) >= 0;
         } finally {
             encryptedInput.flip();
         }
@@ -225,7 +231,7 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
     @Override
     public long write(ByteBuffer[] from, int offset, int length) throws IOException {
         if (peerIsPlaintext) {
-            return socket.write(from, offset, length);
+            return bytes.write(from, offset, length);
         }
         writing.lock();
         try {
@@ -260,11 +266,11 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
 
     @Override
     public boolean isOpen() {
-        return socket.isOpen();
+        return bytes.isOpen();
     }
 
     @Override
     public void close() throws IOException {
-        socket.close();
+        bytes.close();
     }
 }

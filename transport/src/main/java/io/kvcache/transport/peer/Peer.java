@@ -209,8 +209,9 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
         onFailure(0);
     }
 
-    /// Begins or extends the back-off after a call that failed. A peer for which a call waited in vain is not used for
-    /// longer than that, or the callers of a server that stands still would wait for it most of the time.
+    /// Begins or extends the back-off after a call that failed. A peer for which a call waited in vain is not
+    /// used for longer than that, or the callers of a server that stands still would wait for it most of the
+    /// time.
     ///
     /// @param startNanos moment of [#nanos] at which the call began
     void onFailureSince(long startNanos) {
@@ -218,6 +219,9 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     }
 
     private void onFailure(long leastPauseNanos) {
+        if (Thread.currentThread().isInterrupted()) {
+            return; // the caller gave up, and the peer has not failed
+        }
         long now = nanos();
         failures.increment();
         synchronized (this) {

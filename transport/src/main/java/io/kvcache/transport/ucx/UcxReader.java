@@ -61,6 +61,7 @@ public final class UcxReader implements AutoCloseable {
     private final Queue<Long> pending = new ArrayDeque<>();
     private volatile boolean usable = true;
     private boolean detectsPeerFailure;
+    private boolean interrupted;
     private boolean closed;
 
     private UcxReader(UcpWorker worker, FabricDescriptor place) throws IOException {
@@ -169,6 +170,10 @@ public final class UcxReader implements AutoCloseable {
             }
             return good && awaitPending(0, end) ? Outcome.DONE : cancelPending();
         } finally {
+            if (interrupted) {
+                interrupted = false;
+                Thread.currentThread().interrupt();
+            }
             lock.unlock();
         }
     }
@@ -215,11 +220,13 @@ public final class UcxReader implements AutoCloseable {
         return true;
     }
 
-    private static void backOff(int idle) {
+    /// An interrupt, with which no thread sleeps, is put aside: the read that it would end is of all callers.
+    private void backOff(int idle) {
         if (idle < POLLS_BEFORE_SLEEP) {
             Thread.onSpinWait();
         } else {
             LockSupport.parkNanos(SLEEP_NANOS);
+            interrupted |= Thread.interrupted();
         }
     }
 

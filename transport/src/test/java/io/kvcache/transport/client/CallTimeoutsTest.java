@@ -30,6 +30,9 @@ final class CallTimeoutsTest {
         }
 
         @Override
+        public void share() {}
+
+        @Override
         public boolean pump() {
             return open;
         }

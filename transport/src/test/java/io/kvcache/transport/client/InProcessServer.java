@@ -149,6 +149,9 @@ final class InProcessServer implements Connector {
         }
 
         @Override
+        public void share() {}
+
+        @Override
         public boolean pump() {
             try {
                 byte[] bytes = next();

@@ -9,7 +9,11 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.net.Connector;
+import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.net.FrameConnection;
 import io.kvcache.transport.wire.MessageType;
+import io.kvcache.transport.wire.OutboundFrame;
+import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.time.Duration;
@@ -17,6 +21,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
@@ -106,5 +111,66 @@ final class SessionMaintenanceTest {
                 }))
                 .isInstanceOf(IllegalStateException.class)
                 .hasMessage("a bug");
+    }
+
+    /// The thread that reads hears nothing, as when a connection has ended behind its back.
+    @Test
+    @Timeout(30)
+    void givenAConnectionThatTakesNoMore_whenCalled_thenItFailsAtOnceAndIsReplaced() {
+        InProcessServer server =
+                new InProcessServer(endpoint, (wire, frame) -> new InProcessServer.MutatedFrame(frame, false));
+        AtomicBoolean deaf = new AtomicBoolean();
+        AtomicInteger connections = new AtomicInteger();
+        Connector first = (handler, timeoutNanos) -> {
+            FrameConnection opened = server.connect(handler, timeoutNanos);
+            return connections.getAndIncrement() == 0 ? new DeafConnection(opened, deaf) : opened;
+        };
+        try (RemoteKvCache cache = new RemoteKvCacheBuilder(first)
+                .requestTimeout(TestBlocks.PATIENCE)
+                .connect()) {
+            cache.register(TestBlocks.SPACE);
+            BlockChain chain = TestBlocks.stored(store, 1, 2);
+            assertThat(cache.match(chain).blocks()).isEqualTo(2);
+            deaf.set(true);
+            assertThat(cache.match(chain).blocks()).isZero();
+            TestBlocks.await("another session", () -> cache.remoteStats().sessions() == 2);
+            TestBlocks.await("the blocks are found", () -> cache.match(chain).blocks() == 2);
+        }
+    }
+
+    /// A connection that can be made to take nothing more, while its reader goes on to wait.
+    private record DeafConnection(FrameConnection connection, AtomicBoolean deaf) implements FrameConnection {
+
+        @Override
+        public boolean send(OutboundFrame frame) {
+            return !deaf.get() && connection.send(frame);
+        }
+
+        @Override
+        public void close(DisconnectReason reason) {
+            if (!deaf.get()) {
+                connection.close(reason);
+            }
+        }
+
+        @Override
+        public void share() throws IOException {
+            connection.share();
+        }
+
+        @Override
+        public boolean pump() {
+            return connection.pump();
+        }
+
+        @Override
+        public boolean isOpen() {
+            return connection.isOpen();
+        }
+
+        @Override
+        public long stalledNanos() {
+            return connection.stalledNanos();
+        }
     }
 }

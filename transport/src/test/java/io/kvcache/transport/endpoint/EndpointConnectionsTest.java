@@ -35,6 +35,9 @@ final class EndpointConnectionsTest {
         }
 
         @Override
+        public void share() {}
+
+        @Override
         public boolean pump() {
             reason.join();
             return false;

@@ -46,6 +46,9 @@ final class SimConnection implements FrameConnection {
     }
 
     @Override
+    public void share() {}
+
+    @Override
     public boolean pump() {
         try {
             int bytes = in.read(reader.writableBuffer());
