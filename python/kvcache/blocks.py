@@ -131,6 +131,10 @@ class Chain:
         self._rest = b""
         self._of_tokens: Optional[bool] = None
 
+    def __repr__(self) -> str:
+        rest = len(self._rest) // 4
+        return f"<Chain of {len(self)} blocks of {self.block_tokens} tokens{f' and {rest} tokens more' if rest else ''}>"
+
     def __len__(self) -> int:
         return len(self._entries) // _ENTRY.size
 
@@ -360,6 +364,9 @@ class Blocks:
         self._client = client
         self.namespace = namespace
         self.shape = shape
+
+    def __repr__(self) -> str:
+        return f"<Blocks of {self.shape.block_bytes} bytes, {self.namespace!r}>"
 
     def chain(self, tokens: Sequence[int] = ()) -> Chain:
         """Returns the chain of a sequence of tokens, to be extended by tokens; see ``Chain.extend``."""

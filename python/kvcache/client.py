@@ -46,6 +46,21 @@ _FIELDS = ("model", "revision", "dtype", "layout", "adapter", "tenant", "salt")
 _MOST_FIELD_BYTES = 512
 
 
+def _host_and_port(address: str) -> Tuple[str, int]:
+    """Splits an address. An IPv6 address with a port is in brackets."""
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]") or (":" in host and not host.endswith("]")):
+        host, port = address, str(wire.DEFAULT_PORT)
+    bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
+    digits = port.isascii() and port.isdigit()
+    if not bare or "[" in bare or "]" in bare or not digits or not 1 <= int(port) <= 65535:
+        raise ValueError(
+            f"address = {address!r}; allowed: host or host:port, [host]:port for IPv6, the port from 1 to 65535"
+            f" ({wire.DEFAULT_PORT} by default)"
+        )
+    return bare, int(port)
+
+
 def _check_callback(name: str, callback: object) -> None:
     if not callable(callback):
         raise TypeError(f"{name} is {type(callback).__name__}; allowed: a function")
@@ -87,6 +102,11 @@ class Job:
         self._reply: Optional[Reply] = None
         self._callback = on_done
 
+    def __repr__(self) -> str:
+        if not self.done:
+            return f"<Job of {self._count} values, on its way>"
+        return f"<Job of {self._count} values, {self.error if self.error is not None else 'done'}>"
+
     def _finish(self, reply: Optional[Reply], error: Optional[KvCacheError]) -> None:
         if reply is not None:
             try:
@@ -118,6 +138,10 @@ class Region:
         self.error: Optional[KvCacheError] = None
         """Why the server does not map it; None before the first connection, and when it does."""
         self._number = 0
+
+    def __repr__(self) -> str:
+        state = f"not mapped: {self.error}" if self.error is not None else f"{self.size} bytes"
+        return f"<Region {self.path}, {state if self._number or self.error is not None else 'not registered yet'}>"
 
     def _register(self, connection: Connection, index: Optional[SharedIndex], timeout: float) -> None:
         self._number = 0
@@ -162,6 +186,11 @@ class Namespace:
         self._record_number: Optional[int] = None
         """In the records of the shared index; None where there is none."""
         self._prefix = hashlib.sha256(_KEY_TAG + self.digest)
+
+    def __repr__(self) -> str:
+        named = (f"{name}={field!r}" for name, field in zip(_FIELDS[1:], self.fields[1:]) if field)
+        shape = () if self.shape is None else (repr(self.shape),)
+        return f"<Namespace {', '.join((repr(self.fields[0]), *named, *shape))}>"
 
     def _register(self, connection: Connection, timeout: float) -> None:
         texts = b"".join(wire.text(each) for each in self.fields)
@@ -419,7 +448,7 @@ class Client:
     namespaces and regions are registered again; jobs on their way have failed. A client belongs to the process that
     made it, and not to one that it forks.
 
-    :param address: ``host:port`` of the server's ``transport.listen``
+    :param address: ``host:port`` of the server's ``transport.listen``; the port is 7420 by default
     :param tenant: that this client speaks for
     :param secret: of the server or tenant, where it asks for one
     :param tls: True for the system's certificates, or a context
@@ -429,7 +458,7 @@ class Client:
 
     def __init__(
         self,
-        address: str = "127.0.0.1:7420",
+        address: str = "127.0.0.1",
         *,
         tenant: str = "",
         secret: Optional[bytes] = None,
@@ -438,16 +467,13 @@ class Client:
         lazy: bool = False,
     ) -> None:
         if not isinstance(address, str):
-            raise TypeError(f"address = {address!r:.100}; allowed: a str, host:port")
+            raise TypeError(f"address = {address!r:.100}; allowed: a str, host or host:port")
         for name, value, allowed in (("tenant", tenant, str), ("secret", b"" if secret is None else secret, bytes)):
             if not isinstance(value, allowed):
                 raise TypeError(f"{name} is {type(value).__name__}; allowed: {allowed.__name__}")
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
-            raise ValueError(f"address = {address!r}; allowed: host:port")
         if not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
             raise ValueError(f"timeout = {timeout!r:.100}; allowed: more than 0 and up to 86400 seconds")
-        self.address = (host.strip("[]"), int(port))
+        self.address = _host_and_port(address)
         self.tenant = tenant
         self.timeout = timeout
         self._secret = secret
@@ -468,6 +494,13 @@ class Client:
             self._connected()
         self._keeper = threading.Thread(target=self._keep, name="kvcache-session", daemon=True)
         self._keeper.start()
+
+    def __repr__(self) -> str:
+        host, port = self.address
+        server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        state = "closed" if self._closed.is_set() else "connected" if self.connected else "not connected"
+        shared = ", shares memory" if self.shares_memory else ""
+        return f"<Client of {server}{f', tenant {self.tenant!r}' if self.tenant else ''}, {state}{shared}>"
 
     def __enter__(self) -> Client:
         return self

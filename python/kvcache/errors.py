@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import enum
+from kvcache.wire import Code
 
 
-class Status(enum.IntEnum):
+class Status(Code):
     """The status of a reply; numbers that are not known count as FAILED."""
 
     OK = 0

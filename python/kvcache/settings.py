@@ -12,7 +12,7 @@ from kvcache.errors import KvCacheError
 logger = logging.getLogger(__name__)
 
 NAMES = ("address", "tenant", "secret_file", "tls", "timeout")
-"""Server as ``host:port``; tenant that the engine speaks for; file with the secret, where the server asks for one;
+"""Server as ``host`` or ``host:port``; tenant that the engine speaks for; file with the secret, where the server asks for one;
 whether to use TLS; seconds after which a job has failed."""
 
 
@@ -29,7 +29,7 @@ def open_client(settings: Mapping[str, Any]) -> Client:
         with open(settings["secret_file"], "rb") as file:
             secret = file.readline().rstrip(b"\r\n")
     client = Client(
-        settings.get("address", "127.0.0.1:7420"),
+        settings.get("address", "127.0.0.1"),
         tenant=settings.get("tenant", ""),
         secret=secret,
         tls=bool(settings.get("tls", False)),

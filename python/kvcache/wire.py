@@ -10,6 +10,7 @@ from typing import Tuple, Union
 MAGIC = b"KVC1"
 HEADER = struct.Struct("<4sHHQIIQ")
 HEADER_BYTES = HEADER.size
+DEFAULT_PORT = 7420
 MAX_BODY_BYTES = 4 << 20
 MAX_PAYLOAD_BYTES = 256 << 20
 MAX_KEYS = 8192
@@ -39,8 +40,23 @@ MAX_RANGES = 8192
 NO_CHECKSUM = 1
 
 
-class Result(enum.IntEnum):
-    """What became of one value or block. The server answers the first six for a value of a job."""
+class Code(enum.IntEnum):
+    """A number of the protocol that is shown by its name, in every version of Python."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+class Result(Code):
+    """What became of one value or block. The server answers the first six for a value of a job.
+
+    True where the value is where it was wanted: ``COPIED`` and ``PRESENT``. The numbers are those of the protocol.
+    """
 
     COPIED = 0
     PRESENT = 1
@@ -56,6 +72,9 @@ class Result(enum.IntEnum):
     def stored(self) -> bool:
         """Whether the server has the value after a store."""
         return self in (Result.COPIED, Result.PRESENT)
+
+    def __bool__(self) -> bool:
+        return self.stored
 
 
 COPY_RESULTS = tuple(Result)[: Result.DECLINED + 1]

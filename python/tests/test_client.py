@@ -21,7 +21,7 @@ import urllib.request
 from typing import List, Optional
 
 import kvcache
-from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, wire
+from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, Status, wire
 from kvcache.blocks import namespace_digest
 from kvcache.memory import address_of
 from kvcache.mover import Mover
@@ -199,7 +199,7 @@ class ClientTest(ServedTest):
             self.values.label([b"h"], "x")
 
     def test_bad_arguments_are_named(self) -> None:
-        for address in ("nowhere", "host:0", "host:70000", ":7420"):
+        for address in ("", ":", "host:", "host:0", "host:70000", ":7420", "[::1", "[]:1"):
             with self.assertRaisesRegex(ValueError, "address = "):
                 Client(address)
         with self.assertRaisesRegex(ValueError, "timeout = 0"):
@@ -251,7 +251,7 @@ class ClientTest(ServedTest):
                 "on_done is int; allowed: a function",
             ),
             (lambda: self.values.submit_match([b"k"], None), "callback is NoneType; allowed: a function"),
-            (lambda: Client(7420), "address = 7420; allowed: a str, host:port"),
+            (lambda: Client(7420), "address = 7420; allowed: a str, host or host:port"),
             (lambda: Client(self.server.address, timeout="x"), "timeout = 'x'; allowed: more than 0"),
             (lambda: Client(self.server.address, secret="of text"), "secret is str; allowed: bytes"),
             (lambda: Client(self.server.address, timeout=float("inf")), "timeout = inf"),
@@ -362,6 +362,47 @@ class ClientTest(ServedTest):
         ):
             with self.assertRaisesRegex(ConnectionLost, "the client is closed"):
                 call()
+
+
+class ShownTest(unittest.TestCase):
+    """What people see of the client's types, and what they are in an ``if``. Needs no server."""
+
+    def test_a_result_is_true_where_the_value_is_there(self) -> None:
+        self.assertEqual([each.name for each in Result if each], ["COPIED", "PRESENT"])
+
+    def test_a_result_is_shown_by_its_name(self) -> None:
+        self.assertEqual(f"{Result.COPIED} {Result.NO_ROOM!r} {str(Status.BUSY)}", "Result.COPIED Result.NO_ROOM Status.BUSY")
+        self.assertEqual([Result.COPIED, Result.FOREIGN], [0, 8])
+
+    def test_an_address_without_a_port_has_the_usual_one(self) -> None:
+        for address, shown in (
+            ("127.0.0.1", "127.0.0.1:7420"),
+            ("cache-host:1", "cache-host:1"),
+            ("::1", "[::1]:7420"),
+            ("[::1]", "[::1]:7420"),
+            ("[::1]:5", "[::1]:5"),
+        ):
+            with self.subTest(address), Client(address, lazy=True) as client:
+                self.assertIn(f"<Client of {shown}, ", repr(client))
+
+    def test_what_the_client_gives_shows_what_it_is(self) -> None:
+        with Client(f"127.0.0.1:{free_port()}", tenant="acme", secret=b"hidden", lazy=True) as client:
+            values = client.namespace("llama", layout="pages")
+            blocks = client.blocks("llama", BlockShape(1, 1, 64, 16))
+            region = client.region("/dev/shm/pool")
+            job = values.submit_store(region, [(b"k", [(0, 1)])])
+            for shown, words in (
+                (client, "tenant 'acme', not connected>"),
+                (values, "<Namespace 'llama', layout='pages', tenant='acme'>"),
+                (blocks, "<Blocks of 4096 bytes, <Namespace 'llama', "),
+                (blocks.chain(range(37)), "<Chain of 2 blocks of 16 tokens and 5 tokens more>"),
+                (region, "<Region /dev/shm/pool, not registered yet>"),
+                (job, "<Job of 1 values, there is no connection to the server now>"),
+            ):
+                with self.subTest(words):
+                    self.assertIn(words, repr(shown))
+                    self.assertNotIn("hidden", repr(shown))
+        self.assertTrue(repr(client).endswith(", closed>"))
 
 
 class ChainTest(unittest.TestCase):
