@@ -2,9 +2,10 @@ package io.kvcache.core;
 
 /// How much of a chain is here. The counts are of leading blocks, by the fastest tier that has them.
 ///
-/// @param deviceBlocks in GPU memory
+/// @param deviceBlocks in GPU memory. Always 0 by now: no store tells blocks of a GPU tier from those of the tier that
+///     it stands in front of, so they count as `diskBlocks`
 /// @param hostBlocks in host memory and not in a faster tier
-/// @param diskBlocks on disk only
+/// @param diskBlocks in a lower tier alone: on disk, or in the memory of a GPU
 public record Match(int deviceBlocks, int hostBlocks, int diskBlocks) {
 
     public static final Match NOTHING = new Match(0, 0, 0);

@@ -20,7 +20,6 @@ import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
 import org.springframework.boot.ssl.NoSuchSslBundleException;
 import org.springframework.boot.ssl.SslBundles;
-import org.springframework.util.unit.DataSize;
 
 /// Opens the cache that the properties describe. A wrong value becomes an error that names its property.
 final class KvCacheFactory {
@@ -68,8 +67,8 @@ final class KvCacheFactory {
 
     private TieredKvCache openEmbedded() {
         TieredKvCacheBuilder builder = TieredKvCache.builder();
-        DataSize hostBytes = properties.hostBytes();
-        check("kvcache.host-bytes", hostBytes, () -> builder.hostBytes(hostBytes.toBytes()));
+        MemorySize hostBytes = properties.hostBytes();
+        check("kvcache.host-bytes", hostBytes, () -> builder.hostBytes(hostBytes.bytes()));
         Duration flushOnClose = properties.flushOnClose();
         check("kvcache.flush-on-close", flushOnClose, () -> builder.flushOnClose(flushOnClose));
         builder.policy(policy()).admission(properties.admission()).prefetch(properties.prefetch());
@@ -99,14 +98,14 @@ final class KvCacheFactory {
 
     private static void addDisk(TieredKvCacheBuilder builder, String property, KvCacheProperties.Disk disk) {
         Path directory = disk.directory();
-        DataSize bytes = disk.bytes();
+        MemorySize bytes = disk.bytes();
         if (directory == null || directory.toString().isEmpty()) {
             throw invalid(property + ".directory", "", "it is missing; allowed: the path of a directory");
         }
         if (bytes == null) {
-            throw invalid(property + ".bytes", "", "it is missing; allowed: a size, as in 100GB");
+            throw invalid(property + ".bytes", "", "it is missing; allowed: a size, as in 100GiB");
         }
-        check(property + ".bytes", bytes, () -> builder.disk(directory, bytes.toBytes()));
+        check(property + ".bytes", bytes, () -> builder.disk(directory, bytes.bytes()));
     }
 
     private KvCache connect(@Nullable CacheMode mode) {
@@ -174,8 +173,8 @@ final class KvCacheFactory {
         check("kvcache.connections", connections, () -> builder.connections(connections));
         Duration timeout = properties.requestTimeout() == null ? defaultTimeout : properties.requestTimeout();
         check("kvcache.request-timeout", timeout, () -> builder.requestTimeout(timeout));
-        DataSize memory = properties.memoryBytes();
-        check("kvcache.memory-bytes", memory, () -> builder.memoryBytes(memory.toBytes()));
+        MemorySize memory = properties.memoryBytes();
+        check("kvcache.memory-bytes", memory, () -> builder.memoryBytes(memory.bytes()));
         addSecret(builder);
         boolean encrypted = addresses.stream().anyMatch(address -> address.startsWith("tls:"));
         if (encrypted || properties.addresses().equals(addresses)) {

@@ -7,13 +7,12 @@ import java.util.List;
 import org.jspecify.annotations.Nullable;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
-import org.springframework.util.unit.DataSize;
 
 /// The properties `kvcache.*`. Those of another mode than the one in use are ignored.
 ///
 /// @param mode Kind of cache. By default embedded; with addresses, cluster where the server is in one, otherwise
 /// remote.
-/// @param hostBytes Host memory of an embedded cache, 32MB and up.
+/// @param hostBytes Host memory of an embedded cache, 32MiB and up; units: KiB, MiB, GiB, TiB.
 /// @param policy Eviction policy of an embedded cache: importance, lru, or one that a service brings.
 /// @param disks Disks of an embedded cache.
 /// @param admission Which blocks an embedded cache writes to its disks: second-hit, always or value.
@@ -27,12 +26,12 @@ import org.springframework.util.unit.DataSize;
 /// @param sslBundle Name of an SSL bundle (spring.ssl.bundle) for addresses tls:host:port, in place of trust.
 /// @param connections Connections for blocks to each server, 1 to 64.
 /// @param requestTimeout Timeout of a request to a server, 10ms to 10m. By default 5s, in a cluster 1s.
-/// @param memoryBytes Memory of this client for blocks and objects from each server, 1MB and up.
+/// @param memoryBytes Memory of this client for blocks and objects from each server, 1MiB and up.
 /// @param startupWait How long the start waits for a server that does not answer, before it fails; up to 1h.
 @ConfigurationProperties("kvcache")
 public record KvCacheProperties(
         @Nullable CacheMode mode,
-        @DefaultValue("1GB") DataSize hostBytes,
+        @DefaultValue("1GiB") MemorySize hostBytes,
         @DefaultValue("importance") String policy,
         @DefaultValue List<Disk> disks,
         @DefaultValue("second-hit") AdmissionKind admission,
@@ -45,14 +44,14 @@ public record KvCacheProperties(
         @Nullable String sslBundle,
         @DefaultValue("2") int connections,
         @Nullable Duration requestTimeout,
-        @DefaultValue("512MB") DataSize memoryBytes,
+        @DefaultValue("512MiB") MemorySize memoryBytes,
         @DefaultValue("0s") Duration startupWait) {
 
     /// A disk of an embedded cache. It keeps its blocks over restarts.
     ///
     /// @param directory Directory of the disk's file, made when it is missing.
-    /// @param bytes Size of the disk's file.
-    public record Disk(@Nullable Path directory, @Nullable DataSize bytes) {}
+    /// @param bytes Size of the disk's file, as in 100GiB.
+    public record Disk(@Nullable Path directory, @Nullable MemorySize bytes) {}
 
     /// Leaves out the secret.
     @Override

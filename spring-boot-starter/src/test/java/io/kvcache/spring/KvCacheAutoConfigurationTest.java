@@ -95,7 +95,7 @@ final class KvCacheAutoConfigurationTest {
                 "kvcache.policy=guess | kvcache.policy | lru, importance",
                 "kvcache.flush-on-close=48h | kvcache.flush-on-close | 0 to 24 hours",
                 "kvcache.disks[0].bytes=1GB | kvcache.disks[0].directory | the path of a directory",
-                "kvcache.disks[0].directory=/tmp/x | kvcache.disks[0].bytes | as in 100GB",
+                "kvcache.disks[0].directory=/tmp/x | kvcache.disks[0].bytes | as in 100GiB",
                 "kvcache.mode=remote | kvcache.addresses | 1 address and up",
                 "kvcache.addresses=host | kvcache.addresses | host:port",
                 "kvcache.addresses=a:1,a:1 | kvcache.addresses | each once",

@@ -1,5 +1,6 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.server.cli.TextWidth;
 import java.io.PrintWriter;
 import java.util.function.Supplier;
 import picocli.CommandLine.Command;
@@ -52,6 +53,16 @@ final class CommandIo {
     void println(String line) {
         out().println(line);
         out().flush();
+    }
+
+    /// Columns for text.
+    int columns() {
+        return spec.commandLine().getUsageHelpWidth();
+    }
+
+    /// Writes text for people to standard output, in lines that fit the terminal.
+    void printText(String text) {
+        println(TextWidth.wrap(text, columns()));
     }
 
     /// Writes a value to standard output as one line of JSON.

@@ -174,12 +174,12 @@ final class CrashCommand implements Callable<Integer> {
         io.println(String.format(
                 Locale.ROOT,
                 "%s: killed -9 after request %,d of %,d, without a flush; of the blocks asked for after that,"
-                        + " %.4f were there, %.4f without the kill: %.1f %%; %,d wrong",
+                        + " %s were there, %s without the kill: %.1f %% of the hits are left; %,d wrong",
                 replay,
                 found.killedAfter(),
                 requests,
-                found.interrupted().totals().blockHitRatio(),
-                found.uninterrupted().totals().blockHitRatio(),
+                PlanningRows.percent(found.interrupted().totals().blockHitRatio()),
+                PlanningRows.percent(found.uninterrupted().totals().blockHitRatio()),
                 100 * found.keptShare(),
                 found.interrupted().check().wrongBlocks()));
         return found.passed();

@@ -14,7 +14,6 @@ import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import io.kvcache.server.cli.Version;
 import java.io.IOException;
-import java.io.PrintWriter;
 import java.lang.management.ManagementFactory;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -36,7 +35,7 @@ final class DemoCommand implements Callable<Integer> {
     /// Half a GiB of the store's memory at 64 KiB a block, which leaves room for everything else in 2 GiB.
     private static final int STORE_BLOCKS = 5_000;
 
-    private static final List<Integer> CAPACITIES = List.of(1_000, 5_000, 10_000, 20_000, 50_000);
+    private static final List<Integer> CAPACITIES = List.of(500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000);
 
     private static final String DEFAULT_TRACE = "conversation";
 
@@ -94,10 +93,8 @@ final class DemoCommand implements Callable<Integer> {
             return demoCluster();
         }
         ReplayDemo.Settings settings = settings();
-        PrintWriter out = io.out();
         if (!json) {
-            out.println(DemoReport.heading(Version.text(), hostBytes()));
-            out.flush();
+            io.println(DemoReport.heading(Version.text(), hostBytes()));
         }
         Trace read = readTrace();
         read.partialBlockRemark().ifPresent(remark -> io.err().println("kvcache: " + remark));
@@ -108,7 +105,7 @@ final class DemoCommand implements Callable<Integer> {
         if (json) {
             io.printJson(DemoJson.of(result));
         } else {
-            new DemoReport(out, result).print();
+            new DemoReport(io, result).print();
         }
         return result.passed() ? 0 : 1;
     }

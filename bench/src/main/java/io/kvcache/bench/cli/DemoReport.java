@@ -6,7 +6,7 @@ import io.kvcache.bench.replay.HitCounter.HitTotals;
 import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.ModelPreset;
-import java.io.PrintWriter;
+import io.kvcache.server.cli.TextWidth;
 import java.util.List;
 import java.util.Locale;
 
@@ -19,11 +19,14 @@ final class DemoReport {
     /// Dense BF16 of an H100, and half of it used: what papers-grade prefill reaches.
     private static final double GPU_FLOPS = 989e12 * 0.5;
 
-    private final PrintWriter out;
+    /// Where the text of a line begins, below its word.
+    private static final int HANGING = 9;
+
+    private final CommandIo io;
     private final DemoResult result;
 
-    DemoReport(PrintWriter out, DemoResult result) {
-        this.out = out;
+    DemoReport(CommandIo io, DemoResult result) {
+        this.io = io;
         this.result = result;
     }
 
@@ -42,7 +45,6 @@ final class DemoReport {
         scale();
         table();
         findings();
-        out.flush();
     }
 
     /// GPU seconds that a prefill of these hits would have taken.
@@ -53,34 +55,36 @@ final class DemoReport {
     private void scale() {
         Trace.Totals totals = result.totals();
         line(
-                "Trace   %s: %,d requests, %,d accesses of %d-token blocks",
+                "Trace    %s: %,d requests, %,d accesses of %d-token blocks",
                 result.traceTitle(), totals.requests(), totals.blockAccesses(), totals.blockTokens());
         long modelBlock = MODEL.kvBytesPerToken() * totals.blockTokens();
         line(
-                "Scale   blocks carry %s of real bytes; Llama-3-8B would need %s (1:%,d)",
+                "Scale    blocks carry %s of real bytes; Llama-3-8B would need %s (1:%,d)",
                 size(result.blockBytes()), size(modelBlock), modelBlock / result.blockBytes());
     }
 
     private void table() {
-        line("            Llama-3-8B     block hit ratio        tokens    GPU-s");
-        line("    blocks  would need     LRU %7s  Belady     reused   saved*", result.bestPolicy());
+        line("         Llama-3-8B      block hit ratio        of   Belady's      GPU-s saved*");
+        line("  blocks would need       LRU  importance    LRU's      bound     LRU  importance");
         for (DemoResult.Row row : result.rows()) {
             long bytes =
                     row.blocks() * MODEL.kvBytesPerToken() * result.totals().blockTokens();
             line(
-                    "%,10d  %10s   %s   %s   %s    %5.1f %%  %,7.0f",
+                    "%,8d  %9s  %8s    %8s  %7.2f   %8s  %,6.0f      %,6.0f",
                     row.blocks(),
                     size(bytes),
                     ratio(row.lru()),
-                    ratio(row.best()),
+                    ratio(row.importance()),
+                    (double) row.importance().blockHits()
+                            / Math.max(1, row.lru().blockHits()),
                     ratio(row.belady()),
-                    100 * row.lru().tokenHitRatio(),
-                    gpuSeconds(row.lru()));
+                    gpuSeconds(row.lru()),
+                    gpuSeconds(row.importance()));
         }
         HitTotals ceiling = result.ceiling();
         line(
-                "   ceiling           -   %s   %s   %s    %5.1f %%  %,7.0f",
-                ratio(ceiling), ratio(ceiling), ratio(ceiling), 100 * ceiling.tokenHitRatio(), gpuSeconds(ceiling));
+                "     all          -  %8s    %8s  %7.2f   %8s  %,6.0f      %,6.0f",
+                ratio(ceiling), ratio(ceiling), 1.0, ratio(ceiling), gpuSeconds(ceiling), gpuSeconds(ceiling));
     }
 
     private void findings() {
@@ -102,10 +106,15 @@ final class DemoReport {
                 check.blocksServed() - check.wrongBlocks(), check.blocksServed(), check.wrongBlocks(), check.leaked());
         survival(result.survival());
         coding(result.coding());
+        HitTotals lru = result.lruOfRealBlocks();
         line(
-                "Meaning  at %,d blocks, %.1f %% of prompt tokens need no prefill; doubling memory would add %.1f points",
-                result.realBlocks(), 100 * real.totals().tokenHitRatio(), result.doublingGainPoints());
-        line("* LRU; estimate: H100 at 50 % MFU, not measured here.      Next: ./kvcache help".replace("%", "%%"));
+                "Meaning  at %,d blocks, %.1f %% of the prompts' tokens need no prefill; with LRU it would be %.1f %%."
+                        + " Doubling the memory would add %.1f points",
+                result.realBlocks(),
+                100 * real.totals().tokenHitRatio(),
+                100 * lru.tokenHitRatio(),
+                result.doublingGainPoints());
+        line("* estimate: H100 at 50 %% MFU, not measured here. Next: ./kvcache help");
     }
 
     private void survival(CrashReplay crashReplay) {
@@ -129,16 +138,15 @@ final class DemoReport {
     }
 
     private void line(String format, Object... values) {
-        out.println(format(format, values));
+        io.println(TextWidth.wrap(format(format, values), HANGING, io.columns()));
     }
 
     private static String format(String format, Object... values) {
         return String.format(Locale.ROOT, format, values);
     }
 
-    /// `.1118`: four digits, as papers print them.
     private static String ratio(HitTotals totals) {
-        return format("%.4f", totals.blockHitRatio()).substring(1);
+        return PlanningRows.percent(totals.blockHitRatio());
     }
 
     private static String size(long bytes) {
@@ -154,7 +162,6 @@ final class DemoReport {
             int requests,
             long blockAccesses,
             int blockBytes,
-            String bestPolicy,
             List<RowJson> rows,
             double ceilingBlockHitRatio,
             int realBlocks,
@@ -175,7 +182,8 @@ final class DemoReport {
             double writtenShare) {
 
         /// One capacity.
-        public record RowJson(int blocks, double lru, double best, double belady, double lruTokens) {}
+        public record RowJson(
+                int blocks, double lru, double importance, double belady, double lruTokens, double importanceTokens) {}
 
         public static DemoJson of(DemoResult result) {
             var real = result.real();
@@ -184,7 +192,6 @@ final class DemoReport {
                     result.totals().requests(),
                     result.totals().blockAccesses(),
                     result.blockBytes(),
-                    result.bestPolicy(),
                     result.rows().stream().map(DemoJson::row).toList(),
                     result.ceiling().blockHitRatio(),
                     result.realBlocks(),
@@ -209,9 +216,10 @@ final class DemoReport {
             return new RowJson(
                     row.blocks(),
                     row.lru().blockHitRatio(),
-                    row.best().blockHitRatio(),
+                    row.importance().blockHitRatio(),
                     row.belady().blockHitRatio(),
-                    row.lru().tokenHitRatio());
+                    row.lru().tokenHitRatio(),
+                    row.importance().tokenHitRatio());
         }
     }
 
@@ -219,12 +227,12 @@ final class DemoReport {
     ///
     /// @param traceTitle where the requests come from, for people
     /// @param blockBytes real bytes of a block in the store
-    /// @param bestPolicy the online policy other than LRU that did best over all capacities
     /// @param rows one for each capacity
     /// @param ceiling hits of an unlimited cache
     /// @param realBlocks capacity of the run with real bytes
-    /// @param real that run
-    /// @param doubled hits of LRU at twice that capacity
+    /// @param real that run, by the default policy
+    /// @param lruOfRealBlocks hits of LRU at that capacity
+    /// @param doubled hits of the default policy at twice that capacity
     /// @param survival of a process with a disk tier that was killed
     /// @param coding of bf16 blocks on a disk of 300 MB/s
     /// @param copyGigabytesPerSecond memory copy of the same block size in this run
@@ -232,11 +240,11 @@ final class DemoReport {
             String traceTitle,
             Trace.Totals totals,
             int blockBytes,
-            String bestPolicy,
             List<Row> rows,
             HitTotals ceiling,
             int realBlocks,
             StoreReplayResult real,
+            HitTotals lruOfRealBlocks,
             HitTotals doubled,
             CrashReplay survival,
             CodedDiskRounds.Round coding,
@@ -248,7 +256,7 @@ final class DemoReport {
         }
 
         /// One capacity.
-        record Row(int blocks, HitTotals lru, HitTotals best, HitTotals belady) {}
+        record Row(int blocks, HitTotals lru, HitTotals importance, HitTotals belady) {}
 
         /// Returns whether no byte was wrong and no promise was broken.
         boolean passed() {

@@ -170,8 +170,8 @@ final class DiskReplayRunner {
     private static String device(DiskRow row) {
         return String.format(
                 Locale.ROOT,
-                "%n  device   %.4f of blocks found first on a device of %s (host memory plays it)",
-                row.deviceHitRatio,
+                "%n  device   %s of blocks found first on a device of %s (host memory plays it)",
+                PlanningRows.percent(row.deviceHitRatio),
                 new ByteSizeText(row.deviceBytes));
     }
 
@@ -179,8 +179,8 @@ final class DiskReplayRunner {
         return String.format(
                         Locale.ROOT,
                         "%s, %s: %,d blocks in host memory, %,d alive on disk, of %s (%s)%n"
-                                + "  hits     %.4f of blocks = %.4f in host memory + %.4f from disk;"
-                                + " one LRU of %,d has %.4f, %+.2f points%n"
+                                + "  hits     %s of blocks = %s in host memory + %s from disk;"
+                                + " one LRU of %,d has %s, %+.2f points%n"
                                 + "  writes   %s of blocks for %s put = %.1f %% saved; %.2f bytes for each byte;"
                                 + " %,d evicted unwritten%n"
                                 + "  correct  %,d blocks served, %,d wrong, %,d did not come   %.1f s",
@@ -190,11 +190,11 @@ final class DiskReplayRunner {
                         row.diskBlocks,
                         new ByteSizeText(row.blockBytes),
                         row.rule,
-                        row.blockHitRatio,
-                        row.hostHitRatio,
-                        row.diskHitRatio,
+                        PlanningRows.percent(row.blockHitRatio),
+                        PlanningRows.percent(row.hostHitRatio),
+                        PlanningRows.percent(row.diskHitRatio),
                         row.diskBlocks,
-                        row.oneLruHitRatio,
+                        PlanningRows.percent(row.oneLruHitRatio),
                         -row.pointsBelowOneLru(),
                         size(row.diskBlockBytes),
                         size(row.putBytes),

@@ -173,11 +173,11 @@ final class PlacementSimRunner {
         double pool = simulator.replay(1).hitRatio();
         io.println(String.format(
                 Locale.ROOT,
-                "%s: %,d requests; room for %,d blocks in all; as one pool, %.4f of the blocks are found %s",
+                "%s: %,d requests; room for %,d blocks in all; as one pool, %s of the blocks are found %s",
                 read.name(),
                 read.requests().size(),
                 blocks,
-                pool,
+                PlanningRows.percent(pool),
                 PlanningRows.origin(sha256)));
         io.println("  nodes     found  of the pool     least  read max/mean  stored max/mean  nodes a read");
         for (int count : nodes) {
@@ -186,11 +186,11 @@ final class PlacementSimRunner {
             progressLine.close();
             io.println(String.format(
                     Locale.ROOT,
-                    "%,7d  %8.4f  %9.2f %%  %8.4f  %13.2f  %15.2f  %12.2f",
+                    "%,7d  %8s  %9.2f %%  %8s  %13.2f  %15.2f  %12.2f",
                     row.servers(),
-                    row.hitRatio(),
+                    PlanningRows.percent(row.hitRatio()),
                     pool == 0 ? 100 : 100 * row.hitRatio() / pool,
-                    row.minHitRatio(),
+                    PlanningRows.percent(row.minHitRatio()),
                     row.readBalance(),
                     row.storedBalance(),
                     row.serversPerRead()));

@@ -69,6 +69,11 @@ final class PlanningRows {
         }
     }
 
+    /// Returns a hit ratio as every report shows it: `11.18 %`. Rows for programs have the share of one, in all digits.
+    static String percent(double ratio) {
+        return String.format(Locale.ROOT, "%.2f %%", 100 * ratio);
+    }
+
     /// @param sources what is replayed: one trace, or one of each seed
     PlanningRows(CommandIo io, RowPrinter printer, List<TraceSource> sources) {
         this.io = io;

@@ -13,14 +13,11 @@ import io.kvcache.bench.store.ScratchDirectory;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.trace.Trace;
-import io.kvcache.core.policy.EvictionPolicies;
-import io.kvcache.core.policy.EvictionPolicyFactory;
 import io.kvcache.core.policy.PolicyKind;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
-import java.util.Comparator;
 import java.util.List;
 import java.util.function.Consumer;
 
@@ -54,30 +51,25 @@ final class ReplayDemo {
     DemoResult run() throws IOException {
         StoreReplayResult real = replayStore();
         double copy = MemoryCopySpeed.gigabytesPerSecond(settings.blockBytes());
-        List<Candidate> candidates =
-                EvictionPolicies.all().stream().map(this::replayAtAllCapacities).toList();
-        Candidate lru = candidates.getFirst();
-        Candidate best = candidates.stream()
-                .filter(each -> !each.kind.equals(PolicyKind.LRU))
-                .max(Comparator.comparingLong(Candidate::hits))
-                .orElse(lru);
         List<DemoResult.Row> rows = new ArrayList<>();
-        for (int i = 0; i < settings.capacities().size(); i++) {
-            int blocks = settings.capacities().get(i);
-            progress.accept("Belady's bound at " + blocks + " blocks");
-            HitTotals belady = new BeladyReplay(true).run(forest, blocks, 0);
-            rows.add(new DemoResult.Row(blocks, lru.totals.get(i), best.totals.get(i), belady));
+        for (int blocks : settings.capacities()) {
+            progress.accept("LRU, importance and Belady's bound at " + blocks + " blocks");
+            rows.add(new DemoResult.Row(
+                    blocks,
+                    replay(PolicyKind.LRU, blocks),
+                    replay(PolicyKind.IMPORTANCE, blocks),
+                    new BeladyReplay(true).run(forest, blocks, 0)));
         }
         return new DemoResult(
                 settings.traceTitle(),
                 trace.totals(),
                 settings.blockBytes(),
-                best.kind.commandName(),
                 rows,
-                lru(forest.nodeCount()),
+                replay(PolicyKind.LRU, forest.nodeCount()),
                 settings.realBlocks(),
                 real,
-                lru(2 * settings.realBlocks()),
+                replay(PolicyKind.LRU, settings.realBlocks()),
+                replay(PolicyKind.IMPORTANCE, 2 * settings.realBlocks()),
                 crashReplay(),
                 coding(),
                 copy);
@@ -102,28 +94,12 @@ final class ReplayDemo {
 
     private StoreReplayResult replayStore() {
         StoreReplay.Settings store =
-                new StoreReplay.Settings(PolicyKind.LRU, settings.realBlocks(), settings.blockBytes(), 0);
+                new StoreReplay.Settings(PolicyKind.IMPORTANCE, settings.realBlocks(), settings.blockBytes(), 0);
         return new StoreReplay(forest, store)
                 .run(request -> progress.accept("real bytes: request " + request + " of " + forest.requestCount()));
     }
 
-    private Candidate replayAtAllCapacities(EvictionPolicyFactory kind) {
-        List<HitTotals> totals = new ArrayList<>();
-        for (int blocks : settings.capacities()) {
-            progress.accept(kind.title() + " at " + blocks + " blocks");
-            totals.add(new PolicyReplay(kind).run(forest, blocks, 0));
-        }
-        return new Candidate(kind, totals);
-    }
-
-    private HitTotals lru(int blocks) {
-        return new PolicyReplay(PolicyKind.LRU).run(forest, Math.max(1, blocks), 0);
-    }
-
-    /// One policy at all capacities; LRU is the first kind there is.
-    private record Candidate(EvictionPolicyFactory kind, List<HitTotals> totals) {
-        long hits() {
-            return totals.stream().mapToLong(HitTotals::blockHits).sum();
-        }
+    private HitTotals replay(PolicyKind policy, int blocks) {
+        return new PolicyReplay(policy).run(forest, Math.max(1, blocks), 0);
     }
 }

@@ -124,10 +124,10 @@ final class ReplayReport {
                                 .orElse("-")
                         : "",
                 outcome.replay().commandName(),
-                percent(outcome.totals().blockHitRatio()),
-                percent(outcome.totals().tokenHitRatio()),
-                percent(outcome.bounds().belady().blockHitRatio()),
-                percent(outcome.bounds().beladyBypass().blockHitRatio()),
+                PlanningRows.percent(outcome.totals().blockHitRatio()),
+                PlanningRows.percent(outcome.totals().tokenHitRatio()),
+                PlanningRows.percent(outcome.bounds().belady().blockHitRatio()),
+                PlanningRows.percent(outcome.bounds().beladyBypass().blockHitRatio()),
                 share(outcome.shareOfGap()),
                 String.format(Locale.ROOT, "%.2f", outcome.seconds())));
     }
@@ -172,10 +172,6 @@ final class ReplayReport {
 
     private static String share(OptionalDouble share) {
         return share.isEmpty() ? "-" : String.format(Locale.ROOT, "%.0f %%", 100 * share.getAsDouble());
-    }
-
-    private static String percent(double ratio) {
-        return String.format(Locale.ROOT, "%.2f %%", 100 * ratio);
     }
 
     private void print(String line) {

@@ -183,23 +183,27 @@ final class SizeCommand implements Callable<Integer> {
         void print(SizingResult answer, double computeMillis) {
             if (answer.reachable()) {
                 line(
-                        "%s: %.4f of the full blocks found (at most %.4f)",
-                        answer.trace(), answer.targetHitRatio(), answer.ceiling());
+                        "%s: %s of the full blocks found (at most %s)",
+                        answer.trace(),
+                        PlanningRows.percent(answer.targetHitRatio()),
+                        PlanningRows.percent(answer.ceiling()));
                 answer.rows().forEach(row -> print(row, answer, computeMillis));
                 answer.fleets().forEach(row -> print(row, answer));
             } else {
                 line(
-                        "%s cannot reach %.4f: with memory for everything, %.4f of its full blocks are found.",
-                        answer.trace(), answer.targetHitRatio(), answer.ceiling());
+                        "%s cannot reach %s: with memory for everything, %s of its full blocks are found.",
+                        answer.trace(),
+                        PlanningRows.percent(answer.targetHitRatio()),
+                        PlanningRows.percent(answer.ceiling()));
             }
             if (answer.truncated()) {
                 line(
-                        "%s short: the second half of the requests finds up to %.4f. A longer trace would show more reuse,"
+                        "%s short: the second half of the requests finds up to %s. A longer trace would show more reuse,"
                                 + " and need more memory.",
                         answer.spanMinutes() > 0
                                 ? String.format(Locale.ROOT, "Its %.0f minutes are", answer.spanMinutes())
                                 : "The trace is",
-                        answer.laterCeiling());
+                        PlanningRows.percent(answer.laterCeiling()));
             }
         }
 
@@ -219,8 +223,11 @@ final class SizeCommand implements Callable<Integer> {
             for (SizingResult.Tier tier : row.tiers()) {
                 if (tier.bytes() > 0) {
                     line(
-                            "    %-8s  %10s  finds %.4f%s",
-                            tier.tier(), new ByteSizeText(tier.bytes()), tier.hitRatio(), cost(tier, computeMillis));
+                            "    %-8s  %10s  finds %s%s",
+                            tier.tier(),
+                            new ByteSizeText(tier.bytes()),
+                            PlanningRows.percent(tier.hitRatio()),
+                            cost(tier, computeMillis));
                     print(tier.money());
                 }
             }
@@ -247,12 +254,16 @@ final class SizeCommand implements Callable<Integer> {
                     "  %d instances, route %s, each a cache of its own (the busiest gets %.2f times the mean):",
                     row.instances(), row.route(), row.busiest());
             line(
-                    "    with the same memory together they find %.4f; one that they share, %.4f",
-                    row.sameMemoryHitRatio(), answer.targetHitRatio());
+                    "    with the same memory together they find %s; one that they share, %s",
+                    PlanningRows.percent(row.sameMemoryHitRatio()), PlanningRows.percent(answer.targetHitRatio()));
             if (row.blocks() < 0) {
-                line("    for %.4f no memory would do: at most %.4f", answer.targetHitRatio(), row.ceiling());
+                line(
+                        "    for %s no memory would do: at most %s",
+                        PlanningRows.percent(answer.targetHitRatio()), PlanningRows.percent(row.ceiling()));
             } else {
-                line("    for %.4f they need %s together", answer.targetHitRatio(), new ByteSizeText(row.bytes()));
+                line(
+                        "    for %s they need %s together",
+                        PlanningRows.percent(answer.targetHitRatio()), new ByteSizeText(row.bytes()));
             }
         }
 

@@ -114,7 +114,7 @@ final class StateLabCommand implements Callable<Integer> {
             progressLine.update("");
             if (rows.isText()) {
                 io.println(found.stream()
-                        .map(row -> String.format(Locale.ROOT, "  %10.4f", row.tokenHitRatio()))
+                        .map(row -> String.format(Locale.ROOT, "  %10s", PlanningRows.percent(row.tokenHitRatio())))
                         .collect(Collectors.joining("", String.format("  %-26s", policy.name()), "")));
             } else {
                 found.forEach(row -> rows.add(row, settings));

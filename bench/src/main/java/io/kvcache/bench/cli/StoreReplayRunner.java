@@ -133,13 +133,13 @@ final class StoreReplayRunner {
     private static String text(StoreRow row) {
         return String.format(
                 Locale.ROOT,
-                "%-8s %,8d blocks of %s  %.4f block hits, %.4f token hits (%s)  %s at %.1f GB/s"
+                "%-8s %,8d blocks of %s  %s block hits, %s token hits (%s)  %s at %.1f GB/s"
                         + " = %.0f %% of memory copy  %,d served, %,d wrong, %,d leaked  %.1f s",
                 row.policy,
                 row.blocks,
                 new ByteSizeText(row.blockBytes),
-                row.blockHitRatio,
-                row.tokenHitRatio,
+                PlanningRows.percent(row.blockHitRatio),
+                PlanningRows.percent(row.tokenHitRatio),
                 row.rule,
                 row.bytesServed == 0 ? "0 B" : new ByteSizeText(row.bytesServed).toString(),
                 row.gigabytesPerSecond,

@@ -65,9 +65,9 @@ public record ClusterComparison(ClusterTrial trial, int rounds, Consumer<String>
         Progress sums = run.progress();
         progress.accept(String.format(
                 Locale.ROOT,
-                "  hit ratio %.4f of %.4f possible, %,d blocks not stored, errors %d, wrong %d%s",
-                sums.hitRatio(),
-                (double) sums.possible() / sums.asked(),
+                "  found %.2f %% of %.2f %% possible, %,d blocks not stored, errors %d, wrong %d%s",
+                100 * sums.hitRatio(),
+                100.0 * sums.possible() / sums.asked(),
                 sums.unstored(),
                 sums.errors(),
                 sums.wrong(),

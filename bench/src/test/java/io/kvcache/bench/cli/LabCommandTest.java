@@ -301,7 +301,7 @@ final class LabCommandTest {
         CommandRunner.CommandResult commandResult =
                 CommandRunner.run("size", "--trace", "generated:4", "--target-hit", "0.99");
         assertThat(commandResult.exitCode()).isEqualTo(1);
-        assertThat(commandResult.out()).contains("cannot reach 0.9900", "with memory for everything");
+        assertThat(commandResult.out()).contains("cannot reach 99.00 %", "with memory for everything");
     }
 
     @ParameterizedTest

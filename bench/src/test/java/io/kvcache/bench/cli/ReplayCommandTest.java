@@ -294,7 +294,7 @@ final class ReplayCommandTest {
                 disk + ":500blocks");
         assertThat(commandResult.exitCode()).isZero();
         assertThat(commandResult.out())
-                .contains("500 alive on disk", "0.5000 of blocks = 0.5000 in host memory", "0 wrong")
+                .contains("500 alive on disk", "50.00 % of blocks = 50.00 % in host memory", "0 wrong")
                 .contains("second-hit saves");
         assertThat(disk).doesNotExist();
     }

@@ -53,8 +53,8 @@ final class SimCommandTest {
         assertThat(commandResult.exitCode()).as(commandResult.err()).isZero();
         assertThat(commandResult.out())
                 .contains("generated:1: 10,000 requests; room for 20,000 blocks in all; as one pool, ")
-                .containsPattern("(?m)^ +1 +0\\.\\d{4} +100\\.00 % +0\\.\\d{4} +1\\.00 +1\\.00 +1\\.00$")
-                .containsPattern("(?m)^ +3 +0\\.\\d{4} +\\d+\\.\\d{2} % ")
+                .containsPattern("(?m)^ +1 +\\d\\d\\.\\d\\d % +100\\.00 % +\\d\\d\\.\\d\\d % +1\\.00 +1\\.00 +1\\.00$")
+                .containsPattern("(?m)^ +3 +\\d\\d\\.\\d\\d % +\\d+\\.\\d{2} % ")
                 .containsPattern("(?m)^ +3 +1\\.0\\d\\d +0\\.2[45]\\d{3} ");
     }
 

@@ -71,7 +71,7 @@ final class StateLabCommandTest {
                 .filter(each -> each.startsWith("  " + policy + " "))
                 .findFirst()
                 .orElseThrow();
-        return Stream.of(line.strip().split(" +"))
+        return Stream.of(line.replace(" %", "").strip().split(" +"))
                 .skip(1)
                 .mapToDouble(Double::parseDouble)
                 .toArray();

@@ -254,7 +254,8 @@ public final class Namespace {
             return this;
         }
 
-        /// Adds a part after those there are; its number is its place.
+        /// Adds a part after those there are; its number is its place. Stores of this version take a single part of
+        /// kind [PartKind#FULL] and refuse all others when they are registered.
         public Builder part(Part part) {
             parts.add(part);
             return this;

@@ -2,6 +2,9 @@ package io.kvcache.core.identity;
 
 /// A block's share for one layer group and one tensor-parallel rank.
 ///
+/// Stores of this version take namespaces of one part, of kind [PartKind#FULL]: registering one of several parts, or of
+/// another kind, throws an [IllegalArgumentException]. The wire and the disks' format already name parts.
+///
 /// @param group layer group, 0 to 255; layers of one group have the same kind
 /// @param rank tensor-parallel rank, 0 to 1,023; 0 where all ranks hold the same (multi-head latent attention)
 /// @param kind what a match needs of this part

@@ -1,6 +1,7 @@
 package io.kvcache.core.identity;
 
-/// Part of a prefix that a match needs, given by the attention that reads it.
+/// Part of a prefix that a match needs, given by the attention that reads it. Stores of this version refuse namespaces
+/// with parts of another kind than [#FULL].
 public enum PartKind {
     /// Full attention: every block from the first to the last matched one.
     FULL,

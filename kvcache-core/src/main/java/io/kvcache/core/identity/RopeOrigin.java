@@ -1,6 +1,8 @@
 package io.kvcache.core.identity;
 
-/// How stored K rows have been rotated by position (RoPE).
+/// How stored K rows have been rotated by position (RoPE). It keeps the blocks of two conventions apart; no store
+/// rotates
+/// anything, so a reader gets the rows as they were stored.
 ///
 /// @param basePosition the position at which the first token of the sequence was rotated, or -1 where K is
 ///     stored before rotation

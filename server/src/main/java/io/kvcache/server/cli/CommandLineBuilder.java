@@ -32,9 +32,6 @@ import picocli.CommandLine.ParseResult;
 /// declared once: `Kvcache.commands().add(CommandGroup.PLAN, new ReplayCommand())`.
 public final class CommandLineBuilder {
 
-    /// Columns of a usage message.
-    private static final int USAGE_WIDTH = 110;
-
     private final List<CommandLine> commands = new ArrayList<>();
     private final GroupedHelp help = new GroupedHelp();
 
@@ -71,7 +68,9 @@ public final class CommandLineBuilder {
     public CommandLine build() {
         CommandLine line = new CommandLine(new Kvcache());
         commands.forEach(line::addSubcommand);
-        line.setUsageHelpWidth(USAGE_WIDTH);
+        int columns = TextWidth.columns();
+        line.setUsageHelpWidth(columns);
+        line.setErr(TextWidth.wrapping(System.err, columns));
         line.setParameterExceptionHandler((mistake, arguments) -> printUsageError(mistake, help.names()));
         line.setExecutionExceptionHandler((failure, failed, parsed) -> printFailure(failure, failed));
         line.getHelpSectionMap().put(UsageMessageSpec.SECTION_KEY_COMMAND_LIST, help);
@@ -165,8 +164,9 @@ public final class CommandLineBuilder {
 
         private record Entry(CommandGroup group, String name, String description) {
 
-            String line() {
-                return String.format(Locale.ROOT, "  %-12s %s%n", name, description);
+            String line(int columns) {
+                String line = String.format(Locale.ROOT, "  %-12s %s", name, description);
+                return TextWidth.wrap(line, 15, columns) + System.lineSeparator();
             }
         }
 
@@ -194,7 +194,8 @@ public final class CommandLineBuilder {
             for (CommandGroup group : CommandGroup.values()) {
                 String lines = entries.stream()
                         .filter(entry -> entry.group() == group)
-                        .map(Entry::line)
+                        .map(entry ->
+                                entry.line(help.commandSpec().usageMessage().width()))
                         .collect(Collectors.joining());
                 if (!lines.isEmpty()) {
                     text.append(String.format(Locale.ROOT, "%n%s:%n%s", group.heading(), lines));

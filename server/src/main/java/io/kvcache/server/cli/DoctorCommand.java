@@ -34,6 +34,8 @@ final class DoctorCommand implements Callable<Integer> {
     private static final String NO_GPU_MODULE =
             "not asked: to ask it, add the jars kvcache-gpu-bridge and jcuda to the class path";
 
+    private static final int VALUE_COLUMN = 19;
+
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
@@ -44,7 +46,9 @@ final class DoctorCommand implements Callable<Integer> {
                     "Directory for a disk tier: writes and reads 256 MiB there, within seconds, and removes them.")
     private @Nullable Path disk;
 
-    @Option(names = "--json", description = "Print one JSON object: the checks, and fixes below \"advice\".")
+    @Option(
+            names = "--json",
+            description = "Print one JSON object: the checks, fixes below \"advice\", and \"verdict\".")
     private boolean json;
 
     @Override
@@ -64,6 +68,7 @@ final class DoctorCommand implements Callable<Integer> {
             out.println(JsonMapper.builder().build().writeValueAsString(toJson(facts)));
         } else {
             facts.forEach(checkResult -> print(checkResult, out));
+            printRow("verdict", verdict(facts), out);
         }
         out.flush();
         return 0;
@@ -84,11 +89,28 @@ final class DoctorCommand implements Callable<Integer> {
                         && !checkResult.advice().isEmpty());
     }
 
-    private static void print(CheckResult checkResult, PrintWriter out) {
-        out.println(String.format(Locale.ROOT, "%-18s %s", checkResult.name(), checkResult.value()));
+    private void print(CheckResult checkResult, PrintWriter out) {
+        printRow(checkResult.name(), checkResult.value(), out);
         if (!checkResult.advice().isEmpty()) {
-            out.println(String.format(Locale.ROOT, "%-18s do this: %s", "", checkResult.advice()));
+            printRow("", "do this: " + checkResult.advice(), out);
         }
+    }
+
+    private void printRow(String name, String text, PrintWriter out) {
+        String row = String.format(Locale.ROOT, "%-18s %s", name, text);
+        out.println(TextWidth.wrap(row, VALUE_COLUMN, spec.commandLine().getUsageHelpWidth()));
+    }
+
+    /// No check keeps a server from starting, so the verdict is what to mend.
+    static String verdict(List<CheckResult> facts) {
+        List<String> advised = facts.stream()
+                .filter(each -> !each.advice().isEmpty())
+                .map(CheckResult::name)
+                .toList();
+        return advised.isEmpty()
+                ? "ready to serve, nothing to do"
+                : "ready to serve; " + (advised.size() == 1 ? "one check has" : advised.size() + " checks have")
+                        + " advice above: " + String.join(", ", advised);
     }
 
     private static Map<String, Object> toJson(List<CheckResult> facts) {
@@ -101,6 +123,7 @@ final class DoctorCommand implements Callable<Integer> {
             }
         }
         object.put("advice", advice);
+        object.put("verdict", verdict(facts));
         return object;
     }
 }

@@ -5,6 +5,8 @@ import io.kvcache.server.CacheServer.ShutdownResult;
 import io.kvcache.server.cli.CommandLineBuilder.LongRunningCommand;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
+import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.config.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.server.config.ServerConfig;
@@ -23,6 +25,7 @@ import java.net.InetSocketAddress;
 import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.List;
+import java.util.ListIterator;
 import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -116,10 +119,13 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         }
         String serves = String.format(
                 Locale.ROOT,
-                "KVCache %s serves at %s: %s of host memory, %s, %d loops, ready %.1f s after start",
+                "KVCache %s serves at %s: %s of host memory",
                 Version.text(),
                 server.addresses().stream().map(ServeCommand::hostAndPort).collect(Collectors.joining(", ")),
-                new ByteSizeText(config.memory().hostBytes()),
+                new ByteSizeText(config.memory().hostBytes()));
+        String loops = String.format(
+                Locale.ROOT,
+                "%s, %d loops, ready %.1f s after start",
                 server.transportKind().name().toLowerCase(Locale.ROOT),
                 config.network().loops(),
                 (System.currentTimeMillis()
@@ -127,8 +133,17 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                         / 1000.0);
         if (log.format() != LogFormat.JSON) {
             printLine(serves);
+            printLine("  " + loops);
         }
-        LOG.log(System.Logger.Level.INFO, serves);
+        LOG.log(System.Logger.Level.INFO, serves + ", " + loops);
+        ListIterator<ListenerConfig> listeners = config.access().listeners().listIterator();
+        while (listeners.hasNext()) {
+            InetSocketAddress bound = server.addresses().get(listeners.nextIndex());
+            String console = consoleAt(listeners.next(), bound);
+            if (!console.isEmpty()) {
+                printLine("  console at " + console);
+            }
+        }
         String asks = config.transport().requiresSecret(config.access().tenants())
                 ? ", secret required"
                 : ", no authentication";
@@ -240,6 +255,17 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
         }
     }
 
+    /// Returns where a browser on this machine sees the console; empty for a listener that does not show it.
+    static String consoleAt(ListenerConfig listener, InetSocketAddress bound) {
+        if (!listener.protocols().contains(ListenProtocol.PAGES)) {
+            return "";
+        }
+        InetAddress address = bound.getAddress();
+        InetAddress reached = address.isAnyLocalAddress() ? InetAddress.getLoopbackAddress() : address;
+        return (listener.tls() == null ? "http" : "https") + "://"
+                + hostAndPort(new InetSocketAddress(reached, bound.getPort())) + "/";
+    }
+
     private static String hostAndPort(InetSocketAddress address) {
         String host = address.getAddress().getHostAddress();
         if (address.getAddress().isAnyLocalAddress()) {
@@ -275,7 +301,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
             return;
         }
         PrintWriter out = spec.commandLine().getOut();
-        out.println(line);
+        out.println(TextWidth.wrap(line, spec.commandLine().getUsageHelpWidth()));
         out.flush();
     }
 }

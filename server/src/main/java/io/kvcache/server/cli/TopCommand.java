@@ -16,6 +16,7 @@ import java.util.Map;
 import java.util.concurrent.Callable;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import java.util.stream.Stream;
 import org.jline.terminal.Terminal;
 import org.jline.terminal.TerminalBuilder;
 import org.jspecify.annotations.Nullable;
@@ -39,8 +40,8 @@ final class TopCommand implements Callable<Integer> {
     /// All that is not shown, but for line ends.
     private static final Pattern HIDDEN = Pattern.compile("[\\p{C}&&[^\n]]");
 
-    /// Kinds of requests that are shown in a terminal, the most frequent ones.
-    private static final int MAX_REQUEST_ROWS = 10;
+    /// Rows where nothing limits them.
+    private static final int ALL_ROWS = Integer.MAX_VALUE;
 
     private static final int CONTROL_C = 3;
     private static final int BACKSPACE = 127;
@@ -79,7 +80,7 @@ final class TopCommand implements Callable<Integer> {
             }
             PrintWriter out = spec.commandLine().getOut();
             do {
-                out.print(screen.next());
+                out.print(screen.next(ALL_ROWS));
                 out.flush();
             } while (!once && sleepOneSecond());
             return 0;
@@ -94,16 +95,16 @@ final class TopCommand implements Callable<Integer> {
             boolean goesOn = true;
             while (goesOn) {
                 // A raw terminal does not return the carriage.
-                terminal.writer().print(CLEAR_SCREEN + fit(screen.next(), terminal) + Screen.KEYS);
+                int rows = terminal.getHeight() > 1 ? terminal.getHeight() - 1 : ALL_ROWS; // one is for the keys
+                terminal.writer().print(CLEAR_SCREEN + fit(screen.next(rows), rows, terminal) + Screen.KEYS);
                 terminal.writer().flush();
                 goesOn = screen.onKey(terminal.reader().read(SECOND_MILLIS));
             }
         }
     }
 
-    /// Cuts what would scroll, with a row left for the keys.
-    private static String fit(String text, Terminal terminal) {
-        int rows = terminal.getHeight() > 1 ? terminal.getHeight() - 1 : Integer.MAX_VALUE;
+    /// Cuts what would scroll.
+    private static String fit(String text, int rows, Terminal terminal) {
         int columns = terminal.getWidth() > 0 ? terminal.getWidth() : Integer.MAX_VALUE;
         return text.lines()
                 .limit(rows)
@@ -126,8 +127,8 @@ final class TopCommand implements Callable<Integer> {
 
         static final String KEYS = "o overview   p prefixes (1-9 open one, u back)   m misses   q quit";
 
-        private static final int NODES = 20;
-        private static final int MISSES = 20;
+        private static final int NODES = 19;
+        private static final int MISSES = 18;
 
         private final HttpApiClient client;
         private View view;
@@ -142,11 +143,11 @@ final class TopCommand implements Callable<Integer> {
         }
 
         /// Returns the text of the view by now; an error that the server answers takes its place.
-        String next() throws IOException {
+        String next(int rows) throws IOException {
             try {
                 return printable(
                         switch (view) {
-                            case overview -> overview();
+                            case overview -> overview(rows);
                             case prefixes -> prefixes();
                             case misses ->
                                 new MissTable(client.hostAndPort(), client.get("/v1/misses?limit=" + MISSES)).format();
@@ -159,10 +160,12 @@ final class TopCommand implements Callable<Integer> {
             }
         }
 
-        private String overview() throws IOException {
+        private String overview(int rows) throws IOException {
             JsonNode now = client.get("/v1/stats");
+            JsonNode minute = client.get("/v1/history?minutes=1").get("samples");
             long nowNanos = System.nanoTime();
-            String text = new TopTable(client.hostAndPort(), before, now, (nowNanos - beforeNanos) / 1e9).format();
+            double seconds = (nowNanos - beforeNanos) / 1e9;
+            String text = new TopTable(client.hostAndPort(), before, now, minute, seconds).format(rows);
             before = now;
             beforeNanos = nowNanos;
             return text;
@@ -214,18 +217,8 @@ final class TopCommand implements Callable<Integer> {
                     level.get("bytes").longValue() / TopTable.MIB,
                     path.isEmpty() ? "in all prefixes" : "below " + path.size() + " prefixes");
             out.format(
-                    "   %-14s %-28s %6s %6s %8s %9s %10s %6s %6s %7s %9s%n",
-                    "PREFIX",
-                    "NAMESPACE (TENANT)",
-                    "DEPTH",
-                    "RUN",
-                    "BRANCHES",
-                    "BLOCKS",
-                    "MIB",
-                    "MEM %",
-                    "DISK %",
-                    "USES",
-                    "LAST USE");
+                    "   %-10s %-14s %5s %5s %4s %7s %8s %5s %4s %5s%n",
+                    "PREFIX", "NAMESPACE", "DEPTH", "RUN", "SUBS", "BLOCKS", "MIB", "MEM %", "USES", "LAST");
             Map<Integer, String> names = new HashMap<>();
             level.get("namespaces")
                     .forEach(each -> names.put(
@@ -236,21 +229,18 @@ final class TopCommand implements Callable<Integer> {
             for (JsonNode node : level.get("nodes")) {
                 long blocks = node.get("blocks").longValue();
                 out.format(
-                        "%2s %-14s %-28s %6d %6d %8d %9d %10.1f %6s %6s %7s %9s%n",
+                        "%2s %-10s %-14s %5d %5d %4d %7d %8.1f %5s %4s %5s%n",
                         ++number > 9 ? "" : number,
-                        node.get("key").stringValue().substring(0, 12),
-                        names.getOrDefault(node.get("namespace").intValue(), ""),
+                        node.get("key").stringValue().substring(0, 10),
+                        abbreviate(names.getOrDefault(node.get("namespace").intValue(), ""), 14),
                         node.get("depth").intValue(),
                         node.get("run").intValue(),
                         node.get("branches").intValue(),
                         blocks,
                         node.get("bytes").longValue() / TopTable.MIB,
                         TopTable.percent(node.get("memoryBlocks").longValue(), blocks),
-                        TopTable.percent(node.get("diskBlocks").longValue(), blocks),
                         node.get("uses").isNull() ? "-" : node.get("uses").asString(),
-                        node.get("lastUseSecondsAgo").isNull()
-                                ? "-"
-                                : node.get("lastUseSecondsAgo").asString() + " s");
+                        ago(node.get("lastUseSecondsAgo")));
             }
             if (level.get("more").longValue() > 0) {
                 out.format("and %d more%n", level.get("more").longValue());
@@ -271,106 +261,176 @@ final class TopCommand implements Callable<Integer> {
             StringBuilder text = new StringBuilder();
             Formatter out = new Formatter(text, Locale.ROOT);
             out.format("kvcache at %s   why look-ups found nothing, or less%n%n", place);
-            misses.get("reasons").properties().forEach(each -> {
-                if (each.getValue().longValue() > 0) {
-                    out.format(
-                            "%-16s %12d%n",
-                            each.getKey().replace('_', ' '), each.getValue().longValue());
-                }
-            });
+            String reasons = misses.get("reasons").properties().stream()
+                    .filter(each -> each.getValue().longValue() > 0)
+                    .map(each -> each.getKey().replace('_', ' ') + " "
+                            + each.getValue().longValue())
+                    .collect(Collectors.joining(", "));
+            out.format("%s%n", TextWidth.wrap(reasons, 80));
             out.format(
-                    "%n%-12s %-16s %-20s %-34s %11s %-16s %10s %s%n",
-                    "AT", "TENANT", "NAMESPACE", "KEY", "FOUND OF", "REASON", "LEFT", "EVICTED BY");
+                    "%n%-8s %-9s %-11s %-14s %9s %-15s %8s%n",
+                    "AT", "TENANT", "NAMESPACE", "KEY", "FOUND", "REASON", "LEFT");
             for (JsonNode miss : misses.get("recent")) {
+                String by = miss.get("orderedBy").isNull()
+                        ? ""
+                        : " by " + miss.get("orderedBy").stringValue();
                 out.format(
-                        "%-12s %-16s %-20s %-34s %5d %5d %-16s %10s %s%n",
+                        "%-8s %-9s %-11s %-14s %9s %-15s %8s%n",
                         miss.get("at").stringValue().replaceAll(".*T(.{8}).*", "$1"),
-                        miss.get("tenant").stringValue(),
-                        miss.get("namespace").stringValue(),
-                        abbreviate(miss.get("key").stringValue()),
-                        miss.get("found").intValue(),
-                        miss.get("requested").intValue(),
-                        miss.get("reason").stringValue().replace('_', ' '),
-                        miss.get("leftSecondsAgo").isNull()
-                                ? "-"
-                                : miss.get("leftSecondsAgo").asString() + " s ago",
-                        miss.get("orderedBy").isNull()
-                                ? ""
-                                : miss.get("orderedBy").stringValue());
+                        abbreviate(miss.get("tenant").stringValue(), 9),
+                        abbreviate(miss.get("namespace").stringValue(), 11),
+                        abbreviate(miss.get("key").stringValue(), 14),
+                        miss.get("found").intValue() + "/"
+                                + miss.get("requested").intValue(),
+                        abbreviate(miss.get("reason").stringValue().replace('_', ' ') + by, 15),
+                        ago(miss.get("leftSecondsAgo")));
             }
             return text.toString();
-        }
-
-        private static String abbreviate(String key) {
-            return key.length() <= 34 ? key : key.substring(0, 33) + "…";
         }
     }
 
-    /// A server's statistics as a table for a terminal.
+    private static String abbreviate(String text, int columns) {
+        return text.length() <= columns ? text : text.substring(0, columns - 1) + "…";
+    }
+
+    /// Returns a time ago in the largest unit that fits.
+    private static String ago(JsonNode secondsAgo) {
+        if (secondsAgo.isNull()) {
+            return "-";
+        }
+        long seconds = secondsAgo.asLong();
+        return seconds < 1000 ? seconds + " s" : seconds < 60_000 ? seconds / 60 + " m" : seconds / 3600 + " h";
+    }
+
+    /// A server's statistics for a terminal of 80 columns: what it found and saved and how fast, then the details.
     ///
     /// @param place host and port
     /// @param before the statistics some time before, or null; rates are of the time between
-    /// @param seconds that time
-    record TopTable(String place, @Nullable JsonNode before, JsonNode now, double seconds) {
+    /// @param minute samples of the last minute
+    /// @param seconds the time since `before`
+    record TopTable(String place, @Nullable JsonNode before, JsonNode now, JsonNode minute, double seconds) {
 
         private static final double MIB = 1 << 20;
 
-        String format() {
+        /// Lines of a section beside its rows: a blank one and its heading.
+        private static final int SECTION_LINES = 2;
+
+        /// A table below the first lines; its most important rows come first.
+        private record Section(String name, String heading, List<String> rows) {}
+
+        /// @param lines as many as there may be, if there are not more sections
+        String format(int lines) {
             StringBuilder text = new StringBuilder();
             Formatter out = new Formatter(text, Locale.ROOT);
-            appendHeader(out);
+            out.format("kvcache %s at %s%n", now.get("version").stringValue(), place);
+            appendLastMinute(out);
+            appendServer(out);
             appendPolicy(out);
             appendMemory(out);
-            appendRequests(out);
-            appendTenants(out);
-            appendNamespaces(out);
-            appendDisks(out);
+            List<Section> sections = Stream.of(requests(), tenants(), namespaces(), disks())
+                    .filter(section -> !section.rows.isEmpty())
+                    .toList();
+            int room = lines - (int) text.chars().filter(c -> c == '\n').count() - SECTION_LINES * sections.size();
+            int[] shown = share(Math.max(sections.size(), room), sections);
+            for (int i = 0; i < sections.size(); i++) {
+                Section section = sections.get(i);
+                int all = section.rows.size();
+                String name = shown[i] < all ? section.name + ", " + shown[i] + " of " + all : section.name;
+                out.format("%n%s%n", String.format(Locale.ROOT, section.heading, name));
+                section.rows.subList(0, shown[i]).forEach(row -> out.format("%s%n", row));
+            }
             return text.toString();
         }
 
-        private void appendHeader(Formatter out) {
+        /// Deals rows out one by one, so that a long section leaves the others theirs.
+        private static int[] share(int room, List<Section> sections) {
+            int[] shown = new int[sections.size()];
+            boolean dealt = true;
+            for (int left = room; left > 0 && dealt; ) {
+                dealt = false;
+                for (int i = 0; i < shown.length && left > 0; i++) {
+                    if (shown[i] < sections.get(i).rows.size()) {
+                        shown[i]++;
+                        left--;
+                        dealt = true;
+                    }
+                }
+            }
+            return shown;
+        }
+
+        private void appendLastMinute(Formatter out) {
+            if (minute.isEmpty()) {
+                out.format("last minute  the first sample comes 10 s after the start%n");
+                return;
+            }
+            long hits = sum("memoryHits") + sum("diskHits");
+            long tokens = sum("tokensSaved");
+            out.format(
+                    "last minute  found %s %% of %,d   saved %s tokens",
+                    percent(hits, hits + sum("misses")), hits + sum("misses"), count(tokens));
+            if (!minute.get(0).get("requests").isNull()) { // a tenant is not told the latencies of all
+                long slowest = 0;
+                for (JsonNode sample : minute) {
+                    slowest = Math.max(slowest, sample.get("p99Micros").longValue(0));
+                }
+                out.format("   p99 %.2f ms", slowest / 1e3);
+            }
+            out.format("%n");
+        }
+
+        private long sum(String field) {
+            long sum = 0;
+            for (JsonNode sample : minute) {
+                sum += sample.get(field).longValue();
+            }
+            return sum;
+        }
+
+        private void appendServer(Formatter out) {
             JsonNode host = now.get("host");
             if (host == null) {
-                out.format(
-                        "kvcache %s at %s: what is yours%n", now.get("version").stringValue(), place);
-                return;
+                return; // a tenant sees its own part alone
             }
             long held = host.get("heldBytes").longValue();
             long capacity = host.get("capacityBytes").longValue();
-            out.format("kvcache %s at %s%n", now.get("version").stringValue(), place);
             out.format(
-                    "memory %.0f of %.0f MiB (%d %%)   records %d of %d   connections %d   views %d%n",
+                    "memory       %.0f of %.0f MiB (%d %%), %d records, %d connections, %d views%n",
                     held / MIB,
                     capacity / MIB,
                     100 * held / Math.max(1, capacity),
                     now.at("/records/live").longValue(),
-                    now.at("/records/capacity").longValue(),
                     now.at("/connections/open").longValue(),
                     now.get("openViews").longValue());
             out.format(
-                    "removed   evicted %d %s   dropped %d   replaced %d   quota %d   puts refused for room %d   declined %d%n",
+                    "removed      evicted %d (%s), dropped %d, replaced %d, quota %d%n",
                     number(now, "/removals/evicted"),
                     rate("/removals/evicted"),
                     number(now, "/removals/dropped"),
                     number(now, "/removals/replaced"),
-                    number(now, "/removals/quota"),
-                    number(now, "/puts/noRoom"),
-                    number(now, "/puts/declined"));
+                    number(now, "/removals/quota"));
+            out.format(
+                    "puts         refused for room %d, declined %d%n",
+                    number(now, "/puts/noRoom"), number(now, "/puts/declined"));
         }
 
-        /// Appends the order that a policy that learns goes by now. Appends nothing under other policies, and before
-        /// the first use.
+        /// Appends how the policy that learns does beside LRU. Appends nothing under other policies, and before the
+        /// first use.
         private void appendPolicy(Formatter out) {
             if (number(now, "/policy/uses") == 0) {
                 return;
             }
-            long sampled = number(now, "/policy/sampledUses");
-            out.format(
-                    "policy    orders by %s   switched to LRU %d times   found of its sample %s %%, by LRU %s %%%n",
-                    now.at("/policy/followsLru").booleanValue(false) ? "last use, as LRU finds more" : "importance",
-                    number(now, "/policy/switches"),
-                    percent(number(now, "/policy/hits"), sampled),
-                    percent(number(now, "/policy/lruHits"), sampled));
+            long own = number(now, "/policy/hits");
+            long lru = number(now, "/policy/lruHits");
+            boolean follows = now.at("/policy/followsLru").booleanValue(false);
+            String difference = lru == 0
+                    ? ""
+                    : String.format(
+                            Locale.ROOT,
+                            ": in a sample importance finds %.0f %% %s than LRU",
+                            100.0 * Math.abs(own - lru) / lru,
+                            own < lru ? "less" : "more");
+            out.format("policy       %s%s%n", follows ? "last use" : "importance", difference);
         }
 
         /// Appends the estimated hit ratio for other memory sizes. Appends nothing if the server does not report
@@ -379,106 +439,116 @@ final class TopCommand implements Callable<Integer> {
             if (number(now, "/memoryCurve/uses") == 0) {
                 return;
             }
-            out.format("memory x ");
+            out.format("memory x   ");
             for (JsonNode each : now.at("/memoryCurve/sizes")) {
                 double factor = each.get("factor").doubleValue();
-                if (factor != 0.5 && factor != 1 && factor != 2 && factor != 4) {
-                    continue;
+                if (factor == 0.5 || factor == 1 || factor == 2 || factor == 4) {
+                    String times = String.valueOf(factor).replaceFirst("\\.0$", "");
+                    out.format("  %s: %.0f %%", times, 100 * each.get("lruHitRatio").doubleValue());
                 }
-                out.format(
-                        "  %s: %.1f %%",
-                        String.valueOf(factor), 100 * each.get("lruHitRatio").doubleValue());
             }
-            out.format("   would be found by LRU of what was found or put%n");
+            out.format("  would be found by LRU%n");
         }
 
-        private void appendRequests(Formatter out) {
-            if (!now.has("latency")) {
-                return;
-            }
-            out.format("%n%-24s %12s %10s %9s %9s%n", "REQUEST", "COUNT", "PER S", "P50 us", "P99 us");
-            now.get("latency").properties().stream()
+        private Section requests() {
+            List<String> rows = now.path("latency").properties().stream()
                     .sorted(Comparator.comparingLong(
                             each -> -each.getValue().get("count").longValue()))
-                    .limit(MAX_REQUEST_ROWS)
-                    .forEach(each -> {
-                        JsonNode kind = each.getValue();
-                        out.format(
-                                "%-24s %12d %10s %9d %9d%n",
-                                each.getKey(),
-                                kind.get("count").longValue(),
-                                rate("/latency/" + each.getKey() + "/count"),
-                                kind.get("p50Micros").longValue(),
-                                kind.get("p99Micros").longValue());
-                    });
+                    .map(each -> String.format(
+                            Locale.ROOT,
+                            "%-24s %12d %10s %9d %9d",
+                            each.getKey(),
+                            each.getValue().get("count").longValue(),
+                            rate("/latency/" + each.getKey() + "/count"),
+                            each.getValue().get("p50Micros").longValue(),
+                            each.getValue().get("p99Micros").longValue()))
+                    .toList();
+            return new Section("REQUEST", "%-24s        COUNT      PER S    P50 us    P99 us", rows);
         }
 
-        private void appendTenants(Formatter out) {
-            out.format(
-                    "%n%-24s %12s %12s %7s %12s %12s %12s%n",
-                    "TENANT", "KEYS", "LOOK-UPS", "HIT %", "STORED", "REFUSED", "DECLINED");
-            now.get("tenants").properties().forEach(each -> {
-                JsonNode tenant = each.getValue();
-                long hits = number(tenant, "/reads/hits");
-                long lookups = tenant.at("/reads").properties().stream()
-                        .mapToLong(cause -> cause.getValue().longValue())
-                        .sum(); // hits, and misses by their cause
-                out.format(
-                        "%-24s %12d %12d %7s %12d %12d %12d%n",
-                        each.getKey(),
-                        number(tenant, "/keys"),
-                        lookups,
-                        percent(hits, lookups),
-                        number(tenant, "/writes/stored"),
-                        number(tenant, "/writes/refused"),
-                        number(tenant, "/writes/declined"));
-            });
+        private Section tenants() {
+            List<String> rows = now.get("tenants").properties().stream()
+                    .sorted(Comparator.comparingLong(each -> -lookUps(each.getValue())))
+                    .map(each -> {
+                        JsonNode tenant = each.getValue();
+                        return String.format(
+                                Locale.ROOT,
+                                "%-20s %9d %12d %7s %9d %8d %8d",
+                                abbreviate(each.getKey(), 20),
+                                number(tenant, "/keys"),
+                                lookUps(tenant),
+                                percent(number(tenant, "/reads/hits"), lookUps(tenant)),
+                                number(tenant, "/writes/stored"),
+                                number(tenant, "/writes/refused"),
+                                number(tenant, "/writes/declined"));
+                    })
+                    .toList();
+            return new Section("TENANT", "%-20s      KEYS     LOOK-UPS   HIT %%    STORED  REFUSED DECLINED", rows);
         }
 
-        private void appendNamespaces(Formatter out) {
-            out.format(
-                    "%n%-24s %12s %12s %12s %7s %10s%n",
-                    "NAMESPACE (TENANT)", "LIVE", "MIB", "BLOCKS ASKED", "HIT %", "FROM DISK");
-            for (JsonNode each : now.get("namespaces")) {
-                long asked = number(each, "/blocksAsked"); // look-ups of values are in the tenants' table
-                long found = number(each, "/blocksFound");
-                out.format(
-                        "%-24s %12d %12.1f %12d %7s %10d%n",
-                        each.get("name").stringValue() + " ("
-                                + each.get("tenant").stringValue() + ")",
-                        number(each, "/live"),
-                        number(each, "/liveBytes") / MIB,
-                        asked,
-                        percent(found, asked),
-                        number(each, "/blocksArrived"));
-            }
+        /// Hits, and misses by their cause.
+        private static long lookUps(JsonNode tenant) {
+            return tenant.at("/reads").properties().stream()
+                    .mapToLong(cause -> cause.getValue().longValue())
+                    .sum();
         }
 
-        private void appendDisks(Formatter out) {
-            if (now.path("disks").isEmpty()) {
-                return;
-            }
-            out.format("%n%-36s %-10s %12s %12s %10s%n", "DISK", "STATE", "READ MIB", "WRITTEN MIB", "READ FAILS");
-            for (JsonNode each : now.get("disks")) {
-                out.format(
-                        "%-36s %-10s %12.1f %12.1f %10d%n",
-                        each.get("name").stringValue(),
-                        each.get("state").stringValue().toLowerCase(Locale.ROOT),
-                        number(each, "/loadedBytes") / MIB,
-                        number(each, "/tier/allBytesWritten") / MIB,
-                        number(each, "/readFailures"));
-            }
+        private Section namespaces() {
+            List<String> rows = now.get("namespaces")
+                    .valueStream()
+                    .sorted(Comparator.comparingLong(each -> -number(each, "/liveBytes")))
+                    .map(each -> {
+                        long asked = number(each, "/blocksAsked"); // look-ups of values are in the tenants' table
+                        long found = number(each, "/blocksFound");
+                        String name = each.get("name").stringValue() + " ("
+                                + each.get("tenant").stringValue() + ")";
+                        return String.format(
+                                Locale.ROOT,
+                                "%-24s %10d %10.1f %12d %7s %12d",
+                                abbreviate(name, 24),
+                                number(each, "/live"),
+                                number(each, "/liveBytes") / MIB,
+                                asked,
+                                percent(found, asked),
+                                number(each, "/blocksArrived"));
+                    })
+                    .toList();
+            return new Section("NAMESPACE", "%-24s       LIVE        MIB BLOCKS ASKED   HIT %%    FROM DISK", rows);
+        }
+
+        private Section disks() {
+            List<String> rows = now.path("disks")
+                    .valueStream()
+                    .map(each -> String.format(
+                            Locale.ROOT,
+                            "%-10s %12.1f %12.1f %10d  %s",
+                            each.get("state").stringValue().toLowerCase(Locale.ROOT),
+                            number(each, "/loadedBytes") / MIB,
+                            number(each, "/tier/allBytesWritten") / MIB,
+                            number(each, "/readFailures"),
+                            each.get("name").stringValue()))
+                    .toList();
+            return new Section("DISK", "STATE          READ MIB  WRITTEN MIB READ FAILS  %s", rows);
         }
 
         private static long number(JsonNode from, String path) {
             return from.at(path).longValue(0);
         }
 
-        /// Returns the increase per second; empty text at first.
+        /// Returns the increase per second; `-` at first.
         private String rate(String path) {
             return before == null || seconds <= 0
                     ? "-"
                     : String.format(Locale.ROOT, "%.0f/s", (number(now, path) - number(before, path)) / seconds);
+        }
+
+        /// `950`, `12.3 k`, `4.5 M`: three digits and their unit.
+        private static String count(long number) {
+            return number < 10_000
+                    ? String.format(Locale.ROOT, "%,d", number)
+                    : number < 1_000_000
+                            ? String.format(Locale.ROOT, "%.1f k", number / 1e3)
+                            : String.format(Locale.ROOT, "%,.1f M", number / 1e6);
         }
 
         private static String percent(long part, long all) {

@@ -14,6 +14,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Runs all checks of the machine.
@@ -21,6 +22,8 @@ public final class SystemCheck {
 
     private static final double GIBIBYTE = 1L << 30;
     private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+
+    private static final Path RDMA_DEVICES = Path.of("/sys/class/infiniband");
 
     private static final Duration LIMIT = Duration.ofSeconds(10);
 
@@ -43,11 +46,7 @@ public final class SystemCheck {
                 checkHostName(HostNameCheck.run())));
         facts.addAll(new KernelCheck(Path.of("/"), values).run(System.getProperty("os.version")));
         facts.add(IoUringProbe.check());
-        facts.add(CheckResult.of(
-                "UCX",
-                UcxMemory.possible() ? "installed" : "none",
-                !UcxMemory.possible(),
-                "apt-get install libucx0, for transport.ucx: clients that read over RDMA"));
+        facts.add(checkUcx(UcxMemory.possible(), hasRdma(RDMA_DEVICES)));
         facts.add(checkCommand("gcc", LIMIT, "run it by hand: it hangs", "gcc", "--version"));
         facts.add(checkCommand("fio", LIMIT, "run it by hand: it hangs", "fio", "--version"));
         facts.add(checkCommand(
@@ -69,6 +68,24 @@ public final class SystemCheck {
                 !check.problem().isEmpty(),
                 "in a cluster, set cluster.advertise to an address that clients reach, or transport.listen to one of"
                         + " this machine: the host name " + check.problem());
+    }
+
+    /// UCX is of use where the machine has a device for RDMA.
+    static CheckResult checkUcx(boolean installed, boolean rdma) {
+        return CheckResult.of(
+                "UCX",
+                (installed ? "installed" : "none") + (rdma ? "" : ", and no RDMA device"),
+                rdma && !installed,
+                "apt-get install libucx0, for transport.ucx: clients that read over RDMA");
+    }
+
+    /// Returns whether the kernel lists a device there.
+    static boolean hasRdma(Path devices) {
+        try (Stream<Path> all = Files.list(devices)) {
+            return all.findAny().isPresent();
+        } catch (IOException none) {
+            return false;
+        }
     }
 
     private static CheckResult checkMemory() {

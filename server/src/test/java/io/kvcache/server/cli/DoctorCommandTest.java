@@ -2,9 +2,11 @@ package io.kvcache.server.cli;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.server.doctor.SystemCheck.CheckResult;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -30,7 +32,7 @@ final class DoctorCommandTest {
         assertThat(facts.path("writes " + folder).asString()).endsWith(" GB/s");
         assertThat(facts.propertyNames())
                 .contains("kernel", "vm.max_map_count", "memlock", "open files", "somaxconn", "THP enabled", "fio")
-                .contains("GPU driver", "advice");
+                .contains("GPU driver", "advice", "verdict");
         assertThat(facts.path("advice").isObject()).isTrue();
         assertThat(facts.path("vm.max_map_count").asString())
                 .isEqualTo(Files.readAllLines(Path.of("/proc/sys/vm/max_map_count"))
@@ -44,10 +46,26 @@ final class DoctorCommandTest {
 
         assertThat(cliResult.exitCode()).isZero();
         assertThat(cliResult.out().lines())
-                .allSatisfy(line -> assertThat(line).matches("\\S.{17,} \\S.*| {19}do this: \\S.*"));
+                .allSatisfy(line -> assertThat(line).matches("\\S.{17,} \\S.*| {19}\\S.*"))
+                .last()
+                .asString()
+                .matches("verdict +ready to serve.*| {19}.*");
         assertThat(cliResult.out())
-                .contains("kernel ", "io_uring ")
+                .contains("kernel ", "io_uring ", "verdict ")
                 .doesNotContain("GB/s" + System.lineSeparator() + "reads");
+    }
+
+    @Test
+    void givenAdvice_whenTheVerdictIsSaid_thenItNamesTheChecks() {
+        CheckResult good = new CheckResult("cores", "2", "");
+        CheckResult one = new CheckResult("memlock", "64 KiB", "ulimit -l unlimited");
+        CheckResult two = new CheckResult("somaxconn", "128", "sysctl");
+
+        assertThat(DoctorCommand.verdict(List.of(good))).isEqualTo("ready to serve, nothing to do");
+        assertThat(DoctorCommand.verdict(List.of(good, one)))
+                .isEqualTo("ready to serve; one check has advice above: memlock");
+        assertThat(DoctorCommand.verdict(List.of(one, good, two)))
+                .endsWith("2 checks have advice above: memlock, somaxconn");
     }
 
     @Test

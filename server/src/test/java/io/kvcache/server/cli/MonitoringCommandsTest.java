@@ -29,11 +29,17 @@ import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
+import tools.jackson.databind.node.ObjectNode;
 
 /// `kvcache top`, `events` and `disk` with a server.
 @Timeout(300)
 @Tag("slow")
 final class MonitoringCommandsTest {
+
+    private static final JsonNode NO_SAMPLES = JsonMapper.shared().createArrayNode();
+
+    /// More than any of the tables has.
+    private static final int ROWS = 200;
 
     @TempDir
     private Path folder = Path.of("");
@@ -68,7 +74,7 @@ final class MonitoringCommandsTest {
             assertThat(run(0, "top", "--once", port))
                     .contains(" at 127.0.0.1:" + server.address().getPort(), "of 96 MiB")
                     .containsPattern("resp get +1 ")
-                    .contains("memory x   0.5: 50.0 %  1.0: 50.0 %  2.0: 50.0 %  4.0: 50.0 %")
+                    .contains("memory x     0.5: 50 %  1: 50 %  2: 50 %  4: 50 %")
                     .containsPattern("default +0 +1 +100.0 +1 ")
                     .containsPattern("objects \\(default\\) +0 ");
             String events = run(0, "events", port, "--from-oldest", "--count=2");
@@ -167,9 +173,12 @@ final class MonitoringCommandsTest {
     void givenTwoReadings_whenShown_thenRatesAreOfTheTimeBetween() {
         JsonNode before = stats(100);
         JsonNode now = stats(160);
-        String text = new TopTable("here:1", before, now, 2).format();
-        assertThat(text).contains("kvcache v at here:1").containsPattern("resp get +160 +30/s +20 +500");
-        assertThat(new TopTable("here:1", null, now, 2).format()).containsPattern("resp get +160 +- ");
+        String text = new TopTable("here:1", before, now, NO_SAMPLES, 2).format(ROWS);
+        assertThat(text)
+                .contains("kvcache v at here:1", "the first sample comes 10 s after the start")
+                .containsPattern("resp get +160 +30/s +20 +500");
+        assertThat(new TopTable("here:1", null, now, NO_SAMPLES, 2).format(ROWS))
+                .containsPattern("resp get +160 +- ");
     }
 
     @Test
@@ -181,13 +190,61 @@ final class MonitoringCommandsTest {
                         "\"tenants\":{\"blue\":{\"keys\":1,\"reads\":{\"hits\":2},\"writes\":{\"stored\":4,\"refused\":5,"
                                 + "\"declined\":6}}},\"policy\":{\"followsLru\":true,\"switches\":2,\"uses\":900,\"usesAsLru\":80,"
                                 + "\"sampledUses\":200,\"hits\":50,\"lruHits\":60}");
-        String text = new TopTable("here:1", null, JsonMapper.shared().readTree(declining), 2).format();
+        String text = new TopTable("here:1", null, JsonMapper.shared().readTree(declining), NO_SAMPLES, 2).format(ROWS);
         assertThat(text)
-                .contains("puts refused for room 3   declined 7")
-                .contains("policy    orders by last use, as LRU finds more   switched to LRU 2 times")
-                .contains("found of its sample 25.0 %, by LRU 30.0 %")
+                .contains("refused for room 3, declined 7")
+                .contains("policy       last use: in a sample importance finds 17 % less than LRU")
                 .containsPattern("blue +1 +2 +100.0 +4 +5 +6\n");
-        assertThat(new TopTable("here:1", null, stats(1), 2).format()).doesNotContain("policy");
+        assertThat(new TopTable("here:1", null, stats(1), NO_SAMPLES, 2).format(ROWS))
+                .doesNotContain("policy");
+    }
+
+    @Test
+    void givenSamplesOfAMinute_whenShown_thenFoundSavedAndSlowestComeFirst() {
+        JsonNode minute = JsonMapper.shared().readTree("""
+                [{"memoryHits":900,"diskHits":50,"misses":40,"tokensSaved":1500000,"requests":10,"p99Micros":800},
+                 {"memoryHits":0,"diskHits":0,"misses":10,"tokensSaved":0,"requests":2,"p99Micros":1250}]
+                """);
+
+        String text = new TopTable("here:1", null, stats(1), minute, 2).format(ROWS);
+
+        assertThat(text.lines().skip(1))
+                .first()
+                .isEqualTo("last minute  found 95.0 % of 1,000   saved 1.5 M tokens   p99 1.25 ms");
+    }
+
+    @Test
+    void givenMoreThanATerminalHolds_whenShown_thenEachTableKeepsRowsWithin80By23() {
+        JsonMapper json = JsonMapper.shared();
+        ObjectNode full = (ObjectNode) stats(1);
+        full.set("policy", json.readTree("""
+                {"followsLru":true,"switches":12,"uses":900000,"sampledUses":200,"hits":50,"lruHits":60}"""));
+        full.set("memoryCurve", json.readTree("""
+                {"uses":9,"sizes":[{"factor":0.5,"lruHitRatio":0.1},{"factor":1.0,"lruHitRatio":1},{"factor":2.0,
+                "lruHitRatio":1},{"factor":4.0,"lruHitRatio":1}]}"""));
+        for (int i = 0; i < 30; i++) {
+            full.withObject("/latency").set("http blocks get " + i, json.readTree("""
+                    {"count":123456789012,"p50Micros":20000,"p99Micros":500000}"""));
+            full.withObject("/tenants").set("a tenant of a long name " + i, json.readTree("""
+                    {"keys":123456789,"reads":{"hits":123456789012},"writes":{"stored":1,"refused":2,"declined":3}}"""));
+            full.withArray("/namespaces").add(json.readTree("""
+                    {"name":"meta-llama/Llama-3-70B-Instruct","tenant":"default","live":1234567890,
+                    "liveBytes":9123456789012,"blocksAsked":123456789012,"blocksFound":1,"blocksArrived":1}"""));
+            full.withArray("/disks").add(json.readTree("""
+                    {"name":"disk /mnt/nvme%d/kvcache","state":"SERVING","loadedBytes":1,"readFailures":0}""".formatted(i)));
+        }
+
+        String text = new TopTable("here:1", null, full, NO_SAMPLES, 2).format(23);
+
+        assertThat(text.lines())
+                .hasSizeLessThanOrEqualTo(23)
+                .allSatisfy(line -> assertThat(line).hasSizeLessThanOrEqualTo(80));
+        assertThat(text)
+                .containsPattern("REQUEST, \\d of 31 ")
+                .containsPattern("TENANT, \\d of 30 ")
+                .containsPattern("NAMESPACE, \\d of 30 ")
+                .containsPattern("DISK, \\d of 30\n")
+                .contains("disk /mnt/nvme0/kvcache");
     }
 
     private static JsonNode stats(int count) {

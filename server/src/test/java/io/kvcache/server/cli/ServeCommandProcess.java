@@ -8,6 +8,7 @@ import java.io.BufferedReader;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -75,8 +76,13 @@ final class ServeCommandProcess implements AutoCloseable {
         return port;
     }
 
-    String readLine() throws IOException {
-        return String.valueOf(said.readLine());
+    /// Reads on to a line that begins so, and returns it.
+    String readLine(String prefix) throws IOException {
+        String line = String.valueOf(said.readLine());
+        while (!line.startsWith(prefix)) {
+            line = Objects.requireNonNull(said.readLine(), "the server says no line with " + prefix);
+        }
+        return line;
     }
 
     /// Sends SIGTERM.

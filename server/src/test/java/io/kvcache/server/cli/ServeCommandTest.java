@@ -197,10 +197,10 @@ final class ServeCommandTest {
     /// Starts a server, uses it, and kills or terminates it.
     private void served(String disk, boolean kill, Use use) throws Exception {
         try (ServeCommandProcess server = new ServeCommandProcess(folder.resolve("errors"), "--disk", disk)) {
-            assertThat(server.readLine())
-                    .startsWith("  disk ")
-                    .contains(": 64 MiB, for values below 1 MiB (from about 512 KiB on each takes 1 MiB), ");
-            assertThat(server.readLine()).startsWith("  memory: heap ").contains(" + values 0.06 GiB + ");
+            assertThat(server.readLine("  console at "))
+                    .isEqualTo("  console at http://127.0.0.1:" + server.port() + "/");
+            assertThat(server.readLine("  disk ")).contains(": 64 MiB, for values below 1 MiB");
+            assertThat(server.readLine("  memory: heap ")).contains(" + values 0.06 GiB + ");
             use.of(server.port());
             if (kill) {
                 server.kill();

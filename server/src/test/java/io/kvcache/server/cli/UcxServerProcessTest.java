@@ -68,7 +68,7 @@ final class UcxServerProcessTest {
                 "--set=transport.shared_memory=" + shared.getFileName(),
                 "--set=transport.ucx=" + transports)) {
             Matcher place = Pattern.compile("  other JVMs at (127\\.0\\.0\\.1:\\d+), .*")
-                    .matcher(server.readLine());
+                    .matcher(server.readLine("  other JVMs"));
             assertThat(place.matches()).isTrue();
             try (RemoteKvCache cache = RemoteKvCache.builder("ucx:" + place.group(1) + "?tls=" + transports)
                     .requestTimeout(Duration.ofSeconds(60))

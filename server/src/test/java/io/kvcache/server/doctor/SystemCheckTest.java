@@ -49,6 +49,19 @@ final class SystemCheckTest {
     }
 
     @Test
+    void givenNoUcx_whenChecked_thenOnlyAMachineWithAnRdmaDeviceIsAdvisedIt() throws IOException {
+        assertThat(SystemCheck.hasRdma(folder.resolve("infiniband"))).isFalse();
+        assertThat(SystemCheck.hasRdma(Files.createDirectory(folder.resolve("infiniband"))))
+                .isFalse();
+        Files.createDirectory(folder.resolve("infiniband/mlx5_0"));
+        assertThat(SystemCheck.hasRdma(folder.resolve("infiniband"))).isTrue();
+
+        assertThat(SystemCheck.checkUcx(false, false)).isEqualTo(CheckResult.of("UCX", "none, and no RDMA device"));
+        assertThat(SystemCheck.checkUcx(true, true)).isEqualTo(CheckResult.of("UCX", "installed"));
+        assertThat(SystemCheck.checkUcx(false, true).advice()).contains("libucx0");
+    }
+
+    @Test
     void givenHostNames_whenChecked_thenOnesThatOthersCannotReachGetAdvice() {
         assertThat(SystemCheck.checkHostName(new HostNameCheck("kv-0", "10.0.0.5", "")))
                 .isEqualTo(CheckResult.of("host name", "kv-0 (10.0.0.5)"));

@@ -11,6 +11,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -79,10 +80,11 @@ final class SharedPrefixesTest {
                 .redirectError(folder.resolve("errors").toFile())
                 .start();
         try (BufferedReader said = server.inputReader(UTF_8)) {
-            assertThat(said.readLine()).startsWith("KVCache ");
             Matcher place = Pattern.compile("  other JVMs at (127\\.0\\.0\\.1:\\d+), no authentication")
-                    .matcher(String.valueOf(said.readLine()));
-            assertThat(place.matches()).isTrue();
+                    .matcher("");
+            while (!place.matches()) {
+                place.reset(Objects.requireNonNull(said.readLine(), "the server has ended"));
+            }
 
             assertThat(run(example, place.group(1))).contains("0 of 4 blocks were there");
             assertThat(run(example, place.group(1))).contains("4 of 4 blocks were there");
