@@ -14,6 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 import org.springframework.boot.autoconfigure.AutoConfigurations;
 import org.springframework.boot.context.properties.source.InvalidConfigurationPropertyValueException;
 import org.springframework.boot.test.context.FilteredClassLoader;
@@ -39,6 +40,28 @@ final class KvCacheAutoConfigurationTest {
             assertThat(TestBlocks.found(cache)).isEqualTo(4);
             assertThat(cache.stats().host().capacityBytes()).isEqualTo(32L << 20);
         });
+    }
+
+    @ParameterizedTest
+    @CsvSource({"64MiB, 67108864", "64MB, 67108864", "64mib, 67108864", "1GiB, 1073741824", "67108864B, 67108864"})
+    void givenASizeWithAUnit_whenStarted_thenTheCacheHasIt(String size, long bytes) {
+        runner.withPropertyValues("kvcache.host-bytes=" + size)
+                .run(context -> assertThat(context.getBean(KvCache.class)
+                                .stats()
+                                .host()
+                                .capacityBytes())
+                        .isEqualTo(bytes));
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"8", "8 gibs", "8G", "-1MiB", "9999999999999TiB", "1.5GiB"})
+    void givenASizeThatIsNone_whenStarted_thenTheErrorNamesItAndTheUnits(String size) {
+        runner.withPropertyValues("kvcache.host-bytes=" + size)
+                .run(context -> assertThat(context)
+                        .hasFailed()
+                        .getFailure()
+                        .rootCause()
+                        .hasMessageContainingAll("'" + size + "'", "KiB, MiB, GiB and TiB", "as in 8GiB"));
     }
 
     @Test

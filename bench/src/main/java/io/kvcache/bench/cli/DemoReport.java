@@ -64,27 +64,27 @@ final class DemoReport {
     }
 
     private void table() {
-        line("         Llama-3-8B      block hit ratio        of   Belady's      GPU-s saved*");
-        line("  blocks would need       LRU  importance    LRU's      bound     LRU  importance");
+        line("Hits     share of the blocks that are found, and GPU seconds of prefill that this saves*");
+        line("  blocks     would      LRU importance       of Belady's    LRU  importance");
+        line("              take     hits       hits    LRU's    bound  GPU-s       GPU-s");
         for (DemoResult.Row row : result.rows()) {
             long bytes =
                     row.blocks() * MODEL.kvBytesPerToken() * result.totals().blockTokens();
             line(
-                    "%,8d  %9s  %8s    %8s  %7.2f   %8s  %,6.0f      %,6.0f",
+                    "%,8d%10s%9s%11s%9.2f%9s%,7.0f%,12.0f",
                     row.blocks(),
                     size(bytes),
                     ratio(row.lru()),
                     ratio(row.importance()),
-                    (double) row.importance().blockHits()
-                            / Math.max(1, row.lru().blockHits()),
+                    (double) row.importance().blockHits() / Math.max(1, row.lru().blockHits()),
                     ratio(row.belady()),
                     gpuSeconds(row.lru()),
                     gpuSeconds(row.importance()));
         }
-        HitTotals ceiling = result.ceiling();
+        HitTotals all = result.ceiling();
         line(
-                "     all          -  %8s    %8s  %7.2f   %8s  %,6.0f      %,6.0f",
-                ratio(ceiling), ratio(ceiling), 1.0, ratio(ceiling), gpuSeconds(ceiling), gpuSeconds(ceiling));
+                "     all         -%9s%11s%9.2f%9s%,7.0f%,12.0f",
+                ratio(all), ratio(all), 1.0, ratio(all), gpuSeconds(all), gpuSeconds(all));
     }
 
     private void findings() {
@@ -133,8 +133,8 @@ final class DemoReport {
 
     private void coding(CodedDiskRounds.Round round) {
         line(
-                "Coding   bf16 blocks take %.0f %% of their bytes on disk; a disk of 300 MB/s brings %.0f %% more of them",
-                100 * round.storedShare(), 100 * (round.onboardCoded() / round.onboardPlain() - 1));
+                "Coding   bf16 blocks take %.0f %% of their bytes on disk; a disk of 300 MB/s brings %.2f times as many",
+                100 * round.storedShare(), round.onboardCoded() / round.onboardPlain());
     }
 
     private void line(String format, Object... values) {

@@ -7,6 +7,7 @@ import java.io.IOException;
 import java.io.OutputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.nio.file.attribute.FileTime;
 import java.time.Instant;
 import java.util.List;
@@ -150,8 +151,31 @@ class BuildSwapTest {
         Files.writeString(folder.resolve("version"), version + "\n");
     }
 
+    /// As on a new machine: Maven was never brought, and there is none on the PATH.
+    @Test
+    void givenNoMaven_whenBuilt_thenTheErrorHasTheCommandThatInstallsIt() throws Exception {
+        Files.copy(REPOSITORY.resolve("mvnw"), folder.resolve("mvnw"), StandardCopyOption.REPLACE_EXISTING);
+        Path tools = Files.createDirectories(folder.resolve("tools"));
+        try (Stream<Path> programs = Files.list(Path.of("/usr/bin"))) {
+            for (Path program : programs.toList()) {
+                if (!program.endsWith("mvn")) {
+                    Files.createSymbolicLink(tools.resolve(program.getFileName()), program);
+                }
+            }
+        }
+        ProcessBuilder builder = builder("build");
+        builder.environment().put("PATH", tools.toString());
+        builder.environment().put("KVCACHE_MAVEN_HOME", folder.resolve("none").toString());
+
+        assertThat(answer(builder.start(), 1))
+                .contains("needs any Maven 3 on the PATH", "apt-get install --no-install-recommends maven");
+    }
+
     private String answer(String command, int exit) throws Exception {
-        Process process = launch(command);
+        return answer(launch(command), exit);
+    }
+
+    private static String answer(Process process, int exit) throws Exception {
         process.getOutputStream().close();
         String text = new String(process.getInputStream().readAllBytes(), UTF_8);
         assertThat(process.waitFor()).as(text).isEqualTo(exit);
@@ -159,10 +183,14 @@ class BuildSwapTest {
     }
 
     private Process launch(String command) throws IOException {
+        return builder(command).start();
+    }
+
+    private ProcessBuilder builder(String command) {
         ProcessBuilder builder = new ProcessBuilder((folder.resolve("kvcache") + " " + command).split(" ", -1));
         builder.environment().put("JAVA_HOME", folder.resolve("jdk").toString());
         builder.environment().remove("KVCACHE_BUILDING");
-        return builder.redirectErrorStream(true).start();
+        return builder.redirectErrorStream(true);
     }
 
     private static void script(Path file, String text) throws IOException {

@@ -44,7 +44,7 @@ public final class TextWidth {
                     .start();
             String[] answer = new String(asked.getInputStream().readAllBytes(), US_ASCII)
                     .strip()
-                    .split(" ");
+                    .split(" ", -1);
             boolean said = asked.waitFor(1, TimeUnit.SECONDS) && answer.length == 2 && answer[1].matches("[1-9]\\d*");
             return said ? Integer.parseInt(answer[1]) : PIPED;
         } catch (IOException absent) {

@@ -271,18 +271,15 @@ final class TopCommand implements Callable<Integer> {
                     "%n%-8s %-9s %-11s %-14s %9s %-15s %8s%n",
                     "AT", "TENANT", "NAMESPACE", "KEY", "FOUND", "REASON", "LEFT");
             for (JsonNode miss : misses.get("recent")) {
-                String by = miss.get("orderedBy").isNull()
-                        ? ""
-                        : " by " + miss.get("orderedBy").stringValue();
                 out.format(
                         "%-8s %-9s %-11s %-14s %9s %-15s %8s%n",
                         miss.get("at").stringValue().replaceAll(".*T(.{8}).*", "$1"),
                         abbreviate(miss.get("tenant").stringValue(), 9),
                         abbreviate(miss.get("namespace").stringValue(), 11),
-                        abbreviate(miss.get("key").stringValue(), 14),
+                        keyEnd(miss.get("key").stringValue(), 14),
                         miss.get("found").intValue() + "/"
                                 + miss.get("requested").intValue(),
-                        abbreviate(miss.get("reason").stringValue().replace('_', ' ') + by, 15),
+                        abbreviate(miss.get("reason").stringValue().replace('_', ' '), 15),
                         ago(miss.get("leftSecondsAgo")));
             }
             return text.toString();
@@ -291,6 +288,11 @@ final class TopCommand implements Callable<Integer> {
 
     private static String abbreviate(String text, int columns) {
         return text.length() <= columns ? text : text.substring(0, columns - 1) + "…";
+    }
+
+    /// Keys of one model differ in their ends.
+    private static String keyEnd(String key, int columns) {
+        return key.length() <= columns ? key : "…" + key.substring(key.length() - columns + 1);
     }
 
     /// Returns a time ago in the largest unit that fits.
@@ -444,7 +446,9 @@ final class TopCommand implements Callable<Integer> {
                 double factor = each.get("factor").doubleValue();
                 if (factor == 0.5 || factor == 1 || factor == 2 || factor == 4) {
                     String times = String.valueOf(factor).replaceFirst("\\.0$", "");
-                    out.format("  %s: %.0f %%", times, 100 * each.get("lruHitRatio").doubleValue());
+                    out.format(
+                            "  %s: %.0f %%",
+                            times, 100 * each.get("lruHitRatio").doubleValue());
                 }
             }
             out.format("  would be found by LRU%n");

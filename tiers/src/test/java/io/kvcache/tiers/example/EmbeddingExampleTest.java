@@ -9,12 +9,22 @@ import java.util.List;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 final class EmbeddingExampleTest {
 
+    @TempDir
+    private Path folder;
+
     @Test
-    void givenTheReadmesExample_whenRun_thenTheWholePromptIsCached() {
-        assertThat(EmbeddingExample.run(IntStream.range(0, 100).toArray())).isEqualTo(6);
+    void givenTheReadmesExample_whenRunAgain_thenThePromptComesFromTheDisk() {
+        EmbeddingExample example = new EmbeddingExample();
+        int[] prompt = IntStream.range(0, 100).toArray();
+
+        assertThat(example.run(prompt, folder.resolve("disk"), 1L << 30)).isEqualTo(6);
+        assertThat(example.computed()).isEqualTo(6);
+        assertThat(example.run(prompt, folder.resolve("disk"), 1L << 30)).isEqualTo(6);
+        assertThat(example.computed()).as("with those of the second run").isEqualTo(6);
     }
 
     @Test
