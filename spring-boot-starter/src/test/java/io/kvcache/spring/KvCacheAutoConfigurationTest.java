@@ -46,10 +46,8 @@ final class KvCacheAutoConfigurationTest {
     @CsvSource({"64MiB, 67108864", "64MB, 67108864", "64mib, 67108864", "1GiB, 1073741824", "67108864B, 67108864"})
     void givenASizeWithAUnit_whenStarted_thenTheCacheHasIt(String size, long bytes) {
         runner.withPropertyValues("kvcache.host-bytes=" + size)
-                .run(context -> assertThat(context.getBean(KvCache.class)
-                                .stats()
-                                .host()
-                                .capacityBytes())
+                .run(context -> assertThat(
+                                context.getBean(KvCache.class).stats().host().capacityBytes())
                         .isEqualTo(bytes));
     }
 

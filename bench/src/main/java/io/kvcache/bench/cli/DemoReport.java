@@ -76,7 +76,8 @@ final class DemoReport {
                     size(bytes),
                     ratio(row.lru()),
                     ratio(row.importance()),
-                    (double) row.importance().blockHits() / Math.max(1, row.lru().blockHits()),
+                    (double) row.importance().blockHits()
+                            / Math.max(1, row.lru().blockHits()),
                     ratio(row.belady()),
                     gpuSeconds(row.lru()),
                     gpuSeconds(row.importance()));

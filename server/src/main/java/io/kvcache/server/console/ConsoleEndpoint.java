@@ -743,7 +743,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     /// Returns the ratio that another size of memory would have had.
     ///
     /// The estimate is of LRU, and counts what was found or put; a look-up that found nothing may be followed by no
-    /// put, or by many. So the hits that were counted grow as the estimated hits do, and the misses shrink as those do.
+    /// put, or by many. So the hits that were counted grow as the estimated hits do, and the misses shrink as those
+    /// do.
     ///
     /// @param measured ratio
     /// @param today estimated for the memory that there is
