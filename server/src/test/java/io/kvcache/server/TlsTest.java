@@ -387,6 +387,20 @@ final class TlsTest {
     }
 
     @Test
+    void givenAClientThatLeavesInTheHandshake_whenItEnds_thenTheReasonIsNotNull() throws Exception {
+        try (TestServer server = serve(ofPair(keystore("one")))) {
+            try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+                socket.getOutputStream().write(new byte[] {22, 3, 1, 2, 0, 1}); // a part of a hello
+            }
+            awaitClosed(server, 1);
+            assertThat(server.server().lastTlsFailure())
+                    .contains("127.0.0.1:" + server.port() + ": ")
+                    .contains("closed the connection before the handshake was done")
+                    .doesNotContain("null");
+        }
+    }
+
+    @Test
     void givenAClientThatDoesNotTrust_whenItEnds_thenTheListenerAndTheReasonAreKept() throws Exception {
         try (TestServer server = serve(ofPair(keystore("one")))) {
             try (SSLSocket socket = connect(server, trusting(keystore("two")))) {

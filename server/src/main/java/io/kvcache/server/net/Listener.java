@@ -20,6 +20,7 @@ import io.netty.handler.ssl.SslHandshakeCompletionEvent;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
+import java.nio.channels.ClosedChannelException;
 import java.util.Collection;
 import java.util.EnumMap;
 import java.util.List;
@@ -204,10 +205,18 @@ public final class Listener implements AutoCloseable {
         }
 
         private void close(ChannelHandlerContext context, Throwable cause) {
-            String reason = String.valueOf(cause.getMessage());
+            String reason = reason(cause);
             connectionRegistry.recordTlsFailure(context.channel().localAddress() + ": "
                     + reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)));
             connection.close(CloseReason.TLS_FAILED);
+        }
+
+        /// A connection that ends has no message of its own.
+        private static String reason(Throwable cause) {
+            if (cause instanceof ClosedChannelException) {
+                return "the client closed the connection before the handshake was done";
+            }
+            return cause.getMessage() == null ? cause.toString() : cause.getMessage();
         }
     }
 

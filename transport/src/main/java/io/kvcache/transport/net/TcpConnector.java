@@ -88,13 +88,13 @@ public final class TcpConnector implements Connector {
         }
     }
 
-    /// The innermost cause is the most specific: the certificate that is not trusted, or its wrong name.
-    private static String reason(Throwable failure) {
-        Throwable cause = failure;
-        while (cause.getCause() != null) {
-            cause = cause.getCause();
+    /// The innermost cause with a message is the most specific: the certificate that is not trusted, or its wrong name.
+    static String reason(Throwable failure) {
+        String reason = failure.toString();
+        for (Throwable cause = failure; cause != null; cause = cause.getCause()) {
+            reason = cause.getMessage() == null ? reason : cause.getMessage();
         }
-        return String.valueOf(cause.getMessage());
+        return reason;
     }
 
     @Override

@@ -1,5 +1,6 @@
 package io.kvcache.transport.net;
 
+import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import java.io.IOException;
@@ -7,7 +8,11 @@ import java.net.ConnectException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.ServerSocket;
+import java.nio.BufferUnderflowException;
 import java.nio.channels.SocketChannel;
+import java.security.cert.CertificateException;
+import javax.net.ssl.SSLException;
+import javax.net.ssl.SSLHandshakeException;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
@@ -33,5 +38,14 @@ final class TcpConnectorTest {
                 SocketChannel channel = SocketChannel.open(server.getLocalSocketAddress())) {
             TcpConnector.rejectSelfConnection(channel);
         }
+    }
+
+    @Test
+    void givenCausesWithoutAMessage_whenTheReasonIsSaid_thenItIsTheInnermostThatHasOne() {
+        SSLException untrusted = new SSLHandshakeException("outer");
+        untrusted.initCause(new CertificateException("no name matching host", new BufferUnderflowException()));
+
+        assertThat(TcpConnector.reason(untrusted)).isEqualTo("no name matching host");
+        assertThat(TcpConnector.reason(new SSLException((String) null))).isEqualTo("javax.net.ssl.SSLException");
     }
 }
