@@ -40,6 +40,8 @@ final class SimConnection implements ClusterConnection, PeerCache {
     private final SplittableRandom random;
     private final Cache cache;
     private long failed;
+    private long heard;
+    private boolean lifeSignRequested;
     private long brokenUntil;
     private boolean closed;
 
@@ -75,7 +77,22 @@ final class SimConnection implements ClusterConnection, PeerCache {
             play.scheduler().note(from + " hears nothing from " + node.name);
             return null;
         }
+        heard++;
         return process;
+    }
+
+    @Override
+    public long lifeSigns() {
+        if (lifeSignRequested && isConnected() && node.answering() != null) {
+            lifeSignRequested = false;
+            heard++;
+        }
+        return heard;
+    }
+
+    @Override
+    public void requestLifeSign() {
+        lifeSignRequested = true;
     }
 
     private SimNode.Run requireAnswer(long patienceNanos) {

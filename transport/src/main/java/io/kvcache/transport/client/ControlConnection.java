@@ -19,6 +19,7 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Consumer;
 import org.jspecify.annotations.Nullable;
 
@@ -29,6 +30,7 @@ final class ControlConnection implements FrameHandler {
     private final Consumer<LeaseProgress> progress;
     private final Runnable ended;
     private final ReleaseQueue releaseQueue;
+    private final LongAdder heard;
     private final ChainDictionary chains = new ChainDictionary();
     private final Map<Long, PendingCall<?>> calls = new ConcurrentHashMap<>();
     private final AtomicLong numbers = new AtomicLong();
@@ -57,15 +59,18 @@ final class ControlConnection implements FrameHandler {
     /// A request, and the parser of its reply.
     record CallRequest<T>(MessageType type, BodyWriter body, ReplyParser<T> parser, long timeoutNanos) {}
 
+    /// @param heard counts the server's messages
     /// @param progress hears news, on the reading thread
     /// @param ended hears that the connection is over
     ControlConnection(
             ClientHandshake.OpenedConnection opened,
             ReleaseQueue releaseQueue,
+            LongAdder heard,
             Consumer<LeaseProgress> progress,
             Runnable ended) {
         connection = opened.connection();
         this.releaseQueue = releaseQueue;
+        this.heard = heard;
         this.progress = progress;
         this.ended = ended;
         opened.handOverTo(this);
@@ -182,6 +187,7 @@ final class ControlConnection implements FrameHandler {
 
     @Override
     public void onMessage(FrameHeader header, BodyReader body) throws ProtocolException {
+        heard.increment();
         if (header.type() == MessageType.PROGRESS.code()) {
             progress.accept(new LeaseProgress(body.i64("lease"), body.count("ready"), body.count("end")));
             return;

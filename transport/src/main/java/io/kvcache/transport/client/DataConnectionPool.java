@@ -11,6 +11,7 @@ import java.io.IOException;
 import java.util.concurrent.ConcurrentLinkedDeque;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.LongAdder;
 
 /// The block connections of one session. It opens them when they are needed, up to a limit, and lends the one used
 /// last first.
@@ -21,21 +22,25 @@ final class DataConnectionPool {
     private final CallTimeouts callTimeouts;
     private final Welcome session;
     private final ReleaseQueue releaseQueue;
+    private final LongAdder heard;
     private final Semaphore permits;
     private final ConcurrentLinkedDeque<DataConnection> idle = new ConcurrentLinkedDeque<>();
     private volatile boolean closed;
 
+    /// @param heard counts the uses in which the server has answered
     DataConnectionPool(
             Connector connector,
             RemoteOptions options,
             CallTimeouts callTimeouts,
             ReleaseQueue releaseQueue,
-            Welcome session) {
+            Welcome session,
+            LongAdder heard) {
         this.connector = connector;
         this.options = options;
         this.callTimeouts = callTimeouts;
         this.releaseQueue = releaseQueue;
         this.session = session;
+        this.heard = heard;
         // Not fair: a thread that runs takes the connection that it has just given back, where handing it to the
         // next would leave it idle until that has woken up.
         permits = new Semaphore(options.connections());
@@ -114,6 +119,9 @@ final class DataConnectionPool {
             good |= failed.hasReply();
             throw failed;
         } finally {
+            if (good) {
+                heard.increment();
+            }
             if (good && line.isOpen()) {
                 idle.addFirst(line);
             } else {

@@ -440,6 +440,16 @@ public final class RemoteKvCache implements KvCache {
         return client.counters().failed.sum() + client.counters().corrupt.sum();
     }
 
+    /// Returns a number that changes whenever the server is heard: by any message, or as it accepts a session.
+    public long lifeSigns() {
+        return client.sessions().lifeSigns();
+    }
+
+    /// Asks the server for a sign of life without waiting for it: its answer changes [#lifeSigns].
+    public void requestLifeSign() {
+        client.sessions().requestLifeSign();
+    }
+
     /// Returns the number of tables, views and writers that are open.
     public int openHandles() {
         return client.openHandles().get();

@@ -30,6 +30,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLongArray;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.Collectors;
 import org.jspecify.annotations.Nullable;
 
@@ -60,7 +61,12 @@ final class RemoteSession {
     private final StagingClient staging;
     private final SessionRefCount users = new SessionRefCount();
     private volatile boolean closed;
+    /// Messages of the server, on any of its connections.
+    private final LongAdder heard = new LongAdder();
+
     private volatile long lastRenewalNanos = System.nanoTime();
+    private volatile long heardAtRenewal;
+    private volatile boolean renewalWanted;
     private volatile CompletableFuture<Boolean> renewal = CompletableFuture.completedFuture(true);
 
     /// @param ended hears that it is over, once or more
@@ -77,9 +83,9 @@ final class RemoteSession {
         route = settings.route;
         challenge = opened.challenge();
         staging = new StagingClient(this, challenge.hasCapability(Challenge.STAGING) ? options.stagingBytes() : 0);
-        data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, opened.welcome());
+        data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, opened.welcome(), heard);
         renewNanos = TimeUnit.MILLISECONDS.toNanos(opened.welcome().leaseMillis()) / 3;
-        control = new ControlConnection(opened, releaseQueue, this::onProgress, () -> {
+        control = new ControlConnection(opened, releaseQueue, heard, this::onProgress, () -> {
             closed = true;
             unmapSharedMemory();
             data.close();
@@ -367,7 +373,9 @@ final class RemoteSession {
         if (control.isClosed()) {
             close(DisconnectReason.BROKEN);
             tablesByLease.values().forEach(RemoteBlockTable::end);
-        } else if (nowNanos - lastRenewalNanos >= renewNanos && renewal.isDone()) {
+        } else if ((renewalWanted || nowNanos - lastRenewalNanos >= renewNanos) && renewal.isDone()) {
+            renewalWanted = false;
+            heardAtRenewal = heard.sum();
             lastRenewalNanos = nowNanos;
             renewal = control.call(new ControlConnection.CallRequest<>(
                     MessageType.RENEW, new BodyWriter(), RemoteSession::ignoreBody, options.requestTimeoutNanos()));
@@ -382,12 +390,29 @@ final class RemoteSession {
         }
     }
 
-    /// Gives up when the server does not listen or does not answer. Never waits.
+    /// Has the next heartbeat ask the server for a sign of life. Waits for nothing.
+    void requestLifeSign() {
+        renewalWanted = true;
+    }
+
+    /// Messages of the server so far.
+    long heardCount() {
+        return heard.sum();
+    }
+
+    /// Gives up when the server does not listen, or has sent nothing at all while a renewal waited for its answer. One
+    /// that answers other requests is slow, not gone. Never waits.
     void closeIfUnresponsive(long nowNanos) {
         if (control.connection().stalledNanos() > options.requestTimeoutNanos()) {
             close(DisconnectReason.STALLED);
         } else if (!renewal.isDone() && nowNanos - lastRenewalNanos > options.requestTimeoutNanos()) {
-            close(DisconnectReason.SILENT);
+            long heardSoFar = heard.sum();
+            if (heardSoFar == heardAtRenewal) {
+                close(DisconnectReason.SILENT);
+            } else {
+                heardAtRenewal = heardSoFar;
+                lastRenewalNanos = nowNanos;
+            }
         }
     }
 

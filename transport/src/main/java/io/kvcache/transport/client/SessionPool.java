@@ -29,8 +29,14 @@ final class SessionPool implements AutoCloseable {
     /// Most delay until an expired deadline is noticed.
     private static final long TICK_NANOS = TimeUnit.MILLISECONDS.toNanos(20);
 
+    /// A tick that comes later than this says that the process stood still.
+    private static final long MAX_TICK_NANOS = 50 * TICK_NANOS;
+
     private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(10);
     private static final long MAX_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(2);
+
+    /// Above what a session counts of messages.
+    private static final int SESSION_SHIFT = 40;
 
     private final ServerList servers;
     private final CallTimeouts callTimeouts = new CallTimeouts();
@@ -226,6 +232,20 @@ final class SessionPool implements AutoCloseable {
         return session != null && !session.isClosed();
     }
 
+    /// Returns a number that changes whenever the server is heard: by a message, or as it accepts a session.
+    long lifeSigns() {
+        RemoteSession session = current;
+        return (sessionCount.get() << SESSION_SHIFT) + (session == null ? 0 : session.heardCount());
+    }
+
+    /// Has the keeper ask the server for a sign of life.
+    void requestLifeSign() {
+        RemoteSession session = current;
+        if (session != null) {
+            session.requestLifeSign();
+        }
+    }
+
     /// Returns the name of the server that is used, or was used last.
     String server() {
         return servers.name(currentServerIndex);
@@ -244,8 +264,15 @@ final class SessionPool implements AutoCloseable {
 
     /// Closes expired calls and sessions. It must never block, as it is what ends all waits.
     private void watchTimeouts() {
+        long last = System.nanoTime();
         while (!closed || callTimeouts.hasPending()) {
             LockSupport.parkNanos(TICK_NANOS);
+            long now = System.nanoTime();
+            boolean stoodStill = now - last > MAX_TICK_NANOS;
+            last = now;
+            if (stoodStill) {
+                continue; // this process did: answers that have come meanwhile are to be read first
+            }
             try {
                 callTimeouts.closeExpired();
                 watchTimeouts(current);

@@ -417,11 +417,11 @@ final class ClusterBlocks {
 
     /// Calls a server, and notes whether it failed.
     static <T> T call(ClusterRoute.Reached server, Function<KvCache, T> call) {
-        long start = server.peer().nanos();
+        FailurePause.Call begun = server.peer().beginCall();
         long failedBefore = server.connection().failureCount();
         T result = call.apply(server.connection().cache());
         if (server.connection().failureCount() > failedBefore) {
-            server.peer().onFailureSince(start);
+            server.peer().onFailure(begun);
         } else {
             server.peer().onSuccess();
         }

@@ -76,6 +76,16 @@ interface ClusterConnection extends PeerConnection {
         }
 
         @Override
+        public long lifeSigns() {
+            return cache.lifeSigns();
+        }
+
+        @Override
+        public void requestLifeSign() {
+            cache.requestLifeSign();
+        }
+
+        @Override
         public int openHandles() {
             return cache.openHandles();
         }

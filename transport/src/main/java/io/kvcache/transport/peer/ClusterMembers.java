@@ -162,10 +162,13 @@ final class ClusterMembers implements AutoCloseable {
         for (Peer<ClusterConnection> peer : route.all()) {
             ClusterConnection connection = peer.connectionIfUsable();
             if (connection != null) {
+                FailurePause.Call begun = peer.beginCall();
                 try {
                     return connection.view(known, WATCH);
                 } catch (UncheckedIOException unanswered) {
-                    peer.onFailure(); // a server that stands still keeps its connection
+                    if (!peer.isHeardSince(begun)) { // else it is busy, and those who read there see how it goes
+                        peer.onFailure(); // a server that stands still keeps its connection
+                    }
                     throw unanswered;
                 }
             }

@@ -61,7 +61,8 @@ import org.jspecify.annotations.Nullable;
 /// lacks blocks costs another request, and finds no less than the owner has.
 ///
 /// **Failures.** A dead, slow or faulty server is a miss, as in [RemoteKvCache]. From its first failure on, a server
-/// is avoided for 100 ms, then twice as long each time up to 10 s. Meanwhile its groups are read and written at the
+/// is avoided for 100 ms, then twice as long each time up to 10 s; one that was silent meanwhile for four times as long
+/// as the call waited, or until it is heard again. Meanwhile its groups are read and written at the
 /// next server in their order, which will own them when the view says so. Objects of such a server are misses, and
 /// puts of them [io.kvcache.core.PutOutcome#NO_ROOM]. No call fails because of a change of the view.
 ///

@@ -1,13 +1,11 @@
 package io.kvcache.transport.peer;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.time.Backoff;
 import java.io.UncheckedIOException;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.RejectedExecutionException;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.Function;
@@ -24,11 +22,6 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(Peer.class.getName());
 
-    private static final long FIRST_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(100);
-
-    /// How many times as long as a call waited for it a peer is not used.
-    private static final int WAIT_FACTOR = 4;
-
     private final String name;
     private final Function<String, C> connector;
     private final BackoffSettings backoffSettings;
@@ -38,12 +31,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     private volatile @Nullable C cache;
     private volatile boolean closed;
 
-    /// Guarded by this.
-    private final Backoff backoff;
-
-    private long backoffUntil;
-    private boolean backingOff;
-
+    private final FailurePause failurePause;
     final LongAdder found = new LongAdder();
     final LongAdder missed = new LongAdder();
     final LongAdder replicated = new LongAdder();
@@ -62,8 +50,7 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
         this.name = name;
         this.connector = connector;
         this.backoffSettings = backoffSettings;
-        long longest = backoffSettings.maxBackoffNanos;
-        backoff = new Backoff(Math.min(FIRST_PAUSE_NANOS, longest), longest);
+        failurePause = new FailurePause(backoffSettings.maxBackoffNanos);
         this.connecting = connecting;
     }
 
@@ -153,11 +140,12 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     }
 
     private boolean isBackingOff() {
-        long now = backoffSettings.clock.nanos();
-        synchronized (this) {
-            backingOff = backingOff && now - backoffUntil < 0;
-            return backingOff;
-        }
+        return failurePause.isActive(nanos(), lifeSigns());
+    }
+
+    private long lifeSigns() {
+        C now = cache;
+        return now == null ? 0 : now.lifeSigns();
     }
 
     /// Begins to connect, unless it is connected or connecting already.
@@ -199,46 +187,45 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
     }
 
     /// Ends the back-off after a successful call.
-    synchronized void onSuccess() {
-        backoff.reset();
-        backingOff = false;
+    void onSuccess() {
+        failurePause.onSuccess();
+    }
+
+    /// A call of this peer that begins now.
+    FailurePause.Call beginCall() {
+        return new FailurePause.Call(nanos(), lifeSigns());
+    }
+
+    /// Returns whether the peer was heard since a call has begun.
+    boolean isHeardSince(FailurePause.Call call) {
+        return isConnected() && lifeSigns() != call.lifeSigns();
     }
 
     /// Begins or extends the back-off after a failure.
     void onFailure() {
-        onFailure(0);
+        onFailure(beginCall());
     }
 
-    /// Begins or extends the back-off after a call that failed. A peer for which a call waited in vain is not
-    /// used for longer than that, or the callers of a server that stands still would wait for it most of the
-    /// time.
-    ///
-    /// @param startNanos moment of [#nanos] at which the call began
-    void onFailureSince(long startNanos) {
-        onFailure(WAIT_FACTOR * (nanos() - startNanos));
-    }
-
-    private void onFailure(long leastPauseNanos) {
+    /// Begins or extends the back-off after a call that failed.
+    void onFailure(FailurePause.Call call) {
         if (Thread.currentThread().isInterrupted()) {
             return; // the caller gave up, and the peer has not failed
         }
-        long now = nanos();
         failures.increment();
-        synchronized (this) {
-            long least = Math.min(leastPauseNanos, backoffSettings.maxBackoffNanos);
-            long pause = Math.max(least, backoff.nextNanos());
-            if (!backingOff) {
-                LOG.log(
-                        System.Logger.Level.INFO,
-                        "peer " + name + " failed and is not used for " + pause / 1_000_000 + " ms");
-            }
-            backingOff = true;
-            backoffUntil = now + pause;
+        long pause = failurePause.onFailure(call, nanos(), lifeSigns());
+        if (pause > 0) {
+            LOG.log(
+                    System.Logger.Level.INFO,
+                    "peer " + name + " failed and is not used for " + pause / 1_000_000 + " ms, or until it is heard");
+        }
+        C now = cache;
+        if (now != null) {
+            now.requestLifeSign();
         }
     }
 
     /// The moment, by the clock of back-offs.
-    long nanos() {
+    private long nanos() {
         return backoffSettings.clock.nanos();
     }
 

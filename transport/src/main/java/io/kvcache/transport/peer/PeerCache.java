@@ -87,6 +87,16 @@ interface PeerCache extends PeerConnection {
         }
 
         @Override
+        public long lifeSigns() {
+            return cache.lifeSigns();
+        }
+
+        @Override
+        public void requestLifeSign() {
+            cache.requestLifeSign();
+        }
+
+        @Override
         public void close() {
             cache.close();
         }

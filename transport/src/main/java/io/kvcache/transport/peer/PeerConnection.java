@@ -20,6 +20,12 @@ interface PeerConnection extends AutoCloseable {
     /// checksum on arrival.
     long failureCount();
 
+    /// Returns a number that changes whenever the peer is heard.
+    long lifeSigns();
+
+    /// Asks the peer for a sign of life, without waiting for it.
+    void requestLifeSign();
+
     @Override
     void close();
 }

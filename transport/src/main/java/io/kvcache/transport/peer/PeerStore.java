@@ -196,6 +196,7 @@ final class PeerStore implements AutoCloseable {
     private int fetchFrom(PeerCache cache, FetchRequest fetchRequest, long timeoutNanos) {
         Peer<PeerCache> peer = fetchRequest.peer;
         long start = clock.nanos();
+        FailurePause.Call begun = peer.beginCall();
         long failedBefore = cache.failureCount() + peer.corrupt.sum();
         int at = fetchRequest.at;
         int first = fetchRequest.group.first();
@@ -211,7 +212,7 @@ final class PeerStore implements AutoCloseable {
         }
         boolean late = clock.nanos() - start >= timeoutNanos;
         if (at == fetchRequest.at && (late || cache.failureCount() + peer.corrupt.sum() > failedBefore)) {
-            peer.onFailureSince(start);
+            peer.onFailure(begun);
             return NOT_ASKED;
         }
         peer.onSuccess();

@@ -18,6 +18,7 @@ import java.time.Duration;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.LockSupport;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
@@ -51,7 +52,7 @@ final class DataConnectionPoolTest {
         store.close();
     }
 
-    private static RemoteOptions options() {
+    static RemoteOptions options() {
         return new RemoteOptions(
                 null,
                 "",
@@ -82,7 +83,7 @@ final class DataConnectionPoolTest {
             }
             return server.connect(handler, timeoutNanos);
         };
-        return new DataConnectionPool(slow, options(), callTimeouts, new ReleaseQueue(), session);
+        return new DataConnectionPool(slow, options(), callTimeouts, new ReleaseQueue(), session, new LongAdder());
     }
 
     @Test

@@ -11,6 +11,8 @@ import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.net.Connector;
 import io.kvcache.transport.net.DisconnectReason;
 import io.kvcache.transport.net.FrameConnection;
+import io.kvcache.transport.shm.SharedStore;
+import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.OutboundFrame;
 import java.io.IOException;
@@ -101,6 +103,54 @@ final class SessionMaintenanceTest {
             TestBlocks.await("another session", () -> cache.remoteStats().sessions() == 2);
             assertThat(tries).hasValueGreaterThanOrEqualTo(4);
         }
+    }
+
+    /// A session whose renewals the server never answers, and which has just sent one.
+    private RemoteSession sessionWithPendingRenewal(long nowNanos) throws Exception {
+        InProcessServer server = new InProcessServer(
+                endpoint,
+                (wire, frame) -> new InProcessServer.MutatedFrame(isRenewal(frame) ? new byte[0] : frame, false));
+        RemoteSession session = RemoteSession.open(
+                server,
+                new RemoteSession.SessionSettings(
+                        DataConnectionPoolTest.options(), new SharedStore.OneSidedCounters(), 0, "without a network"),
+                new CallTimeouts(),
+                () -> {});
+        session.requestLifeSign();
+        session.heartbeat(nowNanos);
+        return session;
+    }
+
+    private static boolean isRenewal(byte[] frame) {
+        return ByteBuffer.wrap(frame).order(ByteOrder.LITTLE_ENDIAN).getShort(4) == MessageType.RENEW.code();
+    }
+
+    @Test
+    void givenASilentServer_whenTheTimeoutPasses_thenTheSessionEnds() throws Exception {
+        long start = System.nanoTime();
+        RemoteSession session = sessionWithPendingRenewal(start);
+        long timeout = DataConnectionPoolTest.options().requestTimeoutNanos();
+        session.closeIfUnresponsive(start + timeout);
+        assertThat(session.isClosed()).isFalse();
+        session.closeIfUnresponsive(start + timeout + 1);
+        TestBlocks.await("its end", session::isClosed);
+    }
+
+    /// A busy server may answer requests for blocks at once and a renewal late, as other threads do that.
+    @Test
+    void givenAServerThatAnswersOtherRequests_whenARenewalIsLate_thenTheSessionGoesOn() throws Exception {
+        long start = System.nanoTime();
+        RemoteSession session = sessionWithPendingRenewal(start);
+        long timeout = DataConnectionPoolTest.options().requestTimeoutNanos();
+        long heard = session.heardCount();
+        session.data().call(start + timeout, MessageType.PING, new BodyWriter(), body -> true);
+        assertThat(session.heardCount()).isGreaterThan(heard);
+        session.closeIfUnresponsive(start + timeout + 1);
+        assertThat(session.isClosed()).isFalse();
+        session.closeIfUnresponsive(start + 2 * timeout + 1);
+        assertThat(session.isClosed()).as("heard during the last timeout").isFalse();
+        session.closeIfUnresponsive(start + 2 * timeout + 2);
+        TestBlocks.await("its end", session::isClosed);
     }
 
     @Test

@@ -66,14 +66,19 @@ final class ClusterCopiesTest {
         }
         cluster.show(cluster.servers());
         IntStream.range(0, clientCount).forEach(i -> clients.add(client(i)));
+        await(
+                "all are connected",
+                () -> clients.stream()
+                        .allMatch(client -> client.connectedServers().size() == 5));
     }
 
     private ClusteredKvCache client(int seed) {
         ClusteredKvCache client = ClusteredKvCache.connect(
                 cluster.addresses(),
                 new ClusteredKvCache.Dependencies(
-                        address -> new ClusterConnection.Remote(
-                                RemoteKvCache.builder(address).connect()),
+                        address -> new ClusterConnection.Remote(RemoteKvCache.builder(address)
+                                .requestTimeout(WAIT)
+                                .connect()),
                         Executors.newVirtualThreadPerTaskExecutor(),
                         Executors.newVirtualThreadPerTaskExecutor(),
                         PeerClock.MACHINE,

@@ -397,6 +397,16 @@ final class ClusteredKvCacheTest {
         }
 
         @Override
+        public long lifeSigns() {
+            return server.lifeSigns();
+        }
+
+        @Override
+        public void requestLifeSign() {
+            server.requestLifeSign();
+        }
+
+        @Override
         public long failureCount() {
             return server.failureCount();
         }

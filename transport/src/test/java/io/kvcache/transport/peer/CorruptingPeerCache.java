@@ -56,6 +56,16 @@ record CorruptingPeerCache(PeerCache cache, IntPredicate turned) implements Peer
     }
 
     @Override
+    public long lifeSigns() {
+        return cache.lifeSigns();
+    }
+
+    @Override
+    public void requestLifeSign() {
+        cache.requestLifeSign();
+    }
+
+    @Override
     public long failureCount() {
         return cache.failureCount();
     }

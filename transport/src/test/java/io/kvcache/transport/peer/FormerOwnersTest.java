@@ -280,6 +280,16 @@ final class FormerOwnersTest {
         }
 
         @Override
+        public long lifeSigns() {
+            return peer.lifeSigns();
+        }
+
+        @Override
+        public void requestLifeSign() {
+            peer.requestLifeSign();
+        }
+
+        @Override
         public long failureCount() {
             return peer.failureCount();
         }

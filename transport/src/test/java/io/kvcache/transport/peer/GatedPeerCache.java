@@ -95,6 +95,14 @@ final class GatedPeerCache implements PeerCache {
     }
 
     @Override
+    public long lifeSigns() {
+        return 0;
+    }
+
+    @Override
+    public void requestLifeSign() {}
+
+    @Override
     public long failureCount() {
         return 0;
     }

@@ -157,24 +157,4 @@ final class PeerTest {
         now++;
         assertThat(of.cacheFor(SPACE)).as("%d ns later", pause).isNotNull();
     }
-
-    @Test
-    void givenACallThatWaitedInVain_whenItFails_thenThePeerIsNotUsedForLongerThanThat() {
-        long second = 1_000_000_000;
-        try (Peer<PeerCache> slow = new Peer<>(
-                peer.name(), this::connect, new Peer.BackoffSettings(clock(), 10 * second), connecting::add)) {
-            slow.connect();
-            connecting.remove().run();
-            long start = now;
-            now += second;
-            slow.onFailureSince(start);
-            now += 39 * second / 10;
-            assertThat(slow.connectionIfUsable()).isNull();
-            now += second / 5;
-            assertThat(slow.connectionIfUsable()).isNotNull();
-            slow.onFailureSince(now - 60 * second);
-            now += 10 * second;
-            assertThat(slow.connectionIfUsable()).as("after the longest pause").isNotNull();
-        }
-    }
 }

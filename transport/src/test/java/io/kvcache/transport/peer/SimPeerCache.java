@@ -31,6 +31,7 @@ final class SimPeerCache implements PeerCache {
     private final Set<Namespace> registered = new HashSet<>();
     private long brokenUntil;
     private long failed;
+    private long heard;
     private boolean closed;
 
     SimPeerCache(SimPeerServer server, String client, PeerSimulation play) {
@@ -51,6 +52,8 @@ final class SimPeerCache implements PeerCache {
         boolean answered = arrived && latency <= patienceNanos && (play.isFaultFree() || random.nextInt(25) > 0);
         if (!answered) {
             waitAndFail(there ? patienceNanos - latency : 0);
+        } else {
+            heard++;
         }
         return new RoundTrip(arrived, answered);
     }
@@ -139,6 +142,14 @@ final class SimPeerCache implements PeerCache {
         requireAnswer(REQUEST);
         server.store.drop(namespace);
     }
+
+    @Override
+    public long lifeSigns() {
+        return heard;
+    }
+
+    @Override
+    public void requestLifeSign() {}
 
     @Override
     public long failureCount() {

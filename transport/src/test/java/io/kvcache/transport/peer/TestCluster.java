@@ -69,7 +69,10 @@ final class TestCluster implements AutoCloseable {
             served = PeeredKvCache.ofCluster(
                     store,
                     new PeeredKvCache.Handover(name, view, Duration.ofMinutes(1), knownDrops::get),
-                    address -> RemoteKvCache.builder(address).localOnly(true).connect());
+                    address -> RemoteKvCache.builder(address)
+                            .localOnly(true)
+                            .requestTimeout(Duration.ofMinutes(1))
+                            .connect());
             // Not where clients come from: one that connects again could get the very port that it looks for.
             endpoint = open(new InetSocketAddress(InetAddress.getByName("127.0.0.2"), 0));
             info = new NodeInfo(
