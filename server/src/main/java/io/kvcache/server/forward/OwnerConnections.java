@@ -5,29 +5,29 @@ import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.cluster.ClusterView;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.ViewSource;
+import io.kvcache.transport.peer.FailurePause;
 import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
+import org.jspecify.annotations.Nullable;
 
 /// Connections to the other servers of a cluster, one for each tenant whose clients' requests are passed on.
 ///
-/// A server that could not be connected to, or did not answer, is not tried for a moment, as every request would wait
-/// for it. Writes that wait for an owner anyway try one that did not answer all the same.
+/// A server that could not be connected to, or did not answer, is not tried for a while ([FailurePause]), as every
+/// request would wait for it, but only until it is heard again. Writes that wait for an owner anyway try one that did
+/// not answer all the same.
 ///
 /// **Threads.** Any.
 public final class OwnerConnections implements AutoCloseable {
 
-    private static final long RETRY_NANOS = TimeUnit.MILLISECONDS.toNanos(200);
-    private static final long MAX_AVOID_NANOS = TimeUnit.SECONDS.toNanos(10);
-    private static final int WAIT_FACTOR = 4;
+    private static final long MAX_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(10);
 
     private final Connector connector;
     private final Runnable endListening;
-    private final Map<Target, RemoteKvCache> connections = new ConcurrentHashMap<>();
-    private final Map<Long, Long> failedUntil = new ConcurrentHashMap<>();
+    private final Map<Target, Link> links = new ConcurrentHashMap<>();
     private volatile boolean closed;
 
     /// Connects to another server.
@@ -44,6 +44,41 @@ public final class OwnerConnections implements AutoCloseable {
 
     /// A process of a server, and a tenant.
     private record Target(String address, long incarnation, String tenant) {}
+
+    /// The connection to a server, if there is one, and its failures.
+    private static final class Link {
+
+        private final FailurePause pause = new FailurePause(MAX_PAUSE_NANOS);
+        private volatile @Nullable RemoteKvCache connection;
+
+        private long lifeSigns() {
+            RemoteKvCache open = connection;
+            return open == null ? 0 : open.lifeSigns();
+        }
+
+        boolean isPaused() {
+            return pause.isActive(System.nanoTime(), lifeSigns());
+        }
+
+        FailurePause.Call beginCall() {
+            return new FailurePause.Call(System.nanoTime(), lifeSigns());
+        }
+
+        void onFailure(FailurePause.Call call) {
+            pause.onFailure(call, System.nanoTime(), lifeSigns());
+            RemoteKvCache open = connection;
+            if (open != null) {
+                open.requestLifeSign();
+            }
+        }
+
+        void close() {
+            RemoteKvCache open = connection;
+            if (open != null) {
+                open.close();
+            }
+        }
+    }
 
     /// A request was not sent.
     static final class NotConnectedException extends UncheckedIOException {
@@ -64,16 +99,18 @@ public final class OwnerConnections implements AutoCloseable {
     /// Passes a request on.
     ///
     /// @throws NotConnectedException when it was not sent
-    /// @throws UncheckedIOException when there is no reply. Then the server is not used for longer than the request
-    ///     has waited
+    /// @throws UncheckedIOException when there is no reply
     CommandReply execute(NodeInfo server, RequestForwarder.Request request, Duration timeout) {
-        RemoteKvCache connection = to(server, request);
-        long start = System.nanoTime();
+        Target target = new Target(server.address(), server.incarnation(), request.tenant());
+        Link link = links.computeIfAbsent(target, _ -> new Link());
+        RemoteKvCache connection = connect(target, link, request.kind().waitsForOwner());
+        FailurePause.Call call = link.beginCall();
         try {
-            return connection.execute(request.dialect().code(), request.bytes(), timeout);
+            CommandReply reply = connection.execute(request.dialect().code(), request.bytes(), timeout);
+            link.pause.onSuccess();
+            return reply;
         } catch (UncheckedIOException unanswered) {
-            long now = System.nanoTime();
-            avoid(server, Math.clamp(WAIT_FACTOR * (now - start), RETRY_NANOS, MAX_AVOID_NANOS));
+            link.onFailure(call);
             throw unanswered;
         }
     }
@@ -84,37 +121,40 @@ public final class OwnerConnections implements AutoCloseable {
         return String.valueOf(cause == null ? failed.getMessage() : cause.getMessage());
     }
 
-    private void avoid(NodeInfo server, long nanos) {
-        failedUntil.put(server.incarnation(), System.nanoTime() + nanos);
-    }
-
-    private RemoteKvCache to(NodeInfo server, RequestForwarder.Request request) {
-        Target target = new Target(server.address(), server.incarnation(), request.tenant());
-        RemoteKvCache open = connections.get(target);
-        Long until = failedUntil.get(server.incarnation());
-        boolean avoided = until != null && System.nanoTime() - until < 0;
-        if (closed || (avoided && (open == null || !request.kind().waitsForOwner()))) {
+    /// @param anyway whether a connection is used although the server has just failed
+    private RemoteKvCache connect(Target target, Link link, boolean anyway) {
+        RemoteKvCache open = link.connection;
+        if (closed || (link.isPaused() && (open == null || !anyway))) {
             throw new NotConnectedException("it did not answer a moment ago");
         }
-        if (open != null) {
-            return open;
-        }
+        return open == null ? connect(target, link) : open;
+    }
+
+    private RemoteKvCache connect(Target target, Link link) {
+        FailurePause.Call call = link.beginCall();
+        RemoteKvCache made;
         try {
-            RemoteKvCache made = connector.connect(server.address(), request.tenant());
-            RemoteKvCache other = connections.putIfAbsent(target, made);
-            if (other != null || closed) {
-                made.close();
-            }
-            return other == null ? made : other;
+            made = connector.connect(target.address, target.tenant);
         } catch (UncheckedIOException failed) {
-            avoid(server, RETRY_NANOS);
+            link.onFailure(call);
             throw new NotConnectedException(reason(failed));
         }
+        RemoteKvCache other;
+        synchronized (link) {
+            other = link.connection;
+            if (other == null) {
+                link.connection = made;
+            }
+        }
+        if (other != null || closed) {
+            made.close();
+        }
+        return other == null ? made : other;
     }
 
     private void onView(ClusterView view) {
-        failedUntil.clear();
-        connections.entrySet().removeIf(entry -> {
+        links.entrySet().removeIf(entry -> {
+            entry.getValue().pause.onSuccess(); // the view has heard of each server
             Target target = entry.getKey();
             boolean gone = view.nodes().stream()
                     .noneMatch(
@@ -130,7 +170,7 @@ public final class OwnerConnections implements AutoCloseable {
     public void close() {
         closed = true;
         endListening.run();
-        connections.values().forEach(RemoteKvCache::close);
-        connections.clear();
+        links.values().forEach(Link::close);
+        links.clear();
     }
 }

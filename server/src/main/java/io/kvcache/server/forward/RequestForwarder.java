@@ -25,9 +25,10 @@ import org.jspecify.annotations.Nullable;
 
 /// Passes requests on to the servers that own their keys, for clients that know one server only.
 ///
-/// **When the owner does not answer**, a read or a request about a value that never changes is run here at once. A
-/// write of a value that may change waits until the view names an owner that answers, as only an owner's value is
-/// found later. After four seconds the client is told to try again.
+/// **When the owner does not answer**, a request about a value that never changes is run here at once: at worst it is
+/// a miss. A read of a value that may change is not, as the client would take the miss for the value's end: the client
+/// is to try again. A write of such a value waits until the view names an owner that answers, as only an owner's value
+/// is found later. After four seconds the client is told to try again.
 ///
 /// **Ownership.** Of its connections and threads, until [#close].
 ///
@@ -57,9 +58,9 @@ public final class RequestForwarder implements AutoCloseable {
 
     /// What may happen to a request whose owner does not answer.
     public enum Kind {
-        /// Changes nothing.
+        /// Reads a value that may change.
         READ,
-        /// Stores or removes a value that is always the same under its key.
+        /// Reads, stores or removes a value that is always the same under its key.
         CONTENT,
         /// May run twice.
         REPEATABLE_WRITE,
@@ -213,11 +214,12 @@ public final class RequestForwarder implements AutoCloseable {
                 problem = owner.name() + " does not take it: " + refused.getMessage();
             } catch (UncheckedIOException unanswered) {
                 problem = owner.name() + " does not answer: " + OwnerConnections.reason(unanswered);
-                if (request.kind == Kind.WRITE && !(unanswered instanceof OwnerConnections.NotConnectedException)) {
-                    return unanswered(problem); // it may have run
+                boolean mayHaveRun = !(unanswered instanceof OwnerConnections.NotConnectedException);
+                if (request.kind == Kind.READ || (request.kind == Kind.WRITE && mayHaveRun)) {
+                    return unanswered(problem);
                 }
             }
-            if (!request.kind.waitsForOwner()) {
+            if (request.kind == Kind.CONTENT) {
                 unanswered.increment();
                 return runHere(request);
             }

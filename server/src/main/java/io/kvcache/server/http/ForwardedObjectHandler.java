@@ -84,12 +84,16 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     @Override
     public void respond(HttpResponder out) {
         switch (method) {
-            case "GET" -> ask(out, Kind.READ, reply -> sendValue(reply, out), "GET");
-            case "HEAD" -> ask(out, Kind.READ, reply -> sendLength(reply, out), "EXISTS");
+            case "GET" -> ask(out, reading(), reply -> sendValue(reply, out), "GET");
+            case "HEAD" -> ask(out, reading(), reply -> sendLength(reply, out), "EXISTS");
             case "DELETE" ->
                 ask(out, changing(), reply -> send(reply, ":1", HttpResponseStatus.NO_CONTENT, out), "DEL");
             default -> put(out);
         }
+    }
+
+    private Kind reading() {
+        return keyspace.isContent(key) ? Kind.CONTENT : Kind.READ;
     }
 
     private Kind changing() {
@@ -154,7 +158,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
         exists.close();
         ask(
                 out,
-                Kind.READ,
+                reading(),
                 reply -> {
                     try (reply) {
                         if (isError(reply)) {

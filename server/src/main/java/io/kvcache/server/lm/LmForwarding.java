@@ -36,9 +36,8 @@ record LmForwarding(RequestForwarder forwarder, String tenant) {
         if (value != null) {
             bytes.add(value).add(health(version)); // as a PUT has no reply
         }
-        Kind kind = value == null ? Kind.READ : Kind.CONTENT;
         int slot = HashSlots.of(request.key());
-        forwarder.forward(new Request(tenant, dialect(version), slot, kind, bytes.segments()), come -> {
+        forwarder.forward(new Request(tenant, dialect(version), slot, Kind.CONTENT, bytes.segments()), come -> {
             bytes.release();
             reply.accept(come);
         });

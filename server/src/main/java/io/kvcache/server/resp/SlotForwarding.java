@@ -14,6 +14,7 @@ import java.util.ArrayList;
 import java.util.Iterator;
 import java.util.List;
 import java.util.Set;
+import org.jspecify.annotations.Nullable;
 
 /// Passes commands about keys of other servers of the cluster on to those, for clients that know one server only.
 ///
@@ -83,7 +84,6 @@ final class SlotForwarding {
         } else if (one && (passedOn || request.values().isEmpty())) {
             runWhole(session, spec, request, out);
         } else if (spec.name().equals("MGET")) {
-            out.beginArray(request.count() - 1);
             runMget(session, request, out, 1);
         } else if (COUNTING.contains(spec.name())) {
             runCounting(session, spec, request, out, 1, 0);
@@ -110,11 +110,11 @@ final class SlotForwarding {
     }
 
     private Kind kindOf(CommandSpec spec, RespRequest request, byte[] key) {
-        if (spec.flags().contains("readonly")) {
-            return Kind.READ;
-        }
         if (isContent(key)) {
             return Kind.CONTENT;
+        }
+        if (spec.flags().contains("readonly")) {
+            return Kind.READ;
         }
         return switch (spec.name()) {
             case "SET" -> request.count() == 3 || hasOnlyExpiry(request) ? Kind.REPEATABLE_WRITE : Kind.WRITE;
@@ -180,11 +180,22 @@ final class SlotForwarding {
         int to = Math.min(request.count(), from + KEYS_AT_A_TIME);
         List<Part> parts = new ArrayList<>();
         for (int i = from; i < to; i++) {
-            parts.add(Part.of(Kind.READ, "GET", request.argument(i)));
+            parts.add(Part.of(readOf(request.argument(i)), "GET", request.argument(i)));
         }
         forward(session, parts, out, replies -> {
+            if (from == 1) {
+                Reply unanswered = firstUnanswered(replies);
+                if (unanswered != null) {
+                    fail(replies, unanswered, out);
+                    return;
+                }
+                out.beginArray(request.count() - 1);
+            }
             for (Reply reply : replies) {
-                if (reply.firstBytes(1).equals("$")) {
+                if (!reply.error().isEmpty()) { // the others of the command are on their way
+                    writeError(reply, out);
+                    reply.close();
+                } else if (reply.firstBytes(1).equals("$")) {
                     out.writeReply(reply.pieces(), reply::close);
                 } else {
                     reply.close();
@@ -195,6 +206,17 @@ final class SlotForwarding {
                 session.handler().awaitWritable(() -> runMget(session, request, out, to));
             }
         });
+    }
+
+    private Kind readOf(byte[] key) {
+        return isContent(key) ? Kind.CONTENT : Kind.READ;
+    }
+
+    private static @Nullable Reply firstUnanswered(List<Reply> replies) {
+        return replies.stream()
+                .filter(reply -> !reply.error().isEmpty())
+                .findFirst()
+                .orElse(null);
     }
 
     /// @param from place of the first key that is asked for
@@ -208,7 +230,7 @@ final class SlotForwarding {
                     .bulk(PREFIX)
                     .bulk(request.argument(1))
                     .bulk(key);
-            parts.add(new Part(key, Kind.READ, bytes, List.of()));
+            parts.add(new Part(key, Kind.CONTENT, bytes, List.of())); // a shorter prefix is no wrong answer
         }
         forward(session, parts, out, replies -> {
             if (isError(replies.getFirst())) { // of the words, as all have the same

@@ -1,14 +1,18 @@
 package io.kvcache.server.cli;
 
+import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import com.sun.tools.attach.VirtualMachine;
 import io.kvcache.server.cli.CliRunner.CliResult;
+import java.io.BufferedReader;
 import java.io.IOException;
+import java.io.InputStreamReader;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -53,9 +57,10 @@ final class ClusterProcessTest {
         }
     }
 
-    private CompletableFuture<ServeCommandProcess> start(int number, List<Integer> ports) {
+    private CompletableFuture<ServeCommandProcess> start(int number, List<Integer> ports, String... more) {
         List<String> seeds = ports.stream().map(port -> "127.0.0.1:" + port).toList();
-        List<String> settings = List.of(
+        List<String> settings = new ArrayList<>(List.of(more));
+        settings.addAll(List.of(
                 "--transport",
                 "127.0.0.1:0",
                 "--set",
@@ -65,7 +70,7 @@ final class ClusterProcessTest {
                 "--set",
                 "cluster.listen=127.0.0.1:" + ports.get(number),
                 "--set",
-                "cluster.seeds=" + String.join(",", seeds));
+                "cluster.seeds=" + String.join(",", seeds)));
         return CompletableFuture.supplyAsync(() -> {
             try {
                 return new ServeCommandProcess(
@@ -205,6 +210,67 @@ final class ClusterProcessTest {
                 drained.terminate();
                 drained.awaitExit();
                 awaitOneView(List.of(other));
+            }
+        }
+    }
+
+    /// Asks for a key over RESP; the first line of the reply.
+    private static String command(ServeCommandProcess server, String... words) throws IOException {
+        StringBuilder request = new StringBuilder("*" + words.length + "\r\n");
+        for (String word : words) {
+            request.append('$')
+                    .append(word.length())
+                    .append("\r\n")
+                    .append(word)
+                    .append("\r\n");
+        }
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+            socket.getOutputStream().write(request.toString().getBytes(UTF_8));
+            return String.valueOf(new BufferedReader(new InputStreamReader(socket.getInputStream(), UTF_8)).readLine());
+        }
+    }
+
+    private static void signal(ServeCommandProcess server, String name) throws Exception {
+        assertThat(new ProcessBuilder("kill", "-" + name, Long.toString(server.pid()))
+                        .start()
+                        .waitFor())
+                .isZero();
+    }
+
+    /// A miss would say that the value has gone, and the client would go without.
+    @Test
+    void givenAnOwnerThatStandsStill_whenItsKeysAreRead_thenTheyAreNeverMissing() throws Exception {
+        String[] patient = {"--set", "cluster.failure_after=60s"}; // the view stays as it is
+        List<Integer> ports = freePorts(2);
+        List<CompletableFuture<ServeCommandProcess>> starting = IntStream.range(0, 2)
+                .mapToObj(number -> start(number, ports, patient))
+                .toList();
+        try (ServeCommandProcess asked = starting.getFirst().join();
+                ServeCommandProcess stopped = starting.getLast().join()) {
+            awaitOneView(List.of(asked, stopped));
+            for (int i = 0; i < 20; i++) {
+                assertThat(command(asked, "SET", "key" + i, "v")).isEqualTo("+OK");
+            }
+            signal(stopped, "STOP");
+            Set<String> replies = new HashSet<>();
+            while (replies.stream().noneMatch(reply -> reply.startsWith("-TRYAGAIN kv-1 does not answer"))) {
+                for (int i = 0; i < 20; i++) {
+                    replies.add(command(asked, "GET", "key" + i));
+                }
+            }
+            assertThat(command(asked, "MGET", "key0", "key1", "key2", "key3", "key4", "key5", "key6", "key7"))
+                    .startsWith("-TRYAGAIN kv-1 does not answer");
+            signal(stopped, "CONT");
+            int found = 0;
+            while (found < 20) {
+                String reply = command(asked, "GET", "key" + found);
+                replies.add(reply);
+                found += reply.equals("$1") ? 1 : 0;
+            }
+            assertThat(replies).allMatch(reply -> reply.equals("$1") || reply.startsWith("-TRYAGAIN "));
+        } finally {
+            for (CompletableFuture<ServeCommandProcess> each : starting) {
+                each.join().close();
             }
         }
     }
