@@ -88,6 +88,20 @@ final class JGroupsMembershipTest {
         assertThat(heard).usingElementComparator(Arrays::compare).containsExactlyElementsOf(sent);
     }
 
+    @Test
+    void givenTwo_whenOneSendsWhatCannotBeRead_thenTheOtherCountsIt() {
+        List<Integer> ports = TestMember.freePorts(2);
+        TestMember one = member("one", ports.getFirst(), ports).start();
+        TestMember other = member("other", ports.getLast(), ports).start();
+        TestMember.awaitOneView(members);
+
+        one.keeper().broadcast(new byte[] {9, 1, 2});
+        one.keeper().broadcast(new byte[0]);
+
+        TestMember.await(() -> other.keeper().unreadableMessages() == 2, () -> "messages are not counted");
+        assertThat(one.keeper().unreadableMessages()).isZero();
+    }
+
     private static byte[] pattern(int length) {
         byte[] bytes = new byte[length];
         new Random(length).nextBytes(bytes);
