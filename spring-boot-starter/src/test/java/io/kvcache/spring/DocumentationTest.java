@@ -7,6 +7,8 @@ import java.io.InputStream;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Objects;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.assertj.core.api.SoftAssertions;
 import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
@@ -39,6 +41,10 @@ final class DocumentationTest {
             }
         }
         all.assertAll();
+        Matcher version = Pattern.compile("<springboot.version>([^<]+)</springboot.version>")
+                .matcher(Files.readString(Path.of("../pom.xml")));
+        assertThat(version.find()).isTrue();
+        assertThat(page).as("the pom of docs/spring.md").contains("<version>" + version.group(1) + "</version>");
         assertThat(properties).isEqualTo(KvCacheProperties.class.getRecordComponents().length);
     }
 }

@@ -46,6 +46,7 @@ class ReleaseTest {
             "junit");
 
     private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
+    private static final Pattern POM = Pattern.compile("```xml\n(.*?)```", Pattern.DOTALL);
     private static final Pattern REMOTE = Pattern.compile("other JVMs at (\\S+:\\d+)");
 
     @TempDir
@@ -118,35 +119,16 @@ class ReleaseTest {
     void givenACleanProject_whenItNamesTheCoordinates_thenItEmbedsAStoreAndUsesAServer() throws Exception {
         Path project = folder.resolve("project");
         Files.createDirectories(project.resolve("src/main/java"));
-        Files.writeString(project.resolve("pom.xml"), """
-                <project xmlns="http://maven.apache.org/POM/4.0.0">
-                  <modelVersion>4.0.0</modelVersion>
-                  <groupId>org.example</groupId>
-                  <artifactId>user</artifactId>
-                  <version>1</version>
-                  <properties>
-                    <maven.compiler.release>25</maven.compiler.release>
-                    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>
-                  </properties>
-                  <repositories>
-                    <repository><id>release</id><url>%s</url></repository>
-                  </repositories>
-                  <dependencyManagement>
-                    <dependencies>
-                      <dependency>
-                        <groupId>io.kvcache</groupId><artifactId>kvcache-bom</artifactId>
-                        <version>%s</version><type>pom</type><scope>import</scope>
-                      </dependency>
-                    </dependencies>
-                  </dependencyManagement>
-                  <dependencies>
-                    <dependency><groupId>io.kvcache</groupId><artifactId>kvcache-tiers</artifactId></dependency>
-                    <dependency><groupId>io.kvcache</groupId><artifactId>kvcache-transport</artifactId></dependency>
-                  </dependencies>
-                </project>
-                """.formatted(
-                        release.resolve("maven").toUri(), VERSION));
-        Files.writeString(project.resolve("src/main/java/SharedPrefixes.java"), example());
+        Files.writeString(
+                project.resolve("pom.xml"),
+                onPage(POM, "<artifactId>shared-prefixes</artifactId>")
+                        .replace("0.1.0-SNAPSHOT", VERSION)
+                        .replace(
+                                "</project>",
+                                "<repositories><repository><id>release</id><url>"
+                                        + release.resolve("maven").toUri()
+                                        + "</url></repository></repositories></project>"));
+        Files.writeString(project.resolve("src/main/java/SharedPrefixes.java"), onPage(CODE, "class SharedPrefixes"));
         run(
                 project,
                 REPOSITORY.resolve("mvnw").toString(),
@@ -183,12 +165,12 @@ class ReleaseTest {
         assertThat(server.waitFor()).isZero();
     }
 
-    /// The program of the page for those who embed a store.
-    private static String example() throws IOException {
-        return CODE.matcher(Files.readString(REPOSITORY.resolve("docs/embedding.md")))
+    /// Returns a text between fences of the page for those who embed a store.
+    private static String onPage(Pattern kind, String part) throws IOException {
+        return kind.matcher(Files.readString(REPOSITORY.resolve("docs/embedding.md")))
                 .results()
                 .map(found -> found.group(1))
-                .filter(code -> code.contains("class SharedPrefixes"))
+                .filter(text -> text.contains(part))
                 .findFirst()
                 .orElseThrow();
     }
