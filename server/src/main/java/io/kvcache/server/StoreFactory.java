@@ -4,10 +4,14 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.MemoryConfig.PrefaultMode;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.tiers.memory.NamedMemorySource;
+import io.kvcache.tiers.memory.SharedMemorySource;
+import io.kvcache.tiers.memory.SharedMemorySource.AbandonedFolder;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.nio.file.Path;
@@ -30,6 +34,7 @@ final class StoreFactory {
     ///
     /// @throws IllegalStateException when the memory cannot be had
     static TieredKvCache open(ServerConfig config, Clock clock) {
+        removeAbandonedMemory();
         Path shared = config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease());
         if (shared == null) {
             return builder(config).clock(clock).build();
@@ -48,6 +53,17 @@ final class StoreFactory {
                     "Clients on this host cannot read the store in shared memory: {0}",
                     refused.getMessage());
             return builder(config).clock(clock).build();
+        }
+    }
+
+    /// A server that was killed leaves all of its shared memory behind, which this one may need.
+    private static void removeAbandonedMemory() {
+        for (AbandonedFolder left : SharedMemorySource.removeAbandoned(TransportConfig.SHM_DIRECTORY)) {
+            LOG.log(
+                    Level.INFO,
+                    "Removed {0}, which a server that was killed left behind: {1}",
+                    left.folder(),
+                    ByteSizeFormat.format(left.bytes()));
         }
     }
 

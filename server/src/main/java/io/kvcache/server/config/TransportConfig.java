@@ -45,7 +45,9 @@ public record TransportConfig(
 
     private static final String AUTO = "auto";
     private static final String OFF = "off";
-    static final Path SHM_DIRECTORY = Path.of("/dev/shm");
+
+    /// Where files lie that processes of this host share.
+    public static final Path SHM_DIRECTORY = Path.of("/dev/shm");
 
     private static final String UNGUARDED =
             ", which other machines can reach without authentication; it takes a loopback address,"

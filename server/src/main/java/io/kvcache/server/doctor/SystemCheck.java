@@ -4,7 +4,11 @@ import io.kvcache.server.cluster.ClusterPreflight.HostNameCheck;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.MemoryBudget.CgroupMemoryLimit;
 import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.doctor.KernelCheck.IoUringProbe;
+import io.kvcache.tiers.memory.SharedMemorySource;
+import io.kvcache.tiers.memory.SharedMemorySource.AbandonedFolder;
+import io.kvcache.tiers.os.ByteSizeFormat;
 import io.kvcache.transport.ucx.UcxMemory;
 import java.io.IOException;
 import java.nio.file.FileStore;
@@ -14,6 +18,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -21,7 +26,7 @@ import org.jspecify.annotations.Nullable;
 public final class SystemCheck {
 
     private static final double GIBIBYTE = 1L << 30;
-    private static final Path SHARED_MEMORY = Path.of("/dev/shm");
+    private static final Path SHARED_MEMORY = TransportConfig.SHM_DIRECTORY;
 
     private static final Path RDMA_DEVICES = Path.of("/sys/class/infiniband");
 
@@ -43,6 +48,7 @@ public final class SystemCheck {
                 CheckResult.of("cores", Integer.toString(Runtime.getRuntime().availableProcessors())),
                 checkMemory(),
                 checkSharedMemory(values),
+                checkAbandonedMemory(SharedMemorySource.abandoned(SHARED_MEMORY)),
                 checkHostName(HostNameCheck.run())));
         facts.addAll(new KernelCheck(Path.of("/"), values).run(System.getProperty("os.version")));
         facts.add(IoUringProbe.check());
@@ -116,6 +122,17 @@ public final class SystemCheck {
         } catch (IOException none) {
             return CheckResult.of(SHARED_MEMORY.toString(), "none");
         }
+    }
+
+    static CheckResult checkAbandonedMemory(List<AbandonedFolder> left) {
+        String folders = left.stream()
+                .map(each -> each.folder() + ": " + ByteSizeFormat.format(each.bytes()))
+                .collect(Collectors.joining(", "));
+        return CheckResult.of(
+                "left in " + SHARED_MEMORY,
+                left.isEmpty() ? "nothing" : folders,
+                !left.isEmpty(),
+                "start a server as this user, which removes what killed servers left behind");
     }
 
     /// Reports the first line that a program prints, or `none`.

@@ -4,11 +4,13 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.cluster.ClusterPreflight.HostNameCheck;
 import io.kvcache.server.doctor.SystemCheck.CheckResult;
+import io.kvcache.tiers.memory.SharedMemorySource.AbandonedFolder;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
+import java.util.List;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.api.condition.EnabledOnOs;
@@ -68,5 +70,17 @@ final class SystemCheckTest {
         assertThat(SystemCheck.checkHostName(new HostNameCheck("kv-0", "", "is not known here")))
                 .satisfies(check -> assertThat(check.value()).isEqualTo("kv-0"))
                 .satisfies(check -> assertThat(check.advice()).contains("cluster.advertise", "is not known here"));
+    }
+
+    @Test
+    void givenFoldersOfKilledServers_whenChecked_thenTheyAreListedWithAdvice() {
+        AbandonedFolder left = new AbandonedFolder(Path.of("/dev/shm/kvcache-me-7420"), 64 << 20);
+        assertThat(SystemCheck.checkAbandonedMemory(List.of(left, left)))
+                .satisfies(check -> assertThat(check.value())
+                        .isEqualTo("/dev/shm/kvcache-me-7420: 64.0 MiB (67108864 bytes), "
+                                + "/dev/shm/kvcache-me-7420: 64.0 MiB (67108864 bytes)"))
+                .satisfies(check -> assertThat(check.advice()).contains("start a server as this user"));
+        assertThat(SystemCheck.checkAbandonedMemory(List.of()))
+                .isEqualTo(CheckResult.of("left in /dev/shm", "nothing"));
     }
 }

@@ -10,8 +10,12 @@ import io.kvcache.tiers.memory.MappedMemory.SharedMemoryFile;
 import io.kvcache.tiers.os.Libc;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.UUID;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.locks.LockSupport;
 import org.jspecify.annotations.Nullable;
 
 /// Host memory of one store whose slots and records lie in files that other processes map read-only.
@@ -20,10 +24,10 @@ import org.jspecify.annotations.Nullable;
 /// read, so a process that can read the memory can look up, and there is nothing to keep in step, nothing to write
 /// twice, and no moment at which the two differ.
 ///
-/// **Files**: 0600, in a folder of mode 0700 that one store has at a time, by a lock. Too little space is refused
-/// with both sizes; it is taken at once, but for that of many values, see [SpaceReservation]. A store that is killed
-/// leaves them behind; the next one in the folder removes them. They are never shortened, so a mapping of them can be
-/// read for as long as it is there.
+/// **Files**: 0600, in a folder of mode 0700 that one store has at a time, by a lock. Too little space is
+/// refused with both sizes; it is taken at once, but for that of many values, see [SpaceReservation]. A store
+/// that is killed leaves them behind; the next one in the folder removes them, or [#removeAbandoned]. They are
+/// never shortened, so a mapping of them can be read for as long as it is there.
 ///
 /// **Ownership.** The folder is claimed by the first reservation, and given up when the last one is closed.
 ///
@@ -35,6 +39,11 @@ public final class SharedMemorySource implements HostMemorySource {
 
     /// The store's name for the memory of its index and its records.
     private static final String RECORDS = "records";
+
+    /// Another process that looks for folders of killed stores has a lock for far less.
+    private static final long MAX_LOCK_NANOS = TimeUnit.SECONDS.toNanos(1);
+
+    private static final long LOCK_PAUSE_NANOS = TimeUnit.MILLISECONDS.toNanos(5);
 
     private final Path folder;
     private final long epoch;
@@ -63,6 +72,25 @@ public final class SharedMemorySource implements HostMemorySource {
         files = new ShmFileFactory(Libc.system(), this.folder);
         plain = new MappedMemorySource(MemoryOptions.defaults());
         staging = new StagingFiles(files, limits);
+    }
+
+    /// A folder that a killed store left behind.
+    ///
+    /// @param bytes of the files in it
+    public record AbandonedFolder(Path folder, long bytes) {}
+
+    /// Returns the folders that killed stores of this user left behind, of which no process has anything mapped.
+    ///
+    /// @param parent a file system in memory, such as `/dev/shm`
+    public static List<AbandonedFolder> abandoned(Path parent) {
+        return ShmDirectoryLock.abandoned(parent, false);
+    }
+
+    /// Removes the folders that killed stores of this user left behind, and returns them.
+    ///
+    /// @param parent a file system in memory, such as `/dev/shm`
+    public static List<AbandonedFolder> removeAbandoned(Path parent) {
+        return ShmDirectoryLock.abandoned(parent, true);
     }
 
     @Override
@@ -101,9 +129,24 @@ public final class SharedMemorySource implements HostMemorySource {
         if (claim != null) {
             return;
         }
+        long start = System.nanoTime();
+        while (claim == null) {
+            claim = tryLockFolder(wanted);
+            if (claim == null) {
+                if (System.nanoTime() - start > MAX_LOCK_NANOS) {
+                    throw ShmDirectoryLock.alreadyLocked(wanted, folder);
+                }
+                LockSupport.parkNanos(LOCK_PAUSE_NANOS);
+            }
+        }
+    }
+
+    private @Nullable ShmDirectoryLock tryLockFolder(MappingRequest wanted) {
         try {
             boolean made = files.makePrivateDirectory(wanted);
-            claim = ShmDirectoryLock.acquire(wanted, folder, made);
+            return ShmDirectoryLock.tryAcquire(wanted, folder, made);
+        } catch (NoSuchFileException removed) {
+            return null;
         } catch (IOException failure) {
             throw wanted.failed(failure.toString());
         }
