@@ -41,7 +41,8 @@ final class DocumentsTest {
         try (Stream<Path> files = Files.walk(REPOSITORY, 4)) {
             return files.filter(file -> file.toString().endsWith(".md"))
                     .filter(file -> Stream.of("target", ".kvcache", ".git", "shared", "node_modules")
-                            .noneMatch(name -> REPOSITORY.relativize(file).toString().contains(name)))
+                            .noneMatch(name ->
+                                    REPOSITORY.relativize(file).toString().contains(name)))
                     .toList();
         }
     }
@@ -94,7 +95,9 @@ final class DocumentsTest {
         String file = hash < 0 ? to : to.substring(0, hash);
         Path target = file.isEmpty() ? page : page.resolveSibling(file).normalize();
         return Files.exists(target)
-                && (hash < 0 || !target.toString().endsWith(".md") || anchors(target).contains(to.substring(hash + 1)));
+                && (hash < 0
+                        || !target.toString().endsWith(".md")
+                        || anchors(target).contains(to.substring(hash + 1)));
     }
 
     /// Returns the names that headings get where the page is shown.

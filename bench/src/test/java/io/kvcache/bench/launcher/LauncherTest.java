@@ -8,8 +8,12 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 import javax.tools.ToolProvider;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -150,6 +154,95 @@ class LauncherTest {
                         + "\"skips\":[{\"reason\":\"not now\",\"tests\":[\"a.B.says \\\"x\\\"\"]}]}\n");
     }
 
+    /// A project of two modules, of which the upper one needs the lower one and has a test that passes.
+    ///
+    /// @param lower what the lower one's test checks
+    private Path projectOfTwo(String lower) throws IOException {
+        Path project = Files.createDirectories(folder.resolve("project"));
+        try (Stream<Path> files = Files.walk(REPOSITORY.resolve(".mvn"))) {
+            for (Path file : files.filter(Files::isRegularFile).toList()) {
+                Path copy = project.resolve(REPOSITORY.relativize(file).toString());
+                Files.createDirectories(copy.getParent());
+                Files.copy(file, copy);
+            }
+        }
+        for (String script : List.of("kvcache", "mvnw")) {
+            Files.copy(REPOSITORY.resolve(script), project.resolve(script), StandardCopyOption.COPY_ATTRIBUTES);
+        }
+        String parent = Files.readString(REPOSITORY.resolve("pom.xml"));
+        Files.writeString(project.resolve("pom.xml"), """
+                <project><modelVersion>4.0.0</modelVersion>
+                <groupId>two</groupId><artifactId>parent</artifactId><version>1</version><packaging>pom</packaging>
+                <modules><module>lower</module><module>upper</module></modules>
+                <properties><maven.compiler.release>25</maven.compiler.release>
+                <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding></properties>
+                <dependencies><dependency><groupId>org.junit.jupiter</groupId><artifactId>junit-jupiter</artifactId>
+                <version>%s</version><scope>test</scope></dependency></dependencies>
+                <build><plugins>%s%s</plugins></build></project>
+                """.formatted(
+                        text(parent, "<junit.version>(.*?)</junit.version>"),
+                        plugin("maven-surefire-plugin", parent),
+                        plugin("maven-compiler-plugin", parent)));
+        module(project, "lower", "", lower);
+        module(
+                project,
+                "upper",
+                "<dependencies><dependency><groupId>two</groupId><artifactId>lower</artifactId><version>1</version></dependency></dependencies>",
+                "true");
+        return project;
+    }
+
+    private static String plugin(String name, String pom) {
+        String version = text(pom, "<artifactId>" + name + "</artifactId>\\s*<version>(.*?)</version>");
+        return "<plugin><artifactId>%s</artifactId><version>%s</version></plugin>".formatted(name, version);
+    }
+
+    private static String text(String in, String pattern) {
+        Matcher found = Pattern.compile(pattern).matcher(in);
+        assertThat(found.find()).as(pattern).isTrue();
+        return found.group(1);
+    }
+
+    private static void module(Path project, String name, String dependencies, String check) throws IOException {
+        Path tests = Files.createDirectories(project.resolve(name).resolve("src/test/java"));
+        Files.writeString(project.resolve(name).resolve("pom.xml"), """
+                <project><modelVersion>4.0.0</modelVersion>
+                <parent><groupId>two</groupId><artifactId>parent</artifactId><version>1</version></parent>
+                <artifactId>%s</artifactId>%s</project>
+                """.formatted(name, dependencies));
+        String type = name + "Test";
+        Files.writeString(tests.resolve(type + ".java"), """
+                class %s {
+                    @org.junit.jupiter.api.Test
+                    void check() {
+                        org.junit.jupiter.api.Assertions.assertTrue(%s);
+                    }
+                }
+                """.formatted(type, check));
+    }
+
+    @Test
+    void givenAFailedTest_whenOthersNeedItsModule_thenTheirsAreRunAllTheSame() throws Exception {
+        Path project = projectOfTwo("false");
+        ScriptResult result = launch(project.resolve("kvcache"), "test");
+        assertThat(result.exit()).isEqualTo(1);
+        assertThat(result.text())
+                .contains("lower lowerTest: 1 tests, 1 failed", "upper upperTest: 1 tests, 0 failed")
+                .contains("FAILED lowerTest.check")
+                .endsWith("1 passed, 1 failed, 0 skipped\n");
+    }
+
+    @Test
+    void givenAModuleThatDoesNotCompile_whenTested_thenTheOneAboveIsLeftOutAndTheErrorShown() throws Exception {
+        Path project = projectOfTwo("unknown");
+        ScriptResult result = launch(project.resolve("kvcache"), "test");
+        assertThat(result.exit()).isEqualTo(1);
+        assertThat(result.text())
+                .contains("lowerTest.java:[4,", "cannot find symbol")
+                .contains("FAILED the build")
+                .endsWith("0 passed, 1 failed, 0 skipped\n");
+    }
+
     private void report(String cases) throws IOException {
         Path reports = Files.createDirectories(folder.resolve("module/target/surefire-reports"));
         Files.writeString(reports.resolve("TEST-a.B.xml"), "<testsuite>" + cases + "</testsuite>");
@@ -175,8 +268,11 @@ class LauncherTest {
 
     /// Runs the launcher with the tests' own JDK.
     private ScriptResult launch(String... arguments) throws Exception {
-        List<String> command =
-                new ArrayList<>(List.of(REPOSITORY.resolve("kvcache").toString()));
+        return launch(REPOSITORY.resolve("kvcache"), arguments);
+    }
+
+    private static ScriptResult launch(Path launcher, String... arguments) throws Exception {
+        List<String> command = new ArrayList<>(List.of(launcher.toString()));
         command.addAll(List.of(arguments));
         ProcessBuilder builder = new ProcessBuilder(command).redirectErrorStream(true);
         builder.environment().put("JAVA_HOME", System.getProperty("java.home"));
