@@ -199,8 +199,12 @@ record LoadTotals(
         Disk disks = disk;
         Disk disksBefore = before.disk;
         boolean hasDisks = disks != null && disksBefore != null;
-        long[] reads = hasDisks ? difference(disksBefore.readCounts, disks.readCounts) : new long[0];
-        long[] writes = hasDisks ? difference(disksBefore.writeCounts, disks.writeCounts) : new long[0];
+        long[] reads = disks == null || disksBefore == null
+                ? new long[0]
+                : difference(disksBefore.readCounts, disks.readCounts);
+        long[] writes = disks == null || disksBefore == null
+                ? new long[0]
+                : difference(disksBefore.writeCounts, disks.writeCounts);
         return new LoadSample(
                 atSeconds,
                 Math.round((nanos - before.nanos) / 1e8) / 10.0,
@@ -217,7 +221,7 @@ record LoadTotals(
                         : Math.max(0, disks.writtenBytes - disksBefore.writtenBytes),
                 disks == null ? null : disks.budgetSpent,
                 hasDisks ? Arrays.stream(reads).sum() : null,
-                hasDisks ? Math.max(0, disks.readBytes - disksBefore.readBytes) : null,
+                disks == null || disksBefore == null ? null : Math.max(0, disks.readBytes - disksBefore.readBytes),
                 hasDisks ? RequestLatencies.quantileMicros(reads, 0.99) : null,
                 hasDisks ? Arrays.stream(writes).sum() : null,
                 hasDisks ? RequestLatencies.quantileMicros(writes, 0.99) : null,

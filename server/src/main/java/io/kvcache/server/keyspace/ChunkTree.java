@@ -189,7 +189,7 @@ public final class ChunkTree {
         return level.stream()
                 .map(ChunkTree::nodeOf)
                 .sorted(Comparator.comparingInt((ChunkNode node) -> -node.uses)
-                        .thenComparing(node -> -node.chunks)
+                        .thenComparingLong(node -> -node.chunks)
                         .thenComparing(ChunkNode::digest))
                 .toList();
     }
