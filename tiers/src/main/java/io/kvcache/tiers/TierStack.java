@@ -10,6 +10,8 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.tiers.directory.DiskDirectory;
 import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
+import io.kvcache.tiers.disk.DiskSet;
+import io.kvcache.tiers.disk.DiskSet.SetMember;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.memory.MappedMemorySource;
@@ -59,8 +61,9 @@ record TierStack(
             Clock clock) {
         List<@Nullable TierSource> fronts = assignFronts(disks.size(), others);
         ExecutorService checking = checksumExecutor(disks.size());
+        DiskSet set = new DiskSet();
         List<TierScheduler.TierSpec> targets = IntStream.range(0, disks.size())
-                .mapToObj(disk -> target(disks.get(disk), fronts.get(disk), store, checking))
+                .mapToObj(disk -> target(disks.get(disk), fronts.get(disk), store, checking, set))
                 .toList();
         long each = disks.stream()
                 .mapToLong(disk -> DiskGeometry.of(disk.bytes()).maxEntryBytes())
@@ -158,9 +161,10 @@ record TierStack(
     }
 
     private static TierScheduler.TierSpec target(
-            DiskOptions disk, @Nullable TierSource front, HostStore store, Executor checking) {
+            DiskOptions disk, @Nullable TierSource front, HostStore store, Executor checking, DiskSet set) {
         HostMemorySource memory = new MappedMemorySource(MemoryOptions.defaults());
-        TierOpener opener = new DiskTierOpener(disk, memory, store.memory(), checking);
+        TierOpener opener =
+                new DiskTierOpener(disk, memory, store.memory(), checking, set.add(DiskTierOpener.name(disk)));
         return new TierScheduler.TierSpec(
                 front == null ? opener : new CachedDiskTierOpener(opener, front, store.memory(), new RetiredTiers()),
                 disk.liveBytes(),
@@ -190,8 +194,13 @@ record TierStack(
     /// @param memory what the log works with comes from
     /// @param slots the store's host memory, which blocks travel from and to
     /// @param checksumExecutor computes checksums beside the disk's thread
+    /// @param member the disk among those of the store
     private record DiskTierOpener(
-            DiskOptions options, HostMemorySource memory, MemorySegment slots, Executor checksumExecutor)
+            DiskOptions options,
+            HostMemorySource memory,
+            MemorySegment slots,
+            Executor checksumExecutor,
+            SetMember member)
             implements TierOpener {
 
         /// Registering touches all of the memory, which for gibibytes takes seconds of the start; huge
@@ -200,7 +209,11 @@ record TierStack(
 
         @Override
         public String name() {
-            return "disk " + options.directory();
+            return name(options);
+        }
+
+        static String name(DiskOptions disk) {
+            return "disk " + disk.directory();
         }
 
         @Override
@@ -211,7 +224,7 @@ record TierStack(
                     directory.device().register(slots);
                 }
                 DiskLog.Resources resources =
-                        new DiskLog.Resources(directory.device(), directory, memory, checksumExecutor);
+                        new DiskLog.Resources(directory.device(), directory, memory, checksumExecutor, member);
                 return new DiskLog(name(), resources, directory.config(), listener);
             } catch (RuntimeException failed) {
                 directory.close();

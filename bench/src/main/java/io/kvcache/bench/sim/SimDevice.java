@@ -3,6 +3,7 @@ package io.kvcache.bench.sim;
 import io.kvcache.bench.sim.SimConfig.SimContext;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskLog;
+import io.kvcache.tiers.disk.DiskSet.SetMember;
 import io.kvcache.tiers.simulation.FaultRates;
 import io.kvcache.tiers.simulation.FaultyDevice;
 import java.lang.foreign.MemorySegment;
@@ -24,8 +25,9 @@ final class SimDevice {
 
     /// Opens it over some bytes.
     ///
+    /// @param member the disk among those of its store
     /// @param afterwards run when its tier has closed it
-    DiskLog.Resources open(MemorySegment storage, Runnable afterwards) {
+    DiskLog.Resources open(MemorySegment storage, SetMember member, Runnable afterwards) {
         FaultyDevice opened = new FaultyDevice(
                 MemoryDevice.create(storage, DEPTH), rates, context.random().nextLong(), context.clock()::millis);
         device = opened;
@@ -34,7 +36,7 @@ final class SimDevice {
             device = null;
             afterwards.run();
         };
-        return new DiskLog.Resources(opened, owner, context.memory());
+        return new DiskLog.Resources(opened, owner, context.memory(), null, member);
     }
 
     boolean isOpen() {

@@ -11,6 +11,8 @@ import io.kvcache.tiers.disk.DiskGeometry;
 import io.kvcache.tiers.disk.DiskLog;
 import io.kvcache.tiers.disk.DiskLogConfig;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskSet;
+import io.kvcache.tiers.disk.DiskSet.SetMember;
 import io.kvcache.tiers.front.CachedDiskTier;
 import io.kvcache.tiers.front.CachedDiskTier.RetiredTiers;
 import io.kvcache.tiers.movement.TierOpener;
@@ -31,6 +33,7 @@ final class SimDisk implements TierOpener {
     private DiskLogConfig config;
     private boolean incompatible;
     private int offers;
+    private SetMember member;
 
     /// @param fronted whether a tier is in front
     SimDisk(String name, MemorySegment storage, SimContext world, SimConfig choices, boolean fronted) {
@@ -39,11 +42,22 @@ final class SimDisk implements TierOpener {
         this.context = world;
         FaultRates rates = choices.faults().faultRates(world.random());
         device = new SimDevice(world, rates);
+        member = newSet().add(name);
         front = fronted ? new SimFrontTier(world, choices, rates) : null;
         DiskLogConfig plain = DiskLogConfig.of(choices.geometry(), 0)
                 .withLimits(choices.log())
                 .withReclaim(choices.reclaim());
         config = plain.withStaging(choices.reclaim().discard());
+    }
+
+    /// Returns a set whose generations have numbers of this run.
+    DiskSet newSet() {
+        return new DiskSet(context.random()::nextLong);
+    }
+
+    /// Is one of the disks of a store that is about to be opened.
+    void join(DiskSet set) {
+        member = set.add(name);
     }
 
     @Override
@@ -69,7 +83,7 @@ final class SimDisk implements TierOpener {
             context.coverage().count("disk discarded");
             config = config.withOnIncompatible(OnIncompatible.DISCARD);
         }
-        DiskLog.Resources resources = device.open(storage, () -> {});
+        DiskLog.Resources resources = device.open(storage, member, () -> {});
         offers = 0;
         ReclaimObserver watch = new ReclaimObserver(listener, () -> offers++);
         return new DiskLog(name, resources, config.withDeviceId(context.random().nextLong()), watch);
@@ -174,7 +188,8 @@ final class SimDisk implements TierOpener {
         Tier open(TierListener listener) {
             HostMemory memory =
                     context.memory().reserve("front", config.geometry().deviceBytes());
-            DiskLog.Resources resources = device.open(memory.segment(), memory::close);
+            DiskLog.Resources resources = device.open(
+                    memory.segment(), new DiskSet(context.random()::nextLong).add("in front"), memory::close);
             Tier opened = new DiskLog(
                     "in front", resources, config.withDeviceId(context.random().nextLong()), listener);
             tier = opened;

@@ -8,6 +8,7 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tree.ControlWord;
 import io.kvcache.core.tree.RecordPool;
 import io.kvcache.tiers.TickDrivenCache;
+import io.kvcache.tiers.disk.DiskSet;
 import io.kvcache.tiers.movement.TierScheduler;
 import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.tiers.movement.WriteBudget;
@@ -33,7 +34,8 @@ final class SimStore {
     private final SimMemory memory;
     private final SimConfig choices;
     private final CoverageCounters coverage;
-    private final List<SimDisk> disks = new ArrayList<>();
+    private final List<SimDisk> all = new ArrayList<>();
+    private List<SimDisk> disks = all;
     private final long diskBytes;
     private @Nullable TickDrivenCache life;
 
@@ -47,7 +49,7 @@ final class SimStore {
                             SimMemory.DISK, choices.geometry().deviceBytes())
                     .segment();
             SimContext world = new SimContext(clock, memory, random.split(), rare);
-            disks.add(new SimDisk("disk-" + disk, storage, world, choices, fronted));
+            all.add(new SimDisk("disk-" + disk, storage, world, choices, fronted));
         }
         diskBytes = memory.reservedBytes();
     }
@@ -56,8 +58,21 @@ final class SimStore {
         return clock;
     }
 
+    /// The disks that the store has, or was opened with last.
     List<SimDisk> disks() {
         return disks;
+    }
+
+    /// The next opening is with all disks.
+    void useAllDisks() {
+        disks = all;
+    }
+
+    /// The next opening is without one disk.
+    void leaveOut(int disk) {
+        SimDisk left = all.get(disk);
+        disks = all.stream().filter(each -> each != left).toList();
+        coverage.count("disk left out");
     }
 
     TickDrivenCache current() {
@@ -79,6 +94,8 @@ final class SimStore {
             if (attempt == MAX_FAILED_OPENS) {
                 heal();
             }
+            DiskSet set = disks.getFirst().newSet();
+            disks.forEach(disk -> disk.join(set));
             try {
                 life = TickDrivenCache.open(configure());
             } catch (IllegalStateException refused) {
@@ -115,21 +132,21 @@ final class SimStore {
     }
 
     private void cutPower() {
-        disks.forEach(SimDisk::crash);
+        all.forEach(SimDisk::crash);
         memory.releaseAllButDisks();
     }
 
     /// Closes the store. The caller must have closed all tables and writers.
     void close() {
-        disks.forEach(disk -> disk.heal(disk.rates()));
+        all.forEach(disk -> disk.heal(disk.rates()));
         clock.sleep(SimWorkload.MAX_PIN_NANOS);
         requireUnpinned();
-        List<FaultRates> rates = disks.stream().map(SimDisk::rates).toList();
+        List<FaultRates> rates = all.stream().map(SimDisk::rates).toList();
         heal(); // a disk that hangs now could not be let go of
         current().cache().close();
         life = null;
         for (int disk = 0; disk < rates.size(); disk++) {
-            disks.get(disk).heal(rates.get(disk));
+            all.get(disk).heal(rates.get(disk));
         }
         require(
                 memory.reservedBytes() == diskBytes,
@@ -152,7 +169,7 @@ final class SimStore {
 
     /// Ends all faults, for good.
     void heal() {
-        disks.forEach(disk -> disk.heal(FaultRates.none()));
+        all.forEach(disk -> disk.heal(FaultRates.none()));
     }
 
     boolean allServing() {

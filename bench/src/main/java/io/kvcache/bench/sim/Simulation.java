@@ -10,7 +10,9 @@ import io.kvcache.tiers.TickDrivenCache;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.SplittableRandom;
 
 /// One run of one seed: the production store, its tables, its movement, its tiers and its logs, in one
@@ -39,6 +41,9 @@ public final class Simulation {
     /// One seed in so many puts objects again that are there, and flushes before it closes.
     private static final int SETTLED_MODULUS = 4;
 
+    /// One restart in so many is without one of the disks.
+    private static final int LEFT_OUT_MODULUS = 4;
+
     /// Once faults stop, all pending work ends within this time.
     private static final long TIMEOUT_NANOS = 120 * SimClock.SECOND;
 
@@ -57,7 +62,7 @@ public final class Simulation {
     private final SimWorkload simWorkload;
     private SlotPoisoner poison;
     private boolean told;
-    private long steadyBytes;
+    private final Map<Integer, Long> steadyBytes = new HashMap<>();
 
     private Simulation(long seed, SimMemory memory, CoverageCounters rare) {
         random = new SplittableRandom(seed);
@@ -157,7 +162,7 @@ public final class Simulation {
     }
 
     private void injectFault() {
-        int disk = random.nextInt(choices.disks());
+        int disk = random.nextInt(store.disks().size());
         if (choices.faults() == FaultProfile.CALM || choices.faults() == FaultProfile.LYING) {
             cache().reopenDisk(disk);
             return;
@@ -196,7 +201,18 @@ public final class Simulation {
         simWorkload.discardAll();
         durabilityOracle.onRestart();
         objects.onRestart(choices.faults().isDurable());
+        chooseDisks();
         open();
+    }
+
+    /// Sometimes leaves one disk out of the next life. What it has is not found then, and when it is back, only what
+    /// cannot be older than what the others were told.
+    private void chooseDisks() {
+        store.useAllDisks();
+        if (choices.disks() > 1 && random.nextInt(LEFT_OUT_MODULUS) == 0) {
+            store.leaveOut(random.nextInt(choices.disks()));
+            durabilityOracle.releaseUnreported();
+        }
     }
 
     /// Flushes before a close, like a caller that wants to keep all blocks. A disk that hangs or was refused may
@@ -236,10 +252,9 @@ public final class Simulation {
                     store.current().store(), choices.faults().isDurable() && store.lostNothing(store.current()));
         }
         if (store.allServing() && store.frontTiersServing() && told) {
-            steadyBytes = steadyBytes == 0 ? store.reservedBytes() : steadyBytes;
-            require(
-                    store.reservedBytes() == steadyBytes,
-                    () -> store.reservedBytes() + " bytes of memory are reserved, and were " + steadyBytes);
+            long reserved = store.reservedBytes();
+            long before = steadyBytes.computeIfAbsent(store.disks().size(), _ -> reserved);
+            require(reserved == before, () -> reserved + " bytes of memory are reserved, and were " + before);
         }
         requireNoFaults(cache().diskStats()); // asked each time, so that what they say is never older than a tick
     }
@@ -266,7 +281,7 @@ public final class Simulation {
     private String end() {
         store.heal();
         settle();
-        for (int disk = 0; disk < choices.disks(); disk++) {
+        for (int disk = 0; disk < store.disks().size(); disk++) {
             cache().reopenDisk(disk);
         }
         settle();
@@ -285,6 +300,7 @@ public final class Simulation {
         store.crash();
         durabilityOracle.onRestart();
         objects.onRestart(choices.faults().isDurable());
+        store.useAllDisks();
         open();
         settle();
         check();

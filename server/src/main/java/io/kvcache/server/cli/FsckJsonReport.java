@@ -18,6 +18,8 @@ record FsckJsonReport(
         int soundSuperblocks,
         int damagedSuperblock,
         long superblocksWritten,
+        long generation,
+        int disks,
         Map<String, RegionSummary> regions,
         List<NamespaceSummary> namespaces,
         long torn,
@@ -59,6 +61,8 @@ record FsckJsonReport(
                 report.intactCopies(),
                 report.damagedCopy(),
                 report.superblocks(),
+                report.generation(),
+                report.disks(),
                 regions,
                 report.namespaces().stream()
                         .map(FsckJsonReport::namespaceSummary)

@@ -32,6 +32,7 @@ final class FsckTextReport {
                 formatSize(report.geometry().regionBytes()),
                 report.intactCopies(),
                 report.superblocks());
+        print("the store's disks when one last came or went: %d, generation %,d", report.disks(), report.generation());
         print("");
     }
 

@@ -192,6 +192,8 @@ final class FsckCommandTest {
                         "soundSuperblocks",
                         "damagedSuperblock",
                         "superblocksWritten",
+                        "generation",
+                        "disks",
                         "regions",
                         "namespaces",
                         "torn",
@@ -214,7 +216,8 @@ final class FsckCommandTest {
         assertThat(cliResult.exitCode()).isZero();
         assertThat(cliResult.out())
                 .contains(
-                        "format version 1, 8 MiB in 6 regions of 1 MiB; 2 of 2 superblocks sound",
+                        "format version 2, 8 MiB in 6 regions of 1 MiB; 2 of 2 superblocks sound",
+                        "the store's disks when one last came or went: 1, generation 1",
                         "closed",
                         "free",
                         "200",

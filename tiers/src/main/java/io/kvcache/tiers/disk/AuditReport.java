@@ -5,7 +5,10 @@ import java.util.List;
 
 /// Findings of a [LogAudit] on a device.
 ///
-/// @param superblocks how often a superblock was written: at each opening, and for each namespace
+/// @param superblocks how often a superblock was written: at each opening, for each namespace, and when a disk of the
+///     store came or went
+/// @param generation counts how often a disk of the store came or went, see [DiskSet]
+/// @param disks of the store when that last happened
 /// @param damagedCopy of the superblock, 1 or 2; 0 when both are sound. The next opening writes it anew
 /// @param regions all of them, by number
 /// @param namespaces by number
@@ -21,6 +24,8 @@ import java.util.List;
 public record AuditReport(
         DiskGeometry geometry,
         long superblocks,
+        long generation,
+        int disks,
         int damagedCopy,
         List<RegionReport> regions,
         List<NamespaceReport> namespaces,
@@ -69,7 +74,8 @@ public record AuditReport(
     /// @param bytes of both
     /// @param storedBytes that they take, in whole pages: fewer where they are coded
     /// @param orphans of those, blocks whose parent is nowhere
-    /// @param replaced blocks and objects that a later entry or a tombstone replaces
+    /// @param replaced blocks and objects that a later entry or a tombstone replaces, or that the disk has given
+    ///     up, as they may have been replaced while it was away
     /// @param badChecksums blocks and objects whose bytes are not theirs
     /// @param unreadable blocks and objects that the device cannot read
     public record NamespaceReport(

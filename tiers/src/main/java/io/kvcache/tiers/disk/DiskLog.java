@@ -18,6 +18,8 @@ import io.kvcache.core.tier.TierStats;
 import io.kvcache.core.tier.Tombstone;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.DiskSet.Membership;
+import io.kvcache.tiers.disk.DiskSet.SetMember;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.disk.LogIo.PagePool;
 import io.kvcache.tiers.disk.LogMount.SuperblockWriter;
@@ -113,7 +115,8 @@ public final class DiskLog implements Tier, RangeTier {
         this.config = config;
         this.listener = listener;
         this.stats = TierStats.empty(device.describe(), device.size());
-        this.logMount = new LogMount(io, config, reserve(2L * DiskGeometry.SUPERBLOCK_BYTES), this::onMounted);
+        this.logMount = new LogMount(
+                io, config, reserve(2L * DiskGeometry.SUPERBLOCK_BYTES), resources.member, this::onMounted);
     }
 
     /// Device, memory and threads of a log, which it closes with itself.
@@ -123,15 +126,23 @@ public final class DiskLog implements Tier, RangeTier {
     ///     opening, while no operation is in flight. So it may register that memory with the device
     /// @param computeExecutor checks, codes and decodes large blocks beside the log's thread, until the log is
     ///     closed; null when the log's thread does that too
+    /// @param member the device among the disks of its store, the same at each opening
     public record Resources(
             BlockDevice device,
             AutoCloseable owner,
             HostMemorySource memory,
-            @Nullable Executor computeExecutor) {
+            @Nullable Executor computeExecutor,
+            SetMember member) {
 
-        /// Resources of a log whose own thread computes all.
+        /// Resources of a log whose own thread computes all, on the only disk of its store.
         public Resources(BlockDevice device, AutoCloseable owner, HostMemorySource memory) {
             this(device, owner, memory, null);
+        }
+
+        /// Resources of a log on the only disk of its store.
+        public Resources(
+                BlockDevice device, AutoCloseable owner, HostMemorySource memory, @Nullable Executor computeExecutor) {
+            this(device, owner, memory, computeExecutor, new DiskSet().add("a disk"));
         }
     }
 
@@ -172,6 +183,11 @@ public final class DiskLog implements Tier, RangeTier {
     private void publishState() {
         cause = io.cause();
         state = io.state();
+        if (state == TierState.FAILED) {
+            resources.member.leave();
+        } else if (state == TierState.READ_ONLY) {
+            resources.member.onReadOnly();
+        }
         boolean due = changed && now - statsNanos >= STATS_INTERVAL_NANOS;
         if ((statsWanted || due) && hasStats()) {
             statsWanted = false;
@@ -297,7 +313,9 @@ public final class DiskLog implements Tier, RangeTier {
             throw new IllegalArgumentException("%s: at most %s bytes and a namespace below %s are taken"
                     .formatted(entry, maxBlockBytes(), log.namespaces.size()));
         }
-        if (log.writer.isFull()) {
+        boolean recorded = resources.member.canWrite()
+                && (!tombstone || log.isOfObjects(entry) || resources.member.recordBlockDrop());
+        if (!recorded || log.writer.isFull()) {
             return SubmitResult.RETRY;
         }
         boolean coded = log.isCoded(entry);
@@ -335,11 +353,14 @@ public final class DiskLog implements Tier, RangeTier {
     /// failed, it also waits for the trailer that alone leads to it. Then it syncs. False makes no promise at all,
     /// and the log is no longer serving.
     ///
-    /// @return ACCEPTED or REJECTED
+    /// @return RETRY while a disk of the store comes or goes, see [DiskSet]; else ACCEPTED or REJECTED
     @Override
     public SubmitResult flush(long tag) {
         if (!io.canWrite()) {
             return SubmitResult.REJECTED;
+        }
+        if (!resources.member.canWrite()) {
+            return SubmitResult.RETRY;
         }
         requireServing().writer.flushAppended(durable -> listener.onFlushed(tag, durable));
         return SubmitResult.ACCEPTED;
@@ -371,6 +392,12 @@ public final class DiskLog implements Tier, RangeTier {
         }
         logMemory.forEach(HostMemory::close);
         logMemory.clear();
+    }
+
+    @Override
+    public void closeAfterFailure() {
+        resources.member.leave();
+        close();
     }
 
     @Override
@@ -435,6 +462,7 @@ public final class DiskLog implements Tier, RangeTier {
     /// Parts of a log whose device has been mounted, and the order in which they work.
     private final class MountedLog {
 
+        private final SuperblockWriter superblockWriter;
         private final RegionTable regionTable;
         private final NamespaceTable namespaces;
         private final RegionScan regionScan;
@@ -450,6 +478,7 @@ public final class DiskLog implements Tier, RangeTier {
         private @Nullable LogRecovery recovery;
 
         MountedLog(SuperblockWriter superblockWriter) {
+            this.superblockWriter = superblockWriter;
             Superblock superblock = superblockWriter.current();
             int regionPages = superblock.geometry().regionPages();
             MemorySlicer slicer = new MemorySlicer(reserve(bytes(regionPages, config)));
@@ -517,10 +546,16 @@ public final class DiskLog implements Tier, RangeTier {
         /// @return the amount of work done, 0 for none
         int pump() {
             int done = computePool.pump(io.isDeviceIdle());
+            pumpMembership();
             LogRecovery telling = recovery;
             if (telling == null) {
                 regionScan.pump();
                 if (!regionScan.isComplete() || io.isWritingHalted()) {
+                    return done;
+                }
+                io.markServing();
+                Membership membership = resources.member.wanted();
+                if (membership == null) {
                     return done;
                 }
                 telling = new LogRecovery(
@@ -530,11 +565,11 @@ public final class DiskLog implements Tier, RangeTier {
                         trailerWriter,
                         regionEraser,
                         namespaces,
+                        membership,
                         regionScan.newestFirst(),
                         entryReaders);
                 recovery = telling;
                 regionScan.unmarked().forEach(regionEraser::enqueue);
-                io.markServing();
             }
             done += io.canRead() ? telling.pump(config.limits().recoveredPerTick()) : 0;
             namespaces.pump();
@@ -546,6 +581,21 @@ public final class DiskLog implements Tier, RangeTier {
             }
             regionEraser.pump();
             return done;
+        }
+
+        /// Has the superblock say in which generation of the store's disks this one is.
+        private void pumpMembership() {
+            Membership wanted = resources.member.wanted();
+            boolean differs =
+                    wanted != null && !wanted.equals(superblockWriter.current().membership());
+            if (wanted != null && differs && !superblockWriter.isBusy() && !io.isWritingHalted()) {
+                superblockWriter.replace(
+                        superblockWriter.current().withMembership(wanted), () -> resources.member.onDurable(wanted));
+            }
+        }
+
+        private boolean isOfObjects(DiskEntry entry) {
+            return namespaces.all().get(entry.namespace()).parts().isEmpty();
         }
 
         /// Returns whether an entry of a caller is to be coded, if that makes it smaller: blocks whose values
@@ -587,7 +637,7 @@ public final class DiskLog implements Tier, RangeTier {
                     && trailerWriter.isIdle()
                     && regionReclaimer.isIdle()
                     && regionEraser.isIdle()
-                    && !isRecovering();
+                    && !(isRecovering() && resources.member.wanted() != null);
             return asked && (upkeep || io.isWritingHalted());
         }
 

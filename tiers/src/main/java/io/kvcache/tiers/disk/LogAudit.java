@@ -10,6 +10,7 @@ import io.kvcache.tiers.disk.AuditReport.RegionReport;
 import io.kvcache.tiers.disk.AuditReport.RegionState;
 import io.kvcache.tiers.disk.DiskLogConfig.LogLimits;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.DiskSet.Membership;
 import io.kvcache.tiers.disk.LogIo.PagePool;
 import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
@@ -73,6 +74,7 @@ public final class LogAudit {
     private final ProgressListener progressListener;
     private final SuperblockCopy superblockCopy;
     private final int damagedCopy;
+    private final Membership membership;
     private final RegionTable regionTable;
     private final RegionEntryReader entries;
     private final BlockVerifier probe;
@@ -110,6 +112,7 @@ public final class LogAudit {
                     : header.formatError().message();
             throw new IllegalArgumentException("no disk tier to look at: " + why);
         }
+        this.membership = superblock.membership();
         this.regionTable = new RegionTable(superblock.geometry(), superblock.deviceId(), superblock.sequence());
         int regionPages = superblock.geometry().regionPages();
         this.entries = new RegionEntryReader(io, regionTable, pages(arena, RegionEntryReader.bytes(regionPages)));
@@ -207,7 +210,7 @@ public final class LogAudit {
                 addTombstone(entry);
             } else {
                 bytes += (long) entry.pages() * DiskGeometry.PAGE_BYTES;
-                counted.set(i, isCurrent(entry));
+                counted.set(i, isCurrent(entry, RegionTable.opening(region)));
                 check(region, i, counted, bad);
             }
         }
@@ -265,12 +268,14 @@ public final class LogAudit {
         }
     }
 
-    /// Returns whether no later entry replaces this one.
-    private boolean isCurrent(DiskEntry entry) {
+    /// Returns whether no later entry replaces this one, and the disk has not given it up.
+    private boolean isCurrent(DiskEntry entry, long opening) {
         long print = FingerprintSet.of(entry);
         NamespaceAuditCounts tally = tallies.get(entry.namespace());
-        boolean counts =
-                !tombstonedNamespaces.get(entry.namespace()) && !tombstones.contains(print) && fingerprints.add(print);
+        boolean counts = membership.counts(entry, opening)
+                && !tombstonedNamespaces.get(entry.namespace())
+                && !tombstones.contains(print)
+                && fingerprints.add(print);
         if (counts) {
             tally.addCurrent(entry);
         } else {
@@ -354,6 +359,8 @@ public final class LogAudit {
         return new AuditReport(
                 superblock.geometry(),
                 superblock.sequence(),
+                membership.generation().number(),
+                membership.generation().members().size(),
                 damagedCopy,
                 List.of(reports),
                 namespaces,

@@ -3,6 +3,8 @@ package io.kvcache.tiers.disk;
 import io.kvcache.tiers.device.IoOutcome;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
 import io.kvcache.tiers.disk.DiskLogStats.WriteKind;
+import io.kvcache.tiers.disk.DiskSet.Membership;
+import io.kvcache.tiers.disk.DiskSet.SetMember;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.disk.LogHeader.FormatError.Reason;
 import io.kvcache.tiers.disk.Superblock.Kind;
@@ -22,16 +24,19 @@ final class LogMount {
     private final DiskLogConfig config;
     private final List<MemorySegment> buffers;
     private final @Nullable SuperblockCopy[] copies = new SuperblockCopy[2];
+    private final SetMember member;
     private final Consumer<SuperblockWriter> callback;
     private @Nullable FormatError formatError;
 
     /// @param memory of two superblocks' size
+    /// @param member the disk in its set
     /// @param then what follows when the superblock is durable
-    LogMount(LogIo io, DiskLogConfig config, MemorySegment memory, Consumer<SuperblockWriter> then) {
+    LogMount(LogIo io, DiskLogConfig config, MemorySegment memory, SetMember member, Consumer<SuperblockWriter> then) {
         this.io = io;
         this.config = config;
         long bytes = DiskGeometry.SUPERBLOCK_BYTES;
         this.buffers = List.of(memory.asSlice(0, bytes), memory.asSlice(bytes, bytes));
+        this.member = member;
         this.callback = then;
         for (int copy = 0; copy < copies.length; copy++) {
             int which = copy;
@@ -113,12 +118,19 @@ final class LogMount {
     }
 
     private void format() {
-        mount(new Superblock(config.deviceId(), 0, config.geometry(), List.of()), 0);
+        mount(new Superblock(config.deviceId(), 0, config.geometry(), List.of(), Membership.NONE), 0);
     }
 
     private void mount(Superblock superblock, int older) {
         SuperblockWriter superblockWriter = new SuperblockWriter(io, buffers.get(0), superblock, older);
-        superblockWriter.replace(superblock.withNextSequence(), () -> callback.accept(superblockWriter));
+        Superblock next = superblock.withNextSequence();
+        member.onMounted(next.deviceId(), next.membership(), next.sequence());
+        Membership wanted = member.wanted();
+        Membership written = wanted == null ? next.membership() : wanted;
+        superblockWriter.replace(superblock.withMembership(written), () -> {
+            member.onDurable(written);
+            callback.accept(superblockWriter);
+        });
     }
 
     /// The superblock of an open device, and how it is replaced: one copy, sync, the other copy, sync. The copy

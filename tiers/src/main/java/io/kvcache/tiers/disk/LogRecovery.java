@@ -2,6 +2,7 @@ package io.kvcache.tiers.disk;
 
 import io.kvcache.core.tier.TierBlock;
 import io.kvcache.core.tier.TierListener;
+import io.kvcache.tiers.disk.DiskSet.Membership;
 import io.kvcache.tiers.disk.OpenRegion.TrailerWriter;
 import io.kvcache.tiers.disk.RegionReclaimer.RegionEraser;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
@@ -30,6 +31,7 @@ final class LogRecovery {
     private final TrailerWriter trailerWriter;
     private final RegionEraser regionEraser;
     private final NamespaceTable namespaces;
+    private final Membership membership;
     private final Queue<Region> pendingRegions;
     private final BitSet tombstonedNamespaces = new BitSet();
     private final Set<Long> epochs = new HashSet<>();
@@ -46,6 +48,7 @@ final class LogRecovery {
     private boolean ended;
 
     /// @param name of the tier, for the log
+    /// @param membership says what the disk has given up
     /// @param newestFirst regions that hold something
     /// @param lanes to read with
     LogRecovery(
@@ -55,6 +58,7 @@ final class LogRecovery {
             TrailerWriter trailerWriter,
             RegionEraser regionEraser,
             NamespaceTable namespaces,
+            Membership membership,
             List<Region> newestFirst,
             List<RegionEntryReader> lanes) {
         this.name = name;
@@ -63,6 +67,7 @@ final class LogRecovery {
         this.trailerWriter = trailerWriter;
         this.regionEraser = regionEraser;
         this.namespaces = namespaces;
+        this.membership = membership;
         this.pendingRegions = new ArrayDeque<>(newestFirst);
         this.idleReaders = new ArrayDeque<>(lanes);
         newestFirst.forEach(region -> epochs.add(region.epoch()));
@@ -184,7 +189,9 @@ final class LogRecovery {
             }
         } else {
             entries++;
-            TierBlock block = tombstonedNamespaces.get(entry.namespace()) ? null : namespaces.toTierBlock(entry);
+            boolean counts = !tombstonedNamespaces.get(entry.namespace())
+                    && membership.counts(entry, RegionTable.opening(from.region()));
+            TierBlock block = counts ? namespaces.toTierBlock(entry) : null;
             if (block != null) {
                 store.onRecovered(block, from.region().addressOf(entry));
             }

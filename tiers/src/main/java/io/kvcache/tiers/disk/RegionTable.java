@@ -31,6 +31,11 @@ final class RegionTable {
         this.lastEpoch = mount << Integer.SIZE;
     }
 
+    /// Returns the number of the opening that a region's life began in.
+    static long opening(Region region) {
+        return region.epoch() >>> Integer.SIZE;
+    }
+
     DiskGeometry geometry() {
         return geometry;
     }

@@ -10,6 +10,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.identity.Part;
 import io.kvcache.core.identity.PartKind;
 import io.kvcache.core.identity.RopeOrigin;
+import io.kvcache.tiers.disk.DiskSet.Membership;
 import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
 import java.io.DataInputStream;
@@ -32,22 +33,27 @@ import org.jspecify.annotations.Nullable;
 ///  0  int64  magic                  8  int32  CRC32C of all that follows and of the magic
 /// 12  int32  format version        16  int64  sequence           24  int64  device bytes
 /// 32  int64  region bytes          40  int32  namespaces         44  int32  bytes of their table
-/// 48  int64  device id
-/// 56  table: for each namespace its length (int32) and its text, see NamespaceSerializer
+/// 48  int64  device id             56  int64  first opening whose values count
+/// 64  int64  ... whose blocks do   72  int64  last generation in which a block was dropped
+/// 80  the generation of the set of disks, see DiskGeneration, in 2 KiB
+/// 2128  table: for each namespace its length (int32) and its text, see NamespaceSerializer
 /// ```
 ///
 /// @param deviceId drawn when the device was formatted; pages of an earlier formatting have another. It is
 ///     hard to guess: a client that knew it could hide what looks like a page of metadata in a block
 /// @param sequence counts how often it was written
 /// @param namespaces by number; entries refer to them by it, so the order never changes
-record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Namespace> namespaces) {
+/// @param membership the sets of disks that it was in
+record Superblock(
+        long deviceId, long sequence, DiskGeometry geometry, List<Namespace> namespaces, Membership membership) {
 
     /// The version of everything in this package. A device of another is refused or discarded, never guessed
     /// at.
-    static final int FORMAT_VERSION = 1;
+    static final int FORMAT_VERSION = 2;
 
     private static final long MAGIC = 0x3150_5553_4356_4b4bL; // "KKVCSUP1", little-endian
-    private static final int HEADER_BYTES = 56;
+    private static final int GENERATION_OFFSET = 80;
+    private static final int HEADER_BYTES = GENERATION_OFFSET + (2 << 10);
 
     Superblock {
         namespaces = List.copyOf(namespaces);
@@ -82,7 +88,12 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
 
     /// The same, written once more.
     Superblock withNextSequence() {
-        return new Superblock(deviceId, sequence + 1, geometry, namespaces);
+        return new Superblock(deviceId, sequence + 1, geometry, namespaces, membership);
+    }
+
+    /// The same, in a generation of a set of disks.
+    Superblock withMembership(Membership change) {
+        return new Superblock(deviceId, sequence + 1, geometry, namespaces, change);
     }
 
     /// The same with one more namespace, or null when there is no room for it.
@@ -95,7 +106,7 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
             bytes += Integer.BYTES + NamespaceSerializer.write(each).length;
         }
         boolean fits = bytes <= DiskGeometry.SUPERBLOCK_BYTES && more.size() <= DiskEntry.MAX_NAMESPACES;
-        return fits ? new Superblock(deviceId, sequence + 1, geometry, more) : null;
+        return fits ? new Superblock(deviceId, sequence + 1, geometry, more, membership) : null;
     }
 
     /// Writes one copy.
@@ -110,6 +121,10 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
         target.set(INT64, 32, geometry.regionBytes());
         target.set(INT32, 40, namespaces.size());
         target.set(INT64, 48, deviceId);
+        target.set(INT64, 56, membership.valuesFrom());
+        target.set(INT64, 64, membership.blocksFrom());
+        target.set(INT64, 72, membership.lastBlockDrop());
+        membership.generation().write(target, GENERATION_OFFSET);
         int at = HEADER_BYTES;
         for (Namespace each : namespaces) {
             byte[] text = NamespaceSerializer.write(each);
@@ -136,11 +151,15 @@ record Superblock(long deviceId, long sequence, DiskGeometry geometry, List<Name
             return new SuperblockCopy(Kind.OTHER_VERSION, null, version);
         }
         List<Namespace> namespaces = readNamespaces(span);
-        if (namespaces == null) {
+        DiskGeneration generation = DiskGeneration.read(span, GENERATION_OFFSET);
+        if (namespaces == null || generation == null) {
             return new SuperblockCopy(Kind.DAMAGED, null, version);
         }
         DiskGeometry geometry = new DiskGeometry(span.get(INT64, 24), span.get(INT64, 32));
-        Superblock superblock = new Superblock(span.get(INT64, 48), span.get(INT64, 16), geometry, namespaces);
+        Membership membership =
+                new Membership(generation, span.get(INT64, 56), span.get(INT64, 64), span.get(INT64, 72));
+        Superblock superblock =
+                new Superblock(span.get(INT64, 48), span.get(INT64, 16), geometry, namespaces, membership);
         return new SuperblockCopy(Kind.INTACT, superblock, version);
     }
 

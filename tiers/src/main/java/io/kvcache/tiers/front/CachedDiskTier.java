@@ -307,21 +307,25 @@ public final class CachedDiskTier implements Tier {
         try {
             frontCacheTier.close();
         } catch (IllegalStateException used) {
-            closeDisk(used);
+            closeDisk(used, mayPark);
             if (mayPark && diskClosed && frontCacheTier.retire()) {
                 return;
             }
             throw used;
         }
-        closeDisk(null);
+        closeDisk(null, mayPark);
     }
 
-    private void closeDisk(@Nullable IllegalStateException before) {
+    private void closeDisk(@Nullable IllegalStateException before, boolean failed) {
         if (diskClosed) {
             return;
         }
         try {
-            disk.close();
+            if (failed) {
+                disk.closeAfterFailure();
+            } else {
+                disk.close();
+            }
             diskClosed = true;
         } catch (RuntimeException stuck) {
             if (before == null) {

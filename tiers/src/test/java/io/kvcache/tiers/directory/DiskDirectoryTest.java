@@ -238,7 +238,7 @@ final class DiskDirectoryTest {
     void givenAnotherFormatVersion_whenOpened_thenItIsRefusedOrDiscarded() throws IOException {
         fill(5);
         changeSuperblocks((block, _) -> block.putInt(12, 9), true);
-        requireRefusedUntouched("format version 9", "format version 1");
+        requireRefusedUntouched("format version 9", "format version 2");
         requireDiscarded();
     }
 

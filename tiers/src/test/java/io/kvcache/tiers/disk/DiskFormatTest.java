@@ -7,6 +7,7 @@ import io.kvcache.core.codec.StoredLayout;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.tiers.disk.DiskSet.Membership;
 import io.kvcache.tiers.disk.Region.RegionEpoch;
 import io.kvcache.tiers.disk.RegionTrailer.RegionFooter;
 import io.kvcache.tiers.disk.RegionTrailer.RegionPredecessor;
@@ -15,6 +16,7 @@ import io.kvcache.tiers.disk.Superblock.SuperblockCopy;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
+import java.util.Collections;
 import java.util.List;
 import java.util.Random;
 import java.util.stream.IntStream;
@@ -140,20 +142,26 @@ final class DiskFormatTest {
     void givenASuperblock_whenWrittenAndRead_thenTheSame() {
         Namespace blocks = Namespace.of("llama-3-8b", BlockShape.kv(32, 8, 128, 16, Dtype.BF16));
         Namespace objects = Namespace.objects("objects", "tenant ü");
-        Superblock block = new Superblock(99, 5, DiskGeometry.of(10L << 30), List.of(blocks, objects));
+        DiskGeneration generation = DiskGeneration.NONE;
+        for (long id = 1; id < 100; id++) {
+            generation = generation.next(id, Collections.nCopies(16, new DiskGeneration.Member(id, -id)));
+        }
+        assertThat(generation.line()).hasSize(DiskGeneration.MAX_LINE);
+        Superblock block = new Superblock(
+                99, 5, DiskGeometry.of(10L << 30), List.of(blocks, objects), new Membership(generation, 3, 4, 5));
         MemorySegment span = arena.allocate(DiskGeometry.SUPERBLOCK_BYTES);
         assertThat(Superblock.read(span).kind()).isEqualTo(Kind.BLANK);
         span.set(ValueLayout.JAVA_BYTE, 100_000, (byte) 1);
         assertThat(Superblock.read(span).kind()).isEqualTo(Kind.FOREIGN);
         block.write(span);
-        assertThat(Superblock.read(span)).isEqualTo(new SuperblockCopy(Kind.INTACT, block, 1));
+        assertThat(Superblock.read(span)).isEqualTo(new SuperblockCopy(Kind.INTACT, block, Superblock.FORMAT_VERSION));
         span.set(ValueLayout.JAVA_BYTE, 100, (byte) (span.get(ValueLayout.JAVA_BYTE, 100) ^ 1));
         assertThat(Superblock.read(span).kind()).isEqualTo(Kind.DAMAGED);
     }
 
     @Test
     void givenATableFullOfNamespaces_whenOneMoreComes_thenThereIsNoRoom() {
-        Superblock block = new Superblock(1, 1, DiskGeometry.of(1L << 30), List.of());
+        Superblock block = new Superblock(1, 1, DiskGeometry.of(1L << 30), List.of(), Membership.NONE);
         int count = 0;
         Superblock next = block.withNamespace(longNamespace(count));
         while (next != null) {
@@ -182,17 +190,19 @@ final class DiskFormatTest {
     @Test
     void givenAnotherFormatVersion_whenRead_thenItIsToldAndNotGuessedAt() {
         MemorySegment span = arena.allocate(DiskGeometry.SUPERBLOCK_BYTES);
-        new Superblock(99, 5, DiskGeometry.of(10L << 30), List.of()).write(span);
-        span.set(DiskEntry.INT32, 12, 2);
+        new Superblock(99, 5, DiskGeometry.of(10L << 30), List.of(), Membership.NONE).write(span);
+        span.set(DiskEntry.INT32, 12, 9);
         MetadataCrc.write(span);
-        assertThat(Superblock.read(span)).isEqualTo(new SuperblockCopy(Kind.OTHER_VERSION, null, 2));
+        assertThat(Superblock.read(span)).isEqualTo(new SuperblockCopy(Kind.OTHER_VERSION, null, 9));
     }
 
     @Test
     void givenTwoCopies_whenOneIsNotSound_thenTheOtherCounts() {
         DiskGeometry geometry = DiskGeometry.of(1L << 30);
-        SuperblockCopy sound = new SuperblockCopy(Kind.INTACT, new Superblock(9, 5, geometry, List.of()), 1);
-        SuperblockCopy later = new SuperblockCopy(Kind.INTACT, new Superblock(9, 6, geometry, List.of()), 1);
+        SuperblockCopy sound =
+                new SuperblockCopy(Kind.INTACT, new Superblock(9, 5, geometry, List.of(), Membership.NONE), 1);
+        SuperblockCopy later =
+                new SuperblockCopy(Kind.INTACT, new Superblock(9, 6, geometry, List.of(), Membership.NONE), 1);
         assertThat(Superblock.selectNewer(sound, later)).isSameAs(later);
         assertThat(Superblock.selectNewer(later, sound)).isSameAs(later);
         for (Kind kind : Kind.values()) {

@@ -138,7 +138,10 @@ final class DiskLogHarness implements TierListener {
         flushing.clear();
         flushes.clear();
         versions.crash();
-        log = new DiskLog("disk", new DiskLog.Resources(device, () -> {}, (_, bytes) -> memory(bytes)), config, this);
+        DiskSet set = new DiskSet(config::deviceId);
+        DiskLog.Resources resources =
+                new DiskLog.Resources(device, () -> {}, (_, bytes) -> memory(bytes), null, set.add("disk"));
+        log = new DiskLog("disk", resources, config, this);
     }
 
     private HostMemory memory(long bytes) {

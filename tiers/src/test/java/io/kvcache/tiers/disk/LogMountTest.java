@@ -11,6 +11,7 @@ import io.kvcache.core.tier.TierState;
 import io.kvcache.tiers.device.BlockDevice;
 import io.kvcache.tiers.device.MemoryDevice;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
+import io.kvcache.tiers.disk.DiskSet.Membership;
 import io.kvcache.tiers.disk.LogHeader.FormatError;
 import io.kvcache.tiers.disk.LogHeader.FormatError.Reason;
 import io.kvcache.tiers.disk.ScriptedDevice.Fate;
@@ -18,6 +19,7 @@ import io.kvcache.tiers.disk.ScriptedDevice.Operation;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.util.List;
+import java.util.Objects;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -77,7 +79,7 @@ final class LogMountTest {
         FormatError formatError = rig.log().formatError();
         assertThat(formatError).isNotNull();
         assertThat(formatError.reason()).isEqualTo(reason);
-        assertThat(formatError.message()).contains(message).contains("format version 1 on " + BYTES);
+        assertThat(formatError.message()).contains(message).contains("format version 2 on " + BYTES);
         assertThat(rig.log().flush(1)).isEqualTo(SubmitResult.REJECTED);
         assertThat(storage.toArray(JAVA_BYTE)).as("touched").isEqualTo(before);
     }
@@ -95,7 +97,12 @@ final class LogMountTest {
         rig.settle();
         assertThat(rig.log().state()).isEqualTo(TierState.SERVING);
         assertThat(copy(0)).isEqualTo(copy(1));
-        assertThat(copy(0).superblock()).isEqualTo(new Superblock(0xABCDEF, 1, REFUSE.geometry(), List.of()));
+        Superblock superblock = Objects.requireNonNull(copy(0).superblock());
+        DiskGeneration generation = superblock.membership().generation();
+        assertThat(superblock)
+                .isEqualTo(new Superblock(0xABCDEF, 1, REFUSE.geometry(), List.of(), Membership.NONE.in(generation)));
+        assertThat(generation.number()).isEqualTo(1);
+        assertThat(generation.members()).containsExactly(new DiskGeneration.Member(0xABCDEF, 0));
     }
 
     @Test
@@ -220,7 +227,8 @@ final class LogMountTest {
         appendAndFlush(10);
         rig.forgetPromises();
         for (int copy = 0; copy < 2; copy++) {
-            new Superblock(0xABCDEF, 9, REFUSE.geometry(), List.of()).write(storage.asSlice(copy * COPY, COPY));
+            new Superblock(0xABCDEF, 9, REFUSE.geometry(), List.of(), Membership.NONE)
+                    .write(storage.asSlice(copy * COPY, COPY));
         }
         rig.open(device(), REFUSE);
         rig.settle();
