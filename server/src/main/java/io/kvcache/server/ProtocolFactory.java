@@ -1,6 +1,5 @@
 package io.kvcache.server;
 
-import io.kvcache.core.tier.TierState;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
@@ -60,7 +59,6 @@ import io.netty.handler.codec.http.HttpResponseStatus;
 import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
-import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.Set;
@@ -151,6 +149,7 @@ final class ProtocolFactory {
                 config.memory().policy(),
                 clock.nanos(),
                 config.disks().isDurable(),
+                () -> diskProblems(cache),
                 () -> cache.lruFallbackReport().followsLru());
         arguments = RespProtocol.argumentsOfHeap();
         forwarding = links == null ? null : openForwarding(links);
@@ -514,6 +513,14 @@ final class ProtocolFactory {
         }
     }
 
+    /// Returns what is not as it should be of the disks now.
+    private static List<String> diskProblems(TieredKvCache cache) {
+        return cache.diskStats().stream()
+                .map(TierTransferStats::problem)
+                .filter(problem -> !problem.isEmpty())
+                .toList();
+    }
+
     /// The page `/health/ready`: a word, and a line for each thing that is not as it should be.
     ///
     /// A server whose disk is out serves what it has in memory, so it stays ready.
@@ -552,15 +559,7 @@ final class ProtocolFactory {
                         .append(cache.offloadStats().restored())
                         .append(" blocks and values so far; the rest are misses until then\n");
             }
-            for (TierTransferStats disk : cache.diskStats()) {
-                if (disk.state() != TierState.SERVING) {
-                    text.append(disk.name())
-                            .append(" is ")
-                            .append(disk.state().name().toLowerCase(Locale.ROOT).replace('_', ' '))
-                            .append(disk.cause().isEmpty() ? "" : ": " + disk.cause())
-                            .append('\n');
-                }
-            }
+            diskProblems(cache).forEach(problem -> text.append(problem).append('\n'));
             return text.toString();
         }
     }

@@ -81,7 +81,7 @@ final class DiskFetchTest {
                                         KeyspaceRouter.of(keyspace),
                                         connectionRegistry,
                                         store.time(),
-                                        new ServerInfo("test", PolicyKind.LRU, 0, true, () -> false))),
+                                        new ServerInfo("test", PolicyKind.LRU, 0, true, List::of, () -> false))),
                         ByteBudget.unlimited());
             case LM -> new LmProtocol(KeyspaceRouter.of(keyspace), LmVersion.V0);
             case HTTP ->

@@ -18,10 +18,12 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
@@ -275,6 +277,31 @@ final class DiskValuesTest {
                             "+OK",
                             "-ERR not all is on disk, 6291505 bytes are in memory alone: a disk fails, is full or slow,"
                                     + " or a value is larger than half a percent of it");
+        }
+    }
+
+    @Test
+    void givenATiersFileThatWasRemoved_whenSaved_thenSaveAndReadinessNameIt() throws Exception {
+        try (DiskTestServer server = new DiskTestServer(folder);
+                HttpClient client = HttpClient.newBuilder()
+                        .version(HttpClient.Version.HTTP_1_1)
+                        .build()) {
+            assertThat(answers(server, "SET a 1\r\nSAVE\r\n")).containsExactly("+OK", "+OK");
+            Path tier;
+            try (Stream<Path> files = Files.walk(folder)) {
+                tier = files.filter(file -> file.endsWith("tier")).findFirst().orElseThrow();
+            }
+            Files.delete(tier);
+            String problem = "disk " + tier.getParent() + " is read only: " + tier + " was removed";
+            assertThat(answers(server, "SET b 2\r\nSAVE\r\n"))
+                    .hasSize(2)
+                    .last()
+                    .asString()
+                    .startsWith("-ERR not all is on disk, ")
+                    .contains(problem);
+            assertThat(page(client, server, "/health/ready"))
+                    .startsWith("ready\n")
+                    .contains(problem);
         }
     }
 

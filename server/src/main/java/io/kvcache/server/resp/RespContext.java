@@ -8,8 +8,10 @@ import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.net.ConnectionRegistry;
+import java.util.List;
 import java.util.function.BooleanSupplier;
 import java.util.function.LongSupplier;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// The objects that commands work on.
@@ -70,12 +72,14 @@ public record RespContext(
     /// @param policy how victims are chosen
     /// @param startedNanos when it started, by the clock of its store
     /// @param hasDisk whether it has a disk
+    /// @param diskProblems what is not as it should be of the disks now
     /// @param followsLru whether the policy orders by last use now, as LRU finds more
     public record ServerInfo(
             String version,
             EvictionPolicyFactory policy,
             long startedNanos,
             boolean hasDisk,
+            Supplier<List<String>> diskProblems,
             BooleanSupplier followsLru) {
 
         /// The word of Redis that comes nearest to the policy: `allkeys-lfu` for those that weigh how often a

@@ -55,12 +55,19 @@ final class SaveCommand {
                                         context.keyspaceRouter().ownKeyspace().nowMillis() / 1000);
                                 out.writeOk();
                             } else {
-                                out.writeError(
-                                        "ERR not all is on disk, " + unsavedBytes + " bytes are in memory alone:"
-                                                + " a disk fails, is full or slow, or a value is larger than half a percent of it");
+                                out.writeError("ERR not all is on disk, " + unsavedBytes
+                                        + " bytes are in memory alone: " + unsavedCause());
                             }
                         },
                         _ -> {});
+    }
+
+    /// Returns what is wrong with the disks, or may be.
+    private String unsavedCause() {
+        List<String> problems = context.serverInfo().diskProblems().get();
+        return problems.isEmpty()
+                ? "a disk fails, is full or slow, or a value is larger than half a percent of it"
+                : String.join("; ", problems);
     }
 
     /// Brings all to disk; bytes that are not there after that.

@@ -14,6 +14,7 @@ import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.resp.RespContext.ServerInfo;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
+import java.util.List;
 import java.util.Map;
 import java.util.function.Supplier;
 
@@ -63,7 +64,7 @@ public final class EmbeddedRespServer implements AutoCloseable {
                                 new KeyspaceRouter(test.keyspace(), Map.of(), rules),
                                 connectionRegistry,
                                 test.time(),
-                                new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, () -> true),
+                                new ServerInfo("test", PolicyKind.IMPORTANCE, 0, false, List::of, () -> true),
                                 test.slotOwnership(),
                                 false,
                                 null)),

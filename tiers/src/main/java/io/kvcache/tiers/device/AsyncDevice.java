@@ -5,6 +5,7 @@ import io.kvcache.tiers.device.BlockDevice.IoOperation;
 import io.kvcache.tiers.device.IoRequest.IoRequestPool;
 import java.lang.foreign.MemorySegment;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Common part of every [BlockDevice] of this package: checks of the calling thread and of spans, and the count of
@@ -18,6 +19,7 @@ final class AsyncDevice implements BlockDevice {
     private final OwnerCheck ownerCheck;
     private final Wakeup wakeup;
     private final CloseOptions closeOptions;
+    private final Supplier<String> lossCause;
 
     /// How a device ends.
     ///
@@ -25,8 +27,21 @@ final class AsyncDevice implements BlockDevice {
     /// @param release called after the engine was closed
     record CloseOptions(long timeoutNanos, Runnable release) {}
 
+    /// A device that keeps what is written.
+    ///
     /// @param name for messages
     AsyncDevice(String name, SpanValidator spanValidator, IoBackend ioBackend, CloseOptions closeOptions) {
+        this(name, spanValidator, ioBackend, closeOptions, () -> "");
+    }
+
+    /// @param name for messages
+    /// @param lossCause see [BlockDevice#lossCause]
+    AsyncDevice(
+            String name,
+            SpanValidator spanValidator,
+            IoBackend ioBackend,
+            CloseOptions closeOptions,
+            Supplier<String> lossCause) {
         this.name = name;
         this.spanValidator = spanValidator;
         this.requests = ioBackend.requests();
@@ -34,6 +49,7 @@ final class AsyncDevice implements BlockDevice {
         this.ownerCheck = new OwnerCheck(name);
         this.wakeup = new Wakeup(ioBackend);
         this.closeOptions = closeOptions;
+        this.lossCause = lossCause;
     }
 
     @Override
@@ -133,6 +149,11 @@ final class AsyncDevice implements BlockDevice {
     @Override
     public String describe() {
         return ioBackend.describe();
+    }
+
+    @Override
+    public String lossCause() {
+        return lossCause.get();
     }
 
     @Override

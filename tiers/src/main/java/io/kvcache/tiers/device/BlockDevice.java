@@ -26,7 +26,7 @@ import java.lang.foreign.MemorySegment;
 /// **Threads.** One. The first thread to queue, submit, poll or await owns the device from then on, and closes it.
 /// Before that any thread may register memory, and a device that was never used may be closed by any thread. The
 /// owner is a platform thread, because the kernel knows the owner too. All threads may call [#size], [#depth],
-/// [#describe] and [#wake].
+/// [#describe], [#lossCause] and [#wake].
 ///
 /// **Errors.** A failed operation gives an [IoOutcome], never an exception. Misuse throws.
 /// [IllegalArgumentException] names the value and the range of a span that is misaligned, out of range or not
@@ -107,6 +107,10 @@ public interface BlockDevice extends AutoCloseable {
 
     /// Returns the I/O path, for logs and statistics: `io_uring, fixed buffers, O_DIRECT`.
     String describe();
+
+    /// Returns why what is written would be gone once the device is closed, though every write and sync is done: its
+    /// file was removed or cut. Empty while it is kept, and where that cannot be known. Takes some microseconds.
+    String lossCause();
 
     /// Waits for operations in flight, whose completions are then not delivered, and closes the device.
     ///

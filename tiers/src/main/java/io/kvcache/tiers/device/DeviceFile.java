@@ -14,6 +14,7 @@ import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.Map;
 
 /// The open file of a [FileDevice].
 ///
@@ -124,6 +125,29 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
         DeviceFile buffered = openBuffered(libc, options);
         close();
         return buffered;
+    }
+
+    /// Returns whether the file was removed or cut since it was opened, see [BlockDevice#lossCause]: writes and syncs
+    /// of the open file go on as before.
+    ///
+    /// @param size that it must have
+    String lossCause(long size) {
+        Map<String, Object> found;
+        try {
+            found = Files.readAttributes(
+                    Path.of("/proc/self/fd", String.valueOf(descriptor)), "unix:isRegularFile,nlink,size");
+        } catch (IOException | UnsupportedOperationException unknown) {
+            return "";
+        }
+        if (!Boolean.TRUE.equals(found.get("isRegularFile"))) {
+            return "";
+        }
+        if (found.get("nlink") instanceof Integer links && links == 0) {
+            return path + " was removed; what it holds is gone when the server ends";
+        }
+        return found.get("size") instanceof Long bytes && bytes != size
+                ? "%s has %d bytes and must have %d; it was cut".formatted(path, bytes, size)
+                : "";
     }
 
     void close() {

@@ -44,7 +44,8 @@ public final class FileDevice {
                     options.path().toString(),
                     new SpanValidator(options.size()),
                     ioBackend,
-                    new AsyncDevice.CloseOptions(CLOSE_LIMIT_NANOS, file::close));
+                    new AsyncDevice.CloseOptions(CLOSE_LIMIT_NANOS, file::close),
+                    () -> file.lossCause(options.size()));
         } catch (IOException | RuntimeException failure) {
             file.close();
             throw failure;

@@ -39,6 +39,9 @@ final class LogIo {
     /// container does, and could not take the device's answers.
     private static final long MAX_STEP_NANOS = 1_000_000_000;
 
+    /// How often it looks whether the device still keeps what it takes, besides at each sync.
+    private static final long LOSS_CHECK_NANOS = 1_000_000_000;
+
     private static final long LOG_PAUSE_NANOS = 5_000_000_000L;
 
     private static final Logger LOG = System.getLogger(LogIo.class.getName());
@@ -86,6 +89,7 @@ final class LogIo {
     private int failuresInARow;
     private long nowNanos;
     private long awakeNanos;
+    private long lossCheckedNanos;
     private boolean clockStarted;
     private List<SyncCallback> syncWaiters = new ArrayList<>();
     private List<SyncCallback> coveredBySync = new ArrayList<>();
@@ -220,6 +224,9 @@ final class LogIo {
         start();
         ended += waitNanos > 0 && ended == 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
         checkHung();
+        if (nowNanos - lossCheckedNanos >= LOSS_CHECK_NANOS) {
+            checkLoss();
+        }
         return ended + (state == TierState.FAILED ? rejectQueued() : 0);
     }
 
@@ -321,6 +328,18 @@ final class LogIo {
         }
     }
 
+    /// Ends the writing if the device does not keep it: a sync that is done proves nothing then.
+    ///
+    /// @return whether it is kept
+    private boolean checkLoss() {
+        lossCheckedNanos = nowNanos;
+        String lost = device.lossCause();
+        if (!lost.isEmpty() && !isWritingHalted()) {
+            stopWriting(lost);
+        }
+        return lost.isEmpty();
+    }
+
     /// Fails the log if an operation takes too long.
     private void checkHung() {
         DeviceOperation oldest;
@@ -365,7 +384,7 @@ final class LogIo {
 
     private void onSynced(IoOutcome outcome) {
         syncInFlight = false;
-        notifyCovered(outcome.isDone());
+        notifyCovered(outcome.isDone() && checkLoss());
     }
 
     private void notifyCovered(boolean durable) {

@@ -5,6 +5,7 @@ import io.kvcache.core.tier.TierStats;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Locale;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.AtomicLongArray;
@@ -48,6 +49,14 @@ public record TierTransferStats(
         Latency readLatency,
         Latency writeLatency,
         double budgetSpent) {
+
+    /// Returns what is not as it should be, in words that begin with the tier's name; empty while it serves.
+    public String problem() {
+        return state == TierState.SERVING
+                ? ""
+                : name + " is " + state.name().toLowerCase(Locale.ROOT).replace('_', ' ')
+                        + (cause.isEmpty() ? "" : ": " + cause);
+    }
 
     /// Microseconds since the store was opened; 0 when nothing was measured.
     ///

@@ -211,6 +211,11 @@ public final class FaultyDevice implements BlockDevice {
     }
 
     @Override
+    public String lossCause() {
+        return below.lossCause();
+    }
+
+    @Override
     public String describe() {
         return "faulty " + below.describe();
     }

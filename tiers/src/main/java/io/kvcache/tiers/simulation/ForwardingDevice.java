@@ -87,6 +87,11 @@ public abstract class ForwardingDevice implements BlockDevice {
     }
 
     @Override
+    public String lossCause() {
+        return below.lossCause();
+    }
+
+    @Override
     public void close() {
         below.close();
     }
