@@ -31,6 +31,7 @@ final class AccessRecording implements AutoCloseable {
         if (config.trace().file() == null) {
             return new AccessRecording(cache, memory, null);
         }
+        StoragePreflight.requireTraceApart(config);
         TraceCapture trace =
                 TraceCapture.start(clock, config.trace(), config.memory().hostBytes());
         cache.addAccessListener(trace);

@@ -32,6 +32,12 @@ final class StoragePreflight {
             }
         }
         try {
+            DiskDirectory.requireApart(
+                    config.disks().disks().stream().map(DiskConfig::directory).toList());
+        } catch (DiskDirectoryException refused) {
+            wrong.add("disks: " + refused.getMessage());
+        }
+        try {
             GpuDevices.requireAll(config.withAutoResolved(_ -> true));
         } catch (IllegalStateException unusable) {
             wrong.add(String.valueOf(unusable.getMessage()));
@@ -39,6 +45,7 @@ final class StoragePreflight {
         Path trace = config.trace().file();
         if (trace != null) {
             try {
+                requireTraceApart(config);
                 TraceCapture.checkUsable(trace);
             } catch (IOException unusable) {
                 wrong.add(String.valueOf(unusable.getMessage()));
@@ -68,6 +75,19 @@ final class StoragePreflight {
                     domain.hostBytes());
         }
         return wrong;
+    }
+
+    /// Checks that the trace is not to lie in the directory of a disk, which could not be opened again then.
+    ///
+    /// @throws IOException that names the setting, the file and the directory
+    static void requireTraceApart(ServerConfig config) throws IOException {
+        Path trace = config.trace().file();
+        for (DiskConfig disk : config.disks().disks()) {
+            if (trace != null && DiskDirectory.isWithin(trace, disk.directory())) {
+                throw new IOException("trace.out is " + trace + ", in the directory of " + disk.name() + ", "
+                        + disk.directory() + ", which may hold nothing else; name a file elsewhere");
+            }
+        }
     }
 
     /// Returns what a server with these settings would make, which may be a typing error in a name.

@@ -59,6 +59,7 @@ record TierStack(
             List<TierSource> others,
             AdmissionSettings admissionSettings,
             Clock clock) {
+        DiskDirectory.requireApart(disks.stream().map(DiskOptions::directory).toList());
         List<@Nullable TierSource> fronts = assignFronts(disks.size(), others);
         ExecutorService checking = checksumExecutor(disks.size());
         DiskSet set = new DiskSet();

@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.security.SecureRandom;
 import java.util.Comparator;
+import java.util.List;
 import java.util.Optional;
 import java.util.Set;
 import java.util.stream.Stream;
@@ -76,6 +77,7 @@ public final class DiskDirectory implements AutoCloseable {
         Path file = folder.resolve(FILE);
         DirectoryCheck directoryCheck = new DirectoryCheck(folder, file, DirectoryCheck.requireBytes(folder, bytes));
         directoryCheck.requireOwnFiles();
+        directoryCheck.requireOutsideTiers();
         DirectoryCheck.FileAction first = directoryCheck.check(options.onIncompatible());
         createFolder(folder);
         DirectoryLock lock = DirectoryLock.acquire(folder);
@@ -104,7 +106,56 @@ public final class DiskDirectory implements AutoCloseable {
         DirectoryCheck directoryCheck =
                 new DirectoryCheck(folder, folder.resolve(FILE), DirectoryCheck.requireBytes(folder, bytes));
         directoryCheck.requireOwnFiles();
+        directoryCheck.requireOutsideTiers();
         var _ = directoryCheck.check(onIncompatible);
+    }
+
+    /// Checks that no directory is another one of these, or lies in it, whatever links lead there. Each would open
+    /// once; then what lies in the outer one is a foreign file.
+    ///
+    /// @throws DiskDirectoryException that names both
+    public static void requireApart(List<Path> folders) {
+        for (int i = 0; i < folders.size(); i++) {
+            for (Path other : folders.subList(0, i)) {
+                requireApart(folders.get(i), other);
+            }
+        }
+    }
+
+    private static void requireApart(Path one, Path other) {
+        if (resolve(one).equals(resolve(other))) {
+            throw new DiskDirectoryException(
+                    one, "it is the directory of another disk, " + other + "; name one for each");
+        }
+        for (Path inner : List.of(one, other)) {
+            Path outer = inner.equals(one) ? other : one;
+            if (isWithin(inner, outer)) {
+                throw lies(inner, outer, "the directory of another disk");
+            }
+        }
+    }
+
+    /// Returns whether a file or directory is or will be in a directory, whatever links lead there.
+    public static boolean isWithin(Path file, Path folder) {
+        return resolve(file).startsWith(resolve(folder));
+    }
+
+    /// Returns the path without links, also of what does not exist yet.
+    private static Path resolve(Path file) {
+        Path absolute = file.toAbsolutePath();
+        Path nearest = nearestExisting(absolute);
+        try {
+            return nearest.toRealPath().resolve(nearest.relativize(absolute)).normalize();
+        } catch (IOException unreadable) {
+            return absolute.normalize();
+        }
+    }
+
+    private static DiskDirectoryException lies(Path inner, Path outer, String what) {
+        return new DiskDirectoryException(
+                inner,
+                "it lies in %s, %s, which may hold nothing else; name a directory beside that one"
+                        .formatted(outer, what));
     }
 
     /// Opens a directory that holds a tier, of whatever size that has.
@@ -303,6 +354,15 @@ public final class DiskDirectory implements AutoCloseable {
                 }
             } catch (IOException | UncheckedIOException failure) {
                 throw unreadable(failure);
+            }
+        }
+
+        /// Checks that no directory above holds a tier: that one could not be opened again with this one in it.
+        void requireOutsideTiers() {
+            for (Path above = resolve(folder).getParent(); above != null; above = above.getParent()) {
+                if (Files.isRegularFile(above.resolve(FILE)) && Files.exists(above.resolve(DirectoryLock.FILE))) {
+                    throw lies(folder, above, "a directory that holds another disk tier");
+                }
             }
         }
 

@@ -20,6 +20,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.Arrays;
+import java.util.List;
 import java.util.zip.CRC32C;
 import org.assertj.core.api.ThrowableAssert.ThrowingCallable;
 import org.junit.jupiter.api.BeforeEach;
@@ -219,6 +220,35 @@ final class DiskDirectoryTest {
         requireRefused(() -> DiskDirectory.open(folder, BYTES, DISCARD), messages);
         requireRefused(() -> DiskDirectory.checkUsable(folder, BYTES, OnIncompatible.DISCARD), messages);
         assertThat(folder).isDirectoryNotContaining(each -> each.endsWith("tier") || each.endsWith("lock"));
+    }
+
+    @Test
+    void givenDirectoriesInEachOther_whenCompared_thenRefusedBothWaysRoundAndThroughLinks() throws IOException {
+        Path outer = Files.createDirectories(folder.resolveSibling("outer"));
+        Path link = Files.createSymbolicLink(folder.resolveSibling("link"), outer);
+        Path beside = folder.resolveSibling("outer-2");
+        for (Path inner : List.of(outer.resolve("a/b"), link.resolve("a"), outer.resolve("../outer/a"))) {
+            for (List<Path> both : List.of(List.of(inner, beside, outer), List.of(outer, beside, inner))) {
+                assertThatExceptionOfType(DiskDirectoryException.class)
+                        .isThrownBy(() -> DiskDirectory.requireApart(both))
+                        .withMessageContainingAll("Cannot use " + inner, "it lies in " + outer);
+            }
+        }
+        assertThatExceptionOfType(DiskDirectoryException.class)
+                .isThrownBy(() -> DiskDirectory.requireApart(List.of(link, outer)))
+                .withMessageContainingAll(outer.toString(), "is the directory of another disk", link.toString());
+        DiskDirectory.requireApart(List.of(outer, beside));
+    }
+
+    @Test
+    void givenADirectoryBelowATier_whenOpened_thenRefusedAndNothingIsMade() {
+        assertThat(fill(1)).isZero();
+        Path below = folder.resolve("below/this");
+        assertThatExceptionOfType(DiskDirectoryException.class)
+                .isThrownBy(() -> DiskDirectory.open(below, BYTES, REFUSE))
+                .withMessageContainingAll(below.toString(), "it lies in " + folder, "holds another disk tier");
+        assertThat(below.getParent()).doesNotExist();
+        assertThat(fill(0)).isEqualTo(1);
     }
 
     @Test
