@@ -32,7 +32,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
-/// The directory of a disk that the build of 2026-11-23 wrote: format 1 has to open, whatever the code looks like.
+/// The directory of a disk that the build of 2026-11-29 wrote: format 2 has to open, whatever the code looks like.
 ///
 /// `-Dkvcache.baseline.record=true` writes the directory again, for a change of the format.
 @Tag(Baseline.RECORDED_TAG)

@@ -146,7 +146,7 @@ record DeviceFile(Libc libc, Path path, int descriptor, boolean direct) {
             return path + " was removed; what it holds is gone when the server ends";
         }
         return found.get("size") instanceof Long bytes && bytes != size
-                ? "%s has %d bytes and must have %d; it was cut".formatted(path, bytes, size)
+                ? path + " has " + bytes + " bytes and must have " + size + "; it was cut"
                 : "";
     }
 

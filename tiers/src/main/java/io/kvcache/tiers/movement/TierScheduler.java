@@ -128,6 +128,11 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return workers.get(disk).isIdle();
     }
 
+    /// Returns whether the thread of a tier may rest, after a tick that did nothing.
+    boolean isWaiting(int disk) {
+        return workers.get(disk).isWaiting();
+    }
+
     /// Sets the thread that ticks a tier, so that it can be woken.
     void setDriver(int disk, Thread thread) {
         workers.get(disk).setDriver(thread);

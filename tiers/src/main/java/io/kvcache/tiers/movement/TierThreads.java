@@ -77,7 +77,7 @@ public final class TierThreads implements AutoCloseable {
         try {
             int waits = 0;
             while (!ending) {
-                boolean idle = tierScheduler.tick(disk, WAIT_NANOS) == 0 && tierScheduler.isIdle(disk);
+                boolean idle = tierScheduler.tick(disk, WAIT_NANOS) == 0 && tierScheduler.isWaiting(disk);
                 waits = idle ? waits + 1 : 0;
                 if (idle) {
                     LockSupport.parkNanos(this, waits < IDLE_AFTER_WAITS ? WAIT_NANOS : IDLE_WAIT_NANOS);

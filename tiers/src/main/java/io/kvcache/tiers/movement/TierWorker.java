@@ -113,6 +113,13 @@ public final class TierWorker implements TierListener {
         return loadPump.isIdle() && writePump.isIdle() && flushPump.isIdle() && (tier == null || tier.isIdle());
     }
 
+    /// Returns whether only time or another thread lets it go on, after a tick that did nothing: nothing is on its way
+    /// to the tier, though writes may be held that it does not take now.
+    boolean isWaiting() {
+        Tier tier = circuitBreaker.currentTier();
+        return tier == null ? isIdle() : tier.isIdle();
+    }
+
     void setDriver(Thread thread) {
         driver = thread;
     }
