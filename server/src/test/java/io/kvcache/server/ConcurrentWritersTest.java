@@ -50,7 +50,11 @@ final class ConcurrentWritersTest {
         SET_XX("*4\r\n$3\r\nSET\r\n$1\r\nk\r\n$6\r\n", "newest", "\r\n$2\r\nXX\r\n", "+OK\r\n"),
         MSET("*5\r\n$4\r\nMSET\r\n$1\r\na\r\n$1\r\n1\r\n$1\r\nk\r\n$6\r\n", "newest", "\r\n", "+OK\r\n"),
         LM_PUT("\1\0\0\0" + "\6\0\0\0" + LM_KEY, "newest", "", ""),
-        HTTP_PUT("PUT /v1/objects/k HTTP/1.1\r\nContent-Length: 6\r\n\r\n", "newest", "", "HTTP/1.1 204");
+        HTTP_PUT(
+                "PUT /v1/objects/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\n\r\n",
+                "newest",
+                "",
+                "HTTP/1.1 204");
 
         private final String before;
         private final String value;
@@ -131,7 +135,7 @@ final class ConcurrentWritersTest {
         byte[] drip = new byte[33_000];
         String resp = "PING\r\n*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$9000000\r\n";
         String lm = "\1\0\0\0" + "\0\0\220\0" + LM_KEY;
-        String http = "PUT /v1/objects/k HTTP/1.1\r\nContent-Length: 9000000\r\n\r\n";
+        String http = "PUT /v1/objects/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9000000\r\n\r\n";
         for (String begin : new String[] {resp, lm, http}) {
             try (EmbeddedConnection slow = port.connect(connectionRegistry)) {
                 slow.send(begin);

@@ -48,7 +48,10 @@ final class DiskFetchTest {
     enum Spoken {
         RESP("GET k\r\n", "$5\r\nvalue\r\n", "$-1\r\n"),
         LM("\2\0\0\0\0\0\0\0k" + " ".repeat(149), "\u00c8\0\0\0\5\0\0\0value", "\u0090\1\0\0\0\0\0\0"),
-        HTTP("GET /v1/objects/k HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK", "HTTP/1.1 503 Service Unavailable");
+        HTTP(
+                "GET /v1/objects/k HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                "HTTP/1.1 200 OK",
+                "HTTP/1.1 503 Service Unavailable");
 
         private final String request;
         private final String reply;

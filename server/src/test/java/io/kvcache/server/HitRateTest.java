@@ -59,7 +59,7 @@ final class HitRateTest {
         HEAD {
             @Override
             void ask(HitRateTest test, String chunk) {
-                String path = " /v1/objects/" + chunk + " HTTP/1.1\r\n\r\n";
+                String path = " /v1/objects/" + chunk + " HTTP/1.1\r\nHost: localhost\r\n\r\n";
                 if (test.embeddedConnection.ask("HEAD" + path).startsWith("HTTP/1.1 200")) {
                     assertThat(test.embeddedConnection.ask("GET" + path)).startsWith("HTTP/1.1 200");
                 }

@@ -20,6 +20,7 @@ import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
+import org.junit.jupiter.params.provider.ValueSource;
 
 @Tag("slow")
 final class HttpObjectsTest {
@@ -130,7 +131,8 @@ final class HttpObjectsTest {
                 .startsWith("HTTP/1.1 403 ")
                 .contains("the Host is 'evil.example'; it takes an IP address, localhost, or a name");
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Host: evil.example") + last))
-                .startsWith("HTTP/1.1 403 ");
+                .startsWith("HTTP/1.1 400 ")
+                .contains("there are several Hosts");
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Sec-Fetch-Site: cross-site") + last))
                 .startsWith("HTTP/1.1 403 ");
         assertThat(raw(lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Origin: null") + last))
@@ -150,10 +152,15 @@ final class HttpObjectsTest {
         }
         assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "no colon here")))
                 .startsWith("HTTP/1.1 400 ");
-        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 999999999", "Expect: 100-continue")))
+        assertThat(raw(lines(
+                        "PUT /v1/objects/k HTTP/1.1",
+                        "Host: localhost",
+                        "Content-Length: 999999999",
+                        "Expect: 100-continue")))
                 .startsWith("HTTP/1.1 413 ");
         assertThat(raw(lines(
                                 "PUT /v1/objects/k HTTP/1.1",
+                                "Host: localhost",
                                 "Content-Length: 1",
                                 "Expect: 100-continue",
                                 "Connection: close")
@@ -164,19 +171,121 @@ final class HttpObjectsTest {
 
     @Test
     void givenABodyThatIsTooLarge_whenItsLengthIsSaid_thenTheRefusalDoesNotWaitForTheBody() throws Exception {
-        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 99999999999")))
+        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "Content-Length: 99999999999")))
                 .startsWith("HTTP/1.1 413 ")
                 .contains("connection: close", "an object of 99999999999 bytes");
-        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 99999999999", "Expect: 100-continue")))
+        assertThat(raw(lines(
+                        "PUT /v1/objects/k HTTP/1.1",
+                        "Host: localhost",
+                        "Content-Length: 99999999999",
+                        "Expect: 100-continue")))
                 .startsWith("HTTP/1.1 413 ");
-        assertThat(raw(lines("POST /v1/blocks/m/match HTTP/1.1", "Content-Length: 99999999999")))
+        assertThat(raw(lines("POST /v1/blocks/m/match HTTP/1.1", "Host: localhost", "Content-Length: 99999999999")))
                 .matches("(?s)HTTP/1.1 4.*connection: close.*");
-        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Content-Length: 99999999999") + "x".repeat(1 << 20)))
+        assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "Content-Length: 99999999999")
+                        + "x".repeat(1 << 20)))
                 .startsWith("HTTP/1.1 413 ");
+    }
+
+    @ParameterizedTest
+    @ValueSource(strings = {"chunked", "Chunked"})
+    void givenAPutInChunks_whenItBegins_thenTheRefusalDoesNotWaitForTheBody(String coding) throws Exception {
+        String put = lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "Transfer-Encoding: " + coding);
+        assertThat(raw(put)).startsWith("HTTP/1.1 411 ").contains("connection: close", "a PUT takes a Content-Length");
+        assertThat(raw(put + "3\r\nabc\r\n0\r\n\r\n")).startsWith("HTTP/1.1 411 ");
+        assertThat(raw(lines("POST /v1/hints HTTP/1.1", "Host: a", "Transfer-Encoding: chunked", "Connection: close")
+                        + "2\r\n{}\r\n0\r\n\r\n"))
+                .as("a body that may come in chunks")
+                .doesNotStartWith("HTTP/1.1 411 ");
+    }
+
+    @Test
+    void givenATargetThatNamesTheServer_whenAskedFor_thenItIsServedAndIsTheHost() throws Exception {
+        send(at("/v1/objects/k").PUT(BodyPublishers.ofString("hi")));
+        assertThat(raw(lines("GET http://localhost:1/v1/objects/k HTTP/1.1", "Host: x", "Connection: close")))
+                .startsWith("HTTP/1.1 200 ")
+                .endsWith("\r\n\r\nhi");
+        assertThat(raw(lines("GET HTTP://[::1] HTTP/1.1", "Host: localhost", "Connection: close")))
+                .startsWith("HTTP/1.1 302 ");
+        assertThat(raw(lines("GET http://127.0.0.1?x=/v1 HTTP/1.1", "Host: localhost", "Connection: close")))
+                .startsWith("HTTP/1.1 302 ");
+        assertThat(raw(lines("GET http://evil.example/v1/objects/k HTTP/1.1", "Host: localhost", "Connection: close")))
+                .startsWith("HTTP/1.1 403 ")
+                .contains("the Host is 'evil.example'");
+        for (String target : List.of("http:///v1/objects/k", "http://me@localhost/v1/objects/k")) {
+            assertThat(raw(lines("GET " + target + " HTTP/1.1", "Host: localhost")))
+                    .startsWith("HTTP/1.1 400 ")
+                    .contains("the target names no host, or a user");
+        }
+        String longKey = "a".repeat(9_000);
+        assertThat(raw(lines(
+                        "GET http://localhost/v1/objects/" + longKey + " HTTP/1.1",
+                        "Host: localhost",
+                        "Connection: close")))
+                .startsWith("HTTP/1.1 400 ")
+                .contains("a key takes 1 to 4096 bytes");
+    }
+
+    @Test
+    void givenNoHostOrAFoldedHeader_whenAsked_thenTheRequestIsRefused() throws Exception {
+        send(at("/v1/objects/k").PUT(BodyPublishers.ofString("hi")));
+        assertThat(raw(lines("GET /v1/objects/k HTTP/1.1")))
+                .startsWith("HTTP/1.1 400 ")
+                .contains("there is no Host");
+        assertThat(raw(lines("GET /v1/objects/k HTTP/1.0"))).startsWith("HTTP/1.1 200 ");
+        for (String blank : List.of(" ", "\t", " \t ")) {
+            String folded = lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "X-A: a", blank + "b");
+            assertThat(raw(folded)).startsWith("HTTP/1.1 400 ").contains("a header goes on in a further line");
+            assertThat(rawInPieces(folded)).startsWith("HTTP/1.1 400 ");
+        }
+        String body = " a\r\n b\r\n\tc"; // whose lines begin like those of a header that goes on
+        String put = lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "Content-Length: " + body.length()) + body;
+        String chunks = lines("POST /v1/hints HTTP/1.1", "Host: localhost", "Transfer-Encoding: chunked")
+                + "a;x= y\r\n\r\n  \r\n    \r\n0\r\n\r\n";
+        String get = lines("GET /v1/objects/k HTTP/1.1", "Host: localhost", "Connection: close");
+        assertThat(rawInPieces(put + chunks + "\r\n" + get))
+                .matches("(?s)HTTP/1.1 204 .*the body .*HTTP/1.1 200 .*")
+                .endsWith(body);
+    }
+
+    @Test
+    void givenAClientOfHttp10_whenItKeepsTheConnection_thenItIsToldSo() throws Exception {
+        send(at("/v1/objects/k").PUT(BodyPublishers.ofString("hi")));
+        String get = lines("GET /v1/objects/k HTTP/1.0", "Connection: keep-alive");
+        String last = lines("GET /v1/objects/k HTTP/1.0");
+        assertThat(raw(get + last))
+                .matches("(?s)HTTP/1.1 200 .*connection: keep-alive\r\n.*hi"
+                        + "HTTP/1.1 200 .*connection: close\r\n.*hi");
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+            socket.setSoTimeout(60_000);
+            socket.getOutputStream()
+                    .write(lines("GET /v1/events?from=snapshot HTTP/1.0", "Connection: keep-alive")
+                            .getBytes(US_ASCII));
+            StringBuilder come = new StringBuilder();
+            while (!come.toString().contains("event: live")) {
+                come.append((char) socket.getInputStream().read());
+            }
+            assertThat(come.toString()) // its end is that of the connection
+                    .contains("connection: close")
+                    .doesNotContain("transfer-encoding", "keep-alive")
+                    .contains("\r\n\r\nretry: 1000");
+        }
     }
 
     private static String lines(String... lines) {
         return String.join("\r\n", lines) + "\r\n\r\n";
+    }
+
+    /// Cut at each byte.
+    private String rawInPieces(String request) throws IOException {
+        try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port())) {
+            socket.setSoTimeout(60_000);
+            socket.setTcpNoDelay(true);
+            for (byte each : request.getBytes(US_ASCII)) {
+                socket.getOutputStream().write(each);
+            }
+            return new String(socket.getInputStream().readAllBytes(), US_ASCII);
+        }
     }
 
     private String raw(String request) throws IOException {

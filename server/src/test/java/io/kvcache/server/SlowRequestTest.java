@@ -52,7 +52,10 @@ final class SlowRequestTest {
                 new Client("later one of HTTP", PAGE, PAGE.substring(0, 12)),
                 new Client("header of HTTP", PAGE, PAGE.substring(0, 30)),
                 new Client("behind another of HTTP", PAGE + "G", "ET /"),
-                new Client("body of HTTP", "PUT /v1/objects/k HTTP/1.1\r\nContent-Length: 500\r\n\r\n", "some bytes"));
+                new Client(
+                        "body of HTTP",
+                        "PUT /v1/objects/k HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n",
+                        "some bytes"));
     }
 
     private void pass(int seconds) {
@@ -90,7 +93,8 @@ final class SlowRequestTest {
 
     @Test
     void givenNothingOfTheNextRequest_whenTimePasses_thenTheConnectionStays() {
-        for (String answered : List.of("PING\r\n", LM_EXIST, PAGE, PAGE + "\r\n", "HEAD /none HTTP/1.1\r\n\r\n")) {
+        for (String answered :
+                List.of("PING\r\n", LM_EXIST, PAGE, PAGE + "\r\n", "HEAD /none HTTP/1.1\r\nHost: localhost\r\n\r\n")) {
             try (EmbeddedConnection embeddedConnection = port.connect(connectionRegistry)) {
                 embeddedConnection.send(answered);
                 pass(100);
@@ -104,7 +108,8 @@ final class SlowRequestTest {
 
     @Test
     void givenHeads_whenAnsweredByProblemsAndPages_thenNoBodyFollows() {
-        String heads = "HEAD /none HTTP/1.1\r\n\r\nHEAD /page HTTP/1.1\r\n\r\nGET /none HTTP/1.1\r\n\r\n";
+        String heads =
+                "HEAD /none HTTP/1.1\r\nHost: localhost\r\n\r\nHEAD /page HTTP/1.1\r\nHost: localhost\r\n\r\nGET /none HTTP/1.1\r\nHost: localhost\r\n\r\n";
         try (EmbeddedConnection embeddedConnection = port.connect(connectionRegistry)) {
             String said = new String(
                     embeddedConnection.send(heads.getBytes(ISO_8859_1)).bytes(), ISO_8859_1);

@@ -26,9 +26,6 @@ final class CrossSiteGuard {
     /// @param linkAllowed whether a page of another site may have a link to what is asked for
     @Nullable
     String findProblem(HttpHeaders headers, boolean linkAllowed) {
-        if (headers.getAll(HttpHeaderNames.HOST).size() > 1) {
-            return "there are several Hosts";
-        }
         String site = headers.get("sec-fetch-site", "none");
         if (!linkAllowed && !site.equals("none") && !site.equals("same-origin")) {
             return "the request comes from a page of another site";

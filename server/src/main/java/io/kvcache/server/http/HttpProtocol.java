@@ -7,7 +7,10 @@ import io.kvcache.server.net.SessionHandler;
 import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelPipeline;
+import io.netty.handler.codec.DecoderResult;
 import io.netty.handler.codec.http.HttpDecoderConfig;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpRequestDecoder;
 import io.netty.handler.codec.http.HttpResponse;
 import io.netty.handler.codec.http.HttpResponseEncoder;
@@ -65,13 +68,34 @@ public final class HttpProtocol implements Protocol {
         final LongAdder problems = new LongAdder();
     }
 
+    /// A request that breaks RFC 9112 in a way that Netty takes. The message is for the client.
+    static final class MalformedRequestException extends Exception {
+
+        private static final long serialVersionUID = 1;
+
+        MalformedRequestException(String message) {
+            super(message);
+        }
+    }
+
     /// Decodes requests, and has the connection know of each from its first byte on. Else a client that sends
     /// the head of a request byte by byte, or stops in the middle of it, would be idle, and idle connections
     /// may stay for ever.
+    ///
+    /// Refuses what another server on the way may read in another way: a request without Host or with several, and
+    /// headers that go on in a further line.
     private static final class RequestDecoder extends HttpRequestDecoder {
+
+        private static final List<String> SCHEMES = List.of("http://", "https://");
 
         private final Connection connection;
         private boolean begun;
+
+        /// Whether the first line of a request was read, and its headers were not.
+        private boolean inHeaders;
+
+        private boolean folded;
+        private boolean inBody;
 
         RequestDecoder(HttpDecoderConfig config, Connection connection) {
             super(config);
@@ -85,9 +109,82 @@ public final class HttpProtocol implements Protocol {
                 begun = true;
                 connection.beginRequest();
             }
+            int from = in.readerIndex();
             super.decode(context, in, out);
+            if (!inBody) {
+                findFold(in, from);
+            }
+            if (!out.isEmpty() && out.getFirst() instanceof HttpRequest request) {
+                check(request);
+                inBody = true;
+                inHeaders = false;
+                folded = false;
+            }
             if (!out.isEmpty() && out.getLast() instanceof LastHttpContent) {
+                inBody = false;
                 begun = false;
+            }
+        }
+
+        /// Looks at the lines of a request's head that were read now; they are read whole.
+        private void findFold(ByteBuf in, int from) {
+            int to = in.readerIndex();
+            for (int line = from; line < to; ) {
+                byte first = in.getByte(line);
+                folded |= inHeaders && (first == ' ' || first == '\t');
+                int end = in.indexOf(line, to, (byte) '\n');
+                inHeaders |= end > line + 1; // an empty line may come before the first
+                line = end < 0 ? to : end + 1;
+            }
+        }
+
+        private void check(HttpRequest request) {
+            if (request.decoderResult().isFailure()) {
+                return;
+            }
+            try {
+                requireOneLineHeaders();
+                requireHost(request);
+                resolveTarget(request);
+            } catch (MalformedRequestException malformed) {
+                request.setDecoderResult(DecoderResult.failure(malformed));
+            }
+        }
+
+        private void requireOneLineHeaders() throws MalformedRequestException {
+            if (folded) {
+                throw new MalformedRequestException("a header goes on in a further line; it takes one line");
+            }
+        }
+
+        private static void requireHost(HttpRequest request) throws MalformedRequestException {
+            int hosts = request.headers().getAll(HttpHeaderNames.HOST).size();
+            if (hosts > 1) {
+                throw new MalformedRequestException("there are several Hosts; a request takes one");
+            }
+            if (hosts == 0 && request.protocolVersion().isKeepAliveDefault()) {
+                throw new MalformedRequestException("there is no Host; a request of HTTP/1.1 takes one");
+            }
+        }
+
+        /// Clients of a proxy name the server in the target; then that is the Host.
+        private static void resolveTarget(HttpRequest request) throws MalformedRequestException {
+            String uri = request.uri();
+            for (String scheme : SCHEMES) {
+                if (uri.regionMatches(true, 0, scheme, 0, scheme.length())) {
+                    int end = scheme.length();
+                    while (end < uri.length() && "/?#".indexOf(uri.charAt(end)) < 0) {
+                        end++;
+                    }
+                    String host = uri.substring(scheme.length(), end);
+                    if (host.isEmpty() || host.indexOf('@') >= 0) {
+                        throw new MalformedRequestException("the target names no host, or a user; it takes a path, or "
+                                + scheme + "host:port and a path");
+                    }
+                    request.headers().set(HttpHeaderNames.HOST, host);
+                    request.setUri(uri.startsWith("/", end) ? uri.substring(end) : "/" + uri.substring(end));
+                    return;
+                }
             }
         }
 

@@ -10,7 +10,12 @@ public interface HttpRequestHandler extends AutoCloseable {
     /// Bytes of a body that is not wanted, which are skipped so that the connection can go on: a block, mostly.
     long MAX_SKIPPED_BYTES = 8L << 20;
 
+    /// The length of a body that says it as it goes.
+    long UNKNOWN_LENGTH = -1;
+
     /// Returns whether a body of this length is rejected unread: the reply comes at once, and ends the connection.
+    ///
+    /// @param contentLength [#UNKNOWN_LENGTH] of a body in chunks
     default boolean rejectsBody(long contentLength) {
         return false;
     }
@@ -30,7 +35,7 @@ public interface HttpRequestHandler extends AutoCloseable {
 
         @Override
         default boolean rejectsBody(long contentLength) {
-            return contentLength > MAX_SKIPPED_BYTES;
+            return contentLength == UNKNOWN_LENGTH || contentLength > MAX_SKIPPED_BYTES;
         }
 
         @Override

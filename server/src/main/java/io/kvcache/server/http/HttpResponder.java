@@ -22,7 +22,6 @@ import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponse;
 import io.netty.handler.codec.http.HttpResponseStatus;
-import io.netty.handler.codec.http.HttpUtil;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
 import java.lang.foreign.MemorySegment;
@@ -42,15 +41,19 @@ public final class HttpResponder {
     static final String CHALLENGE = "Basic realm=\"kvcache\", charset=\"UTF-8\"";
 
     private final ChannelHandlerContext context;
+    private final HttpVersion version;
     private final boolean keepAlive;
     private final HttpStats stats;
     private final Runnable done;
     private boolean streams;
 
+    /// @param version that the client speaks
     /// @param keepAlive whether another request may follow
     /// @param done run when the reply is written
-    HttpResponder(ChannelHandlerContext context, boolean keepAlive, HttpStats stats, Runnable done) {
+    HttpResponder(
+            ChannelHandlerContext context, HttpVersion version, boolean keepAlive, HttpStats stats, Runnable done) {
         this.context = context;
+        this.version = version;
         this.keepAlive = keepAlive;
         this.stats = stats;
         this.done = done;
@@ -146,8 +149,24 @@ public final class HttpResponder {
         finish(reply);
     }
 
+    /// A client of HTTP/1.0 takes the connection's end for the reply's, unless it is told otherwise.
+    private void setConnection(HttpResponse reply) {
+        if (endsConnection()) {
+            reply.headers().set(HttpHeaderNames.CONNECTION, HttpHeaderValues.CLOSE);
+        } else if (!version.isKeepAliveDefault()) {
+            reply.headers().set(HttpHeaderNames.CONNECTION, HttpHeaderValues.KEEP_ALIVE);
+        }
+    }
+
+    /// Returns whether no other request may follow. HTTP/1.0 has no chunks, so there a reply of no known length ends
+    /// with
+    /// the connection.
+    boolean endsConnection() {
+        return !keepAlive || (streams && !version.isKeepAliveDefault());
+    }
+
     private void finish(FullHttpResponse reply) {
-        HttpUtil.setKeepAlive(reply, keepAlive);
+        setConnection(reply);
         context.write(reply, context.voidPromise());
         done.run();
     }
@@ -176,7 +195,7 @@ public final class HttpResponder {
             setContentRange(headers, cut.from(), cut.length(), held.bytes());
         }
         moreHeaders.accept(headers);
-        HttpUtil.setKeepAlive(reply, keepAlive);
+        setConnection(reply);
         context.write(reply, context.voidPromise());
         if (withBody) {
             SlotIo.write(
@@ -230,9 +249,11 @@ public final class HttpResponder {
         HttpResponse reply = new DefaultHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
         reply.headers()
                 .set(HttpHeaderNames.CONTENT_TYPE, contentType)
-                .set(HttpHeaderNames.CACHE_CONTROL, HttpHeaderValues.NO_CACHE)
-                .set(HttpHeaderNames.TRANSFER_ENCODING, HttpHeaderValues.CHUNKED);
-        HttpUtil.setKeepAlive(reply, keepAlive);
+                .set(HttpHeaderNames.CACHE_CONTROL, HttpHeaderValues.NO_CACHE);
+        if (version.isKeepAliveDefault()) {
+            reply.headers().set(HttpHeaderNames.TRANSFER_ENCODING, HttpHeaderValues.CHUNKED);
+        }
+        setConnection(reply);
         context.write(reply, context.voidPromise());
         return new HttpStream(context, done);
     }

@@ -4,6 +4,7 @@ import io.kvcache.server.access.PasswordAuthenticator.AuthResult;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.http.HttpConfig.TextEndpoint;
+import io.kvcache.server.http.HttpProtocol.MalformedRequestException;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
 import io.kvcache.server.http.HttpResponder.RangeHeader;
 import io.kvcache.server.keyspace.Keyspace;
@@ -76,6 +77,8 @@ final class HttpRouter {
 
     private static HttpRequestHandler malformedRequest(Throwable cause) {
         return switch (cause) {
+            case MalformedRequestException malformed ->
+                problemHandler(HttpResponseStatus.BAD_REQUEST, String.valueOf(malformed.getMessage()));
             case TooLongHttpLineException _ ->
                 problemHandler(
                         HttpResponseStatus.REQUEST_URI_TOO_LONG,

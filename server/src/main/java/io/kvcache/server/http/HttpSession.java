@@ -31,9 +31,10 @@ final class HttpSession implements ProtocolSession {
     private final HttpAuthenticator.ConnectionAuth connectionAuth = new HttpAuthenticator.ConnectionAuth();
     private @Nullable HttpRequestHandler httpRequestHandler;
     private @Nullable HttpRequest request;
+    private @Nullable HttpResponder responder;
     private boolean ended;
 
-    /// True while the client may be sending a body that the connection discards.
+    /// True while the client may be sending what the connection discards.
     private boolean lingering;
 
     /// @param mayBegin called after a reply, as the next request may have begun by then
@@ -81,9 +82,12 @@ final class HttpSession implements ProtocolSession {
         HttpRequestHandler incomplete = httpRequestHandler;
         if (incomplete != null && !handler.isSuspended() && !ended) {
             ended = true;
-            new HttpResponder(context, false, stats, () -> {})
+            new HttpResponder(context, HttpVersion.HTTP_1_1, false, stats, () -> {})
                     .sendProblem(new ProblemDetails(HttpResponseStatus.REQUEST_TIMEOUT, why));
-            context.flush();
+            handler.linger();
+            connection.closeAfterLingering(CloseReason.STALLED_REQUEST);
+        } else {
+            connection.closeAfterReplies(CloseReason.STALLED_REQUEST);
         }
     }
 
@@ -129,8 +133,7 @@ final class HttpSession implements ProtocolSession {
     private void beginRequest(HttpRequest begun, HttpRequestHandler found) {
         httpRequestHandler = found;
         // The length of a request that cannot be read may be no number.
-        if (!begun.decoderResult().isFailure() && found.rejectsBody(HttpUtil.getContentLength(begun, 0L))) {
-            lingering = !HttpUtil.is100ContinueExpected(begun);
+        if (!begun.decoderResult().isFailure() && found.rejectsBody(bodyLength(begun))) {
             finishRequest(found, true);
             return;
         }
@@ -146,6 +149,13 @@ final class HttpSession implements ProtocolSession {
         }
     }
 
+    private static long bodyLength(HttpRequest begun) {
+        return HttpUtil.isTransferEncodingChunked(begun)
+                ? HttpRequestHandler.UNKNOWN_LENGTH
+                : HttpUtil.getContentLength(begun, 0L);
+    }
+
+    /// @param broken whether the connection ends, with the rest of the request unread
     private void finishRequest(HttpRequestHandler complete, boolean broken) {
         HttpRequest asked = request;
         boolean keepAlive = asked != null
@@ -153,9 +163,15 @@ final class HttpSession implements ProtocolSession {
                 && !asked.decoderResult().isFailure()
                 && !broken
                 && !connection.isOverLimit();
+        lingering = broken;
         handler.suspend();
         HttpResponder out = new HttpResponder(
-                context, keepAlive, stats, () -> handler.resume(() -> onResponded(complete, keepAlive)));
+                context,
+                asked == null ? HttpVersion.HTTP_1_1 : asked.protocolVersion(),
+                keepAlive,
+                stats,
+                () -> handler.resume(() -> onResponded(complete)));
+        responder = out;
         complete.respond(out);
         if (out.isStreaming()) {
             connection.labelRequest(""); // how long a client follows is no latency
@@ -163,12 +179,14 @@ final class HttpSession implements ProtocolSession {
         connection.setServerWaiting(handler.isSuspended());
     }
 
-    private void onResponded(HttpRequestHandler complete, boolean keepAlive) {
+    private void onResponded(HttpRequestHandler complete) {
+        boolean ends = responder == null || responder.endsConnection();
         complete.close();
         httpRequestHandler = null;
         request = null;
+        responder = null;
         boolean draining = connection.endRequest();
-        if (draining || !keepAlive) {
+        if (draining || ends) {
             ended = true;
             CloseReason reason = draining ? CloseReason.DRAIN : CloseReason.QUIT;
             if (lingering) {

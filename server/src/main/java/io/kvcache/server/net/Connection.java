@@ -10,6 +10,8 @@ import io.netty.channel.ChannelFutureListener;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import io.netty.channel.ChannelOutboundBuffer;
+import io.netty.channel.socket.DuplexChannel;
+import io.netty.handler.ssl.SslHandler;
 import io.netty.util.NetUtil;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -51,7 +53,7 @@ public final class Connection {
     private volatile @Nullable ProtocolKind protocol;
     private volatile @Nullable CloseReason reason;
     private volatile ClientInfo clientInfo = ClientInfo.NONE;
-    private volatile Consumer<String> abortNotifier = _ -> {};
+    private volatile Consumer<String> abortNotifier = _ -> closeAfterReplies(CloseReason.STALLED_REQUEST);
     private volatile boolean inRequest;
     private volatile boolean waiting;
     private volatile boolean draining;
@@ -181,9 +183,9 @@ public final class Connection {
         }
     }
 
-    /// How the client is told why its request is cut; a protocol that cannot say it says nothing.
+    /// How the connection ends when its request is cut: a protocol that can say why does so before.
     ///
-    /// @param words run on the connection's loop
+    /// @param words run on the connection's loop with the reason
     public void onAbort(Consumer<String> words) {
         abortNotifier = words;
     }
@@ -294,14 +296,23 @@ public final class Connection {
         channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(ChannelFutureListener.CLOSE);
     }
 
-    /// Ends the connection once what was written is sent and the client has had a moment to read it. What the
-    /// client still sends is read meanwhile: closing over unread bytes resets the connection, and the reply would
-    /// be lost.
+    /// Ends the connection once what was written is sent and the client has had a moment to read it, or has closed its
+    /// side. What the client still sends is read meanwhile, and its session throws it away
+    /// ([SessionHandler#linger]): closing over unread bytes resets the connection, and the reply would be lost.
     public void closeAfterLingering(CloseReason why) {
         setReasonOnce(why);
-        channel.writeAndFlush(Unpooled.EMPTY_BUFFER)
-                .addListener(
-                        _ -> channel.eventLoop().schedule(() -> channel.close(), LINGER_MILLIS, TimeUnit.MILLISECONDS));
+        channel.config().setAutoRead(true);
+        channel.writeAndFlush(Unpooled.EMPTY_BUFFER).addListener(_ -> {
+            SslHandler tls = channel.pipeline().get(SslHandler.class);
+            if (tls != null) {
+                tls.closeOutbound();
+            } else if (channel instanceof DuplexChannel duplex) {
+                duplex.shutdownOutput();
+            } else {
+                channel.close();
+            }
+            channel.eventLoop().schedule(() -> channel.close(), LINGER_MILLIS, TimeUnit.MILLISECONDS);
+        });
     }
 
     private void setReasonOnce(CloseReason why) {
@@ -363,10 +374,7 @@ public final class Connection {
         String text = "the request came slower than " + (NetLimits.MIN_RATE_BYTES >> 10) + " KiB/s for "
                 + limits.stallTimeout().toSeconds() + " s (limits.stall); the connection is closed";
         setReasonOnce(CloseReason.STALLED_REQUEST);
-        Runnable end = () -> {
-            abortNotifier.accept(text);
-            closeAfterReplies(CloseReason.STALLED_REQUEST);
-        };
+        Runnable end = () -> abortNotifier.accept(text);
         if (channel.eventLoop().inEventLoop()) {
             end.run();
         } else {

@@ -6,8 +6,8 @@ import io.netty.buffer.ByteBuf;
 import io.netty.channel.ChannelHandlerContext;
 import io.netty.channel.ChannelInboundHandlerAdapter;
 import java.nio.charset.StandardCharsets;
-import java.util.List;
 import java.util.Map;
+import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// Waits until a connection's first bytes say what it speaks, installs that protocol, gives it the bytes and
@@ -154,8 +154,8 @@ final class ProtocolDetector extends ChannelInboundHandlerAdapter {
         /// A line this long is a request for a path that HTTP will refuse, or nothing.
         private static Detection detectOverlong(ByteBuf in) {
             String start = in.toString(in.readerIndex(), 10, StandardCharsets.ISO_8859_1);
-            boolean http = List.of("GET /", "PUT /", "HEAD /", "POST /", "DELETE /").stream()
-                    .anyMatch(start::startsWith);
+            boolean http = Stream.of("GET ", "PUT ", "HEAD ", "POST ", "DELETE ")
+                    .anyMatch(method -> start.startsWith(method + "/") || start.startsWith(method + "ht"));
             return http ? new Detection(ProtocolKind.HTTP, false) : Detection.UNKNOWN;
         }
     }

@@ -80,7 +80,9 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
             ended = true;
             stats.errors.increment();
             respEncoder.writeError("ERR " + why);
-            respEncoder.flush();
+            finishUnread(CloseReason.STALLED_REQUEST);
+        } else {
+            connection.closeAfterReplies(CloseReason.STALLED_REQUEST);
         }
     }
 
@@ -93,7 +95,7 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
         } catch (RespException mistake) {
             stats.protocolErrors.increment();
             respEncoder.writeError("ERR Protocol error: " + mistake.getMessage());
-            finish(CloseReason.PROTOCOL_ERROR);
+            finishUnread(CloseReason.PROTOCOL_ERROR);
         }
         return ended || !in.isReadable();
     }
@@ -189,6 +191,14 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
         if (ending != null || draining) {
             finish(ending == null ? CloseReason.DRAIN : ending);
         }
+    }
+
+    /// Ends after an error, while the client may still be sending: it could not read the error if that was not read.
+    private void finishUnread(CloseReason reason) {
+        ended = true;
+        respEncoder.flush();
+        handler.linger();
+        connection.closeAfterLingering(reason);
     }
 
     private void finish(CloseReason reason) {

@@ -81,9 +81,9 @@ final class HttpFuzzTest {
         String shape = "{\"shape\":{\"layers\":1,\"planes\":1,\"kvHeads\":1,\"headDim\":1,"
                 + "\"blockTokens\":16,\"dtype\":\"int8\"}}";
         try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(protocol, connectionRegistry)) {
-            embeddedConnection.send(
-                    ("PUT /v1/namespaces/m HTTP/1.1\r\nContent-Length: " + shape.length() + "\r\n\r\n" + shape)
-                            .getBytes(StandardCharsets.US_ASCII));
+            embeddedConnection.send(("PUT /v1/namespaces/m HTTP/1.1\r\nHost: localhost\r\nContent-Length: "
+                            + shape.length() + "\r\n\r\n" + shape)
+                    .getBytes(StandardCharsets.US_ASCII));
             assertThat(new String(embeddedConnection.bytes(), StandardCharsets.US_ASCII))
                     .startsWith("HTTP/1.1 201 ");
         }

@@ -53,6 +53,11 @@ public final class HttpRequestGenerator {
             "Content-Length: 99999999999",
             "Content-Length: 2147483648",
             "X: \001",
+            "X: a\r\n b",
+            "If-Match: \"a\", W/\"b\"",
+            "If-None-Match: *",
+            "If-Range: \"a\"",
+            "Content-Range: bytes 0-1/2",
             "Range: bytes=9999999999999999999-");
 
     private HttpRequestGenerator() {}
@@ -75,7 +80,7 @@ public final class HttpRequestGenerator {
     /// A hint that is taken, or has a number that cannot be.
     private static byte[] hint(Random random) {
         String body = "{\"hint\":" + HINT_MEMBERS.get(random.nextInt(HINT_MEMBERS.size())) + ",\"keys\":[\"a\",\"b\"]}";
-        String head = "POST " + HINTS + " HTTP/1.1\r\nContent-Length: " + body.length() + "\r\n\r\n";
+        String head = "POST " + HINTS + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + body.length() + "\r\n\r\n";
         return (head + body).getBytes(StandardCharsets.ISO_8859_1);
     }
 
@@ -85,7 +90,7 @@ public final class HttpRequestGenerator {
                 .append(METHODS.get(random.nextInt(METHODS.size())))
                 .append(' ')
                 .append(path)
-                .append(" HTTP/1.1\r\n");
+                .append(" HTTP/1.1\r\nHost: localhost\r\n");
         for (int i = random.nextInt(3); i > 0; i--) {
             head.append(HEADERS.get(random.nextInt(HEADERS.size()))).append("\r\n");
         }

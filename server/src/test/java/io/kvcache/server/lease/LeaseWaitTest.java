@@ -50,7 +50,7 @@ final class LeaseWaitTest {
     }
 
     private static String lease(String query) {
-        return "POST /v1/kv/b/k/leases?" + query + " HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+        return "POST /v1/kv/b/k/leases?" + query + " HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n";
     }
 
     @ParameterizedTest

@@ -327,7 +327,11 @@ final class ConnectionRegistryTest {
     void givenALargeRequestBelowTheLeastRate_whenTheStallTimeIsOver_thenItIsClosedWithAWord() {
         try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(TEN_BYTES, connectionRegistry)) {
             List<String> words = new ArrayList<>();
-            connectionRegistry.openConnections().getFirst().onAbort(words::add);
+            Connection stalled = connectionRegistry.openConnections().getFirst();
+            stalled.onAbort(text -> {
+                words.add(text);
+                stalled.closeAfterReplies(CloseReason.STALLED_REQUEST);
+            });
             for (int i = 0; i < 3 && embeddedConnection.isOpen(); i++) {
                 embeddedConnection.send(new byte[33_001]);
                 pass(9);
