@@ -26,6 +26,7 @@ import java.io.InputStream;
 import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.Socket;
+import java.net.SocketException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.file.Files;
@@ -286,6 +287,56 @@ final class TlsTest {
             assertThat(seen).isEqualTo("CN=two");
             assertThat(ping(old)).isEqualTo("CN=one");
         }
+    }
+
+    /// Each costs the server a signature and the client next to nothing.
+    @Test
+    void givenAClientOfTls12_whenItRenegotiates_thenTheConnectionEnds() throws Exception {
+        Path keystore = keystore("one");
+        TransportConfig transport = new TransportConfig(
+                "127.0.0.1:0",
+                null,
+                false,
+                32,
+                Duration.ofSeconds(10),
+                "off",
+                AeronConfig.disabled(),
+                ofStore(keystore),
+                UcxConfig.disabled());
+        SSLContext context = trusting(keystore);
+        try (TestServer server = serve(ofStore(keystore));
+                SSLSocket socket = connect(server, context)) {
+            socket.setEnabledProtocols(new String[] {"TLSv1.2"});
+            ping(socket);
+            assertThat(socket.getSession().getProtocol()).isEqualTo("TLSv1.2");
+            assertRenegotiationEnds(socket);
+            try (SSLSocket next = connect(server, context)) {
+                assertThat(ping(next)).isEqualTo("CN=one");
+                next.startHandshake(); // of TLS 1.3 only keys change
+                assertThat(ping(next)).isEqualTo("CN=one");
+            }
+        }
+        try (TestServer server = TestServer.start(RemoteEndpointTest.nobodyInParticular(), transport);
+                SSLSocket socket = (SSLSocket) context.getSocketFactory()
+                        .createSocket(
+                                "127.0.0.1",
+                                Objects.requireNonNull(server.server().remoteAddress())
+                                        .getPort())) {
+            socket.setSoTimeout(60_000);
+            socket.setEnabledProtocols(new String[] {"TLSv1.2"});
+            socket.startHandshake();
+            assertRenegotiationEnds(socket);
+        }
+    }
+
+    private static void assertRenegotiationEnds(SSLSocket socket) {
+        assertThatThrownBy(() -> {
+                    socket.startHandshake();
+                    if (socket.getInputStream().read() < 0) {
+                        throw new SocketException("ended");
+                    }
+                })
+                .isInstanceOfAny(SSLException.class, SocketException.class);
     }
 
     /// Asks for an answer; whose certificate the connection has.

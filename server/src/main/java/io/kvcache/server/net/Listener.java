@@ -16,6 +16,7 @@ import io.netty.handler.codec.DecoderException;
 import io.netty.handler.ipfilter.IpFilterRuleType;
 import io.netty.handler.ipfilter.IpSubnetFilterRule;
 import io.netty.handler.ssl.SslContext;
+import io.netty.handler.ssl.SslHandler;
 import io.netty.handler.ssl.SslHandshakeCompletionEvent;
 import java.io.IOException;
 import java.net.InetSocketAddress;
@@ -185,10 +186,24 @@ public final class Listener implements AutoCloseable {
             this.connectionRegistry = connectionRegistry;
         }
 
+        /// Runs a step of a handshake. A client of TLS 1.2 may ask for another handshake at any time, which costs it a
+        /// few
+        /// bytes and the server a signature, so that ends the connection.
+        void runStep(Channel channel, Runnable step) {
+            SslHandler tls = channel.pipeline().get(SslHandler.class);
+            if (tls != null
+                    && tls.handshakeFuture().isSuccess()
+                    && tls.engine().getSession().getProtocol().equals("TLSv1.2")) {
+                close(channel, "a client of TLS 1.2 renegotiates, which is refused");
+            } else {
+                step.run();
+            }
+        }
+
         @Override
         public void userEventTriggered(ChannelHandlerContext context, Object event) {
             if (event instanceof SslHandshakeCompletionEvent handshake && !handshake.isSuccess()) {
-                close(context, handshake.cause());
+                close(context.channel(), reason(handshake.cause()));
             }
             context.fireUserEventTriggered(event);
         }
@@ -198,16 +213,15 @@ public final class Listener implements AutoCloseable {
             Throwable cause =
                     failure instanceof DecoderException && failure.getCause() != null ? failure.getCause() : failure;
             if (cause instanceof SSLException) {
-                close(context, cause);
+                close(context.channel(), reason(cause));
             } else {
                 context.fireExceptionCaught(failure);
             }
         }
 
-        private void close(ChannelHandlerContext context, Throwable cause) {
-            String reason = reason(cause);
-            connectionRegistry.recordTlsFailure(context.channel().localAddress() + ": "
-                    + reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)));
+        private void close(Channel channel, String reason) {
+            connectionRegistry.recordTlsFailure(
+                    channel.localAddress() + ": " + reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)));
             connection.close(CloseReason.TLS_FAILED);
         }
 
@@ -269,9 +283,10 @@ public final class Listener implements AutoCloseable {
             }
             if (tls != null) {
                 // Before all else, so that a handshake that fails has given its reason when the end is counted.
+                TlsHandshakeHandler handshakes = new TlsHandshakeHandler(connection, connectionRegistry);
                 channel.pipeline()
-                        .addLast(tls.get().newHandler(channel.alloc()))
-                        .addLast(new TlsHandshakeHandler(connection, connectionRegistry));
+                        .addLast(tls.get().newHandler(channel.alloc(), step -> handshakes.runStep(channel, step)))
+                        .addLast(handshakes);
             }
             channel.pipeline()
                     .addLast(new Connection.Head(connectionRegistry, connection))

@@ -204,9 +204,14 @@ public final class TlsChannel implements ReadableByteChannel, GatheringByteChann
         return into.position() > start ? into.position() - start : -1;
     }
 
-    /// Handles handshake messages after the first handshake, such as a key update.
+    /// Handles handshake messages after the first handshake, such as a key update. Over TLS 1.2 that is another
+    /// handshake,
+    /// which a client can ask for at any time and which costs the server far more than the client: it is refused.
     private void handlePostHandshake(HandshakeStatus wanted) throws IOException {
         if (wanted == HandshakeStatus.NEED_TASK) {
+            if (engine.getSession().getProtocol().equals("TLSv1.2")) {
+                throw new SSLException("the peer renegotiates TLS 1.2, which is refused");
+            }
             runDelegatedTasks();
         } else if (wanted == HandshakeStatus.NEED_WRAP) {
             sendHandshakeBytes();
