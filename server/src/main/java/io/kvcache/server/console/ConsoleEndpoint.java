@@ -39,7 +39,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.TreeSet;
-import java.util.concurrent.Semaphore;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
 import java.util.function.IntPredicate;
@@ -70,9 +70,6 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     /// Smallest difference of two hit ratios.
     private static final double RATIO_STEP = 1e-6;
 
-    /// Scans of the whole store at one time, by all clients.
-    private static final int MAX_SCANS = 2;
-
     private final ConsoleParts parts;
     private final Viewer.Rules rules;
     private final Map<String, Function<Query, HttpRequestHandler>> pages = new LinkedHashMap<>();
@@ -80,17 +77,17 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     /// What the endpoints of all listeners share.
     ///
     /// @param settings in force; empty while the server starts
-    /// @param scans permits for looking at every record
+    /// @param scans look at every record
     public record ConsoleParts(
             ConsoleSources sources,
             LoadHistory history,
             LiveFeed live,
             Supplier<List<SettingInForce>> settings,
-            Semaphore scans) {
+            PrefixScans scans) {
 
         public ConsoleParts(
                 ConsoleSources sources, LoadHistory history, LiveFeed live, Supplier<List<SettingInForce>> settings) {
-            this(sources, history, live, settings, new Semaphore(MAX_SCANS));
+            this(sources, history, live, settings, new PrefixScans(sources.clock()));
         }
     }
 
@@ -400,7 +397,12 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             long more,
             ChunksJson chunks) {}
 
-    /// On a thread of its own, as looking at every record takes a while.
+    /// What is asked of `/v1/prefixes`.
+    ///
+    /// @param tenant null for all
+    /// @param namespace -1 for all
+    private record PrefixQuestion(@Nullable String tenant, int namespace, Below below, int limit) {}
+
     private HttpRequestHandler prefixes(Query query) {
         int limit = query.number("limit", DEFAULT_NODES, 1, MAX_NODES);
         String scope = query.scope();
@@ -413,22 +415,28 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         Below below = new Below(under == null || stem != null ? null : parseKey("under", under), stem, under);
         int known = parts.sources.cache().stats().namespaces().size();
         int only = query.number("namespace", -1, 0, known - 1);
+        PrefixQuestion question = new PrefixQuestion(scope, only, below, limit);
         return (HttpRequestHandler.BodylessHandler) out -> {
-            if (!parts.scans.tryAcquire()) {
+            CompletableFuture<Object> answer =
+                    parts.scans.ask(query.viewer, question, () -> scan(scope, only, below, limit));
+            if (answer == null) {
                 out.sendProblem(ProblemDetails.withType(
                         HttpResponseStatus.SERVICE_UNAVAILABLE,
                         "busy",
-                        "others look at the whole store now; try again"));
+                        "the whole store is being looked at for this tenant, or for as many others as may be; try again"));
                 return;
             }
-            Thread.ofVirtual().name("kvcache-prefixes").start(() -> {
-                try {
-                    PrefixesJson level = scan(scope, only, below, limit);
-                    out.sendLater(() -> out.sendJson(HttpResponseStatus.OK, level), () -> {});
-                } finally {
-                    parts.scans.release();
-                }
-            });
+            answer.whenComplete((level, failed) -> out.sendLater(
+                    () -> {
+                        if (failed == null) {
+                            out.sendJson(HttpResponseStatus.OK, level);
+                        } else {
+                            out.sendProblem(new ProblemDetails(
+                                    HttpResponseStatus.INTERNAL_SERVER_ERROR,
+                                    "looking at the store failed, a bug; the server's log has the error"));
+                        }
+                    },
+                    () -> {}));
         };
     }
 
@@ -567,9 +575,11 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                             HttpResponseStatus.FORBIDDEN, "read-only", "clients of this listener may change nothing")
                     .toHandler();
         }
-        return (HttpRequestHandler.BodylessHandler) out -> out.sendJson(
-                HttpResponseStatus.OK,
-                new DroppedJson(parts.sources.cache().blocks(namespace).drop(key)));
+        return (HttpRequestHandler.BodylessHandler) out -> {
+            int dropped = parts.sources.cache().blocks(namespace).drop(key);
+            parts.scans.onChanged();
+            out.sendJson(HttpResponseStatus.OK, new DroppedJson(dropped));
+        };
     }
 
     private record SlowJson(
