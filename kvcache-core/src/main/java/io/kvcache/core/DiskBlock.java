@@ -17,6 +17,9 @@ public interface DiskBlock {
     /// Returns its size, of an object with the key behind it.
     int bytes();
 
+    /// The checksum of all of it, as [ObjectView#checksum] has it of an object in host memory.
+    int checksum();
+
     /// Returns whether so many of its bytes are better read alone than with the rest: up to half, and
     /// [#MAX_PART_BYTES].
     default boolean isPart(long length) {

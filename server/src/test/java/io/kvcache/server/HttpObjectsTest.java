@@ -13,11 +13,14 @@ import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Random;
+import java.util.concurrent.CompletableFuture;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.Timeout;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -269,6 +272,138 @@ final class HttpObjectsTest {
                     .contains("connection: close")
                     .doesNotContain("transfer-encoding", "keep-alive")
                     .contains("\r\n\r\nretry: 1000");
+        }
+    }
+
+    private HttpResponse<byte[]> put(String value, String... conditions) throws Exception {
+        HttpRequest.Builder put = at("/v1/objects/k").PUT(BodyPublishers.ofString(value));
+        return send(conditions.length == 0 ? put : put.headers(conditions));
+    }
+
+    private String value() throws Exception {
+        return new String(send(at("/v1/objects/k")).body(), US_ASCII);
+    }
+
+    private String etag() throws Exception {
+        return send(at("/v1/objects/k")).headers().firstValue("etag").orElseThrow();
+    }
+
+    @Test
+    void givenConditions_whenPut_thenTheyHoldOrNothingIsChanged() throws Exception {
+        assertThat(put("one", "If-Match", "*").statusCode()).isEqualTo(412);
+        assertThat(put("one", "If-Match", "\"00000000-3\"").statusCode()).isEqualTo(412);
+        assertThat(send(at("/v1/objects/k")).statusCode()).isEqualTo(404);
+        assertThat(put("one", "If-None-Match", "*").statusCode()).isEqualTo(204);
+        assertThat(put("two", "If-None-Match", "*").statusCode()).isEqualTo(412);
+        assertThat(value()).isEqualTo("one");
+        String one = etag();
+        assertThat(put("two", "If-Match", "\"a,b\", " + one).statusCode()).isEqualTo(204);
+        assertThat(put("three", "If-Match", one).statusCode()).isEqualTo(412);
+        assertThat(put("three", "If-Match", "W/" + etag()).statusCode())
+                .as("not for writes")
+                .isEqualTo(412);
+        assertThat(put("three", "If-None-Match", etag()).statusCode()).isEqualTo(412);
+        assertThat(value()).isEqualTo("two");
+        assertThat(put("three", "If-None-Match", one).statusCode()).isEqualTo(204);
+        assertThat(put("four", "If-Match", "*").statusCode()).isEqualTo(204);
+        assertThat(value()).isEqualTo("four");
+        assertThat(send(at("/v1/objects/k").DELETE().header("If-Match", one)).statusCode())
+                .isEqualTo(412);
+        assertThat(send(at("/v1/objects/k").DELETE().header("If-Match", etag())).statusCode())
+                .isEqualTo(204);
+        assertThat(send(at("/v1/objects/k").DELETE().header("If-Match", "*")).statusCode())
+                .isEqualTo(404);
+    }
+
+    @Test
+    void givenWhatIsNotTaken_whenAWriteAsksForIt_thenItIsRefused() throws Exception {
+        put("one");
+        String date = "Sun, 29 Nov 2026 10:00:00 GMT";
+        assertThat(put("two", "If-Unmodified-Since", date).statusCode()).isEqualTo(501);
+        assertThat(put("two", "Content-Range", "bytes 0-2/9").statusCode()).isEqualTo(400);
+        for (String malformed : List.of("one", "\"a\" \"b\"", "*, \"a\"", "\"a")) {
+            assertThat(put("two", "If-None-Match", malformed).statusCode())
+                    .as(malformed)
+                    .isEqualTo(400);
+        }
+        assertThat(send(at("/v1/objects/k").DELETE().header("If-Unmodified-Since", date))
+                        .statusCode())
+                .isEqualTo(501);
+        assertThat(send(at("/v1/namespaces/m")
+                                .PUT(BodyPublishers.ofString("{}"))
+                                .header("If-None-Match", "*"))
+                        .statusCode())
+                .isEqualTo(501);
+        assertThat(value()).isEqualTo("one");
+        assertThat(put("two", "If-Unmodified-Since", date, "If-Match", etag()).statusCode())
+                .as("RFC 9110, 13.1.4")
+                .isEqualTo(204);
+    }
+
+    @Test
+    void givenAnEtag_whenRead_thenConditionsAndRangesGoByIt() throws Exception {
+        put("0123456789");
+        String etag = etag();
+        assertThat(send(at("/v1/objects/k").HEAD()).headers().firstValue("etag"))
+                .hasValue(etag);
+        for (String known : List.of(etag, "W/" + etag, "\"x\" , " + etag, "*")) {
+            HttpResponse<byte[]> same = send(at("/v1/objects/k").header("If-None-Match", known));
+            assertThat(same.statusCode()).as(known).isEqualTo(304);
+            assertThat(same.body()).isEmpty();
+            assertThat(same.headers().firstValue("etag")).hasValue(etag);
+        }
+        assertThat(send(at("/v1/objects/k").HEAD().header("If-None-Match", etag))
+                        .statusCode())
+                .isEqualTo(304);
+        assertThat(send(at("/v1/objects/k").header("If-None-Match", "\"x\"")).statusCode())
+                .isEqualTo(200);
+        assertThat(send(at("/v1/objects/k").header("If-Match", "\"x\"")).statusCode())
+                .isEqualTo(412);
+        assertThat(send(at("/v1/objects/k").header("If-Match", etag)).statusCode())
+                .isEqualTo(200);
+        HttpResponse<byte[]> part =
+                send(at("/v1/objects/k").header("Range", "bytes=2-4").header("If-Range", etag));
+        assertThat(part.statusCode()).isEqualTo(206);
+        assertThat(part.headers().firstValue("etag")).hasValue(etag);
+        assertThat(new String(part.body(), US_ASCII)).isEqualTo("234");
+        for (String other : List.of("\"x\"", "W/" + etag, "Sun, 29 Nov 2026 10:00:00 GMT")) {
+            assertThat(send(at("/v1/objects/k").header("Range", "bytes=2-4").header("If-Range", other))
+                            .statusCode())
+                    .as(other)
+                    .isEqualTo(200);
+        }
+        put("9876543210");
+        assertThat(etag()).isNotEqualTo(etag);
+        put("0123456789");
+        assertThat(etag()).as("the same value").isEqualTo(etag);
+    }
+
+    @Test
+    @Timeout(120)
+    void givenWritersThatCompareAndSet_whenTheyCountTogether_thenNoStepIsLost() throws Exception {
+        int writers = 4;
+        int steps = 25;
+        put("0");
+        List<CompletableFuture<Void>> all = new ArrayList<>();
+        for (int i = 0; i < writers; i++) {
+            all.add(CompletableFuture.runAsync(() -> count(steps), Thread::startVirtualThread));
+        }
+        CompletableFuture.allOf(all.toArray(CompletableFuture[]::new)).join();
+        assertThat(value()).isEqualTo(Integer.toString(writers * steps));
+    }
+
+    private void count(int steps) {
+        try {
+            for (int done = 0; done < steps; ) {
+                HttpResponse<byte[]> old = send(at("/v1/objects/k"));
+                int next = 1 + Integer.parseInt(new String(old.body(), US_ASCII));
+                String etag = old.headers().firstValue("etag").orElseThrow();
+                int status = put(Integer.toString(next), "If-Match", etag).statusCode();
+                assertThat(status).isIn(204, 412);
+                done += status == 204 ? 1 : 0;
+            }
+        } catch (Exception failed) {
+            throw new IllegalStateException(failed);
         }
     }
 

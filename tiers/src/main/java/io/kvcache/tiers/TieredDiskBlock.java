@@ -28,6 +28,11 @@ final class TieredDiskBlock implements DiskBlock {
     }
 
     @Override
+    public int checksum() {
+        return copy.block().checksum();
+    }
+
+    @Override
     public CompletableFuture<Boolean> read(int from, MemorySegment target, Runnable onEnd) {
         if (from < 0 || target.byteSize() == 0 || from + target.byteSize() > bytes()) {
             throw new IndexOutOfBoundsException(

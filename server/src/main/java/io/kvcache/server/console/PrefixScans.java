@@ -10,7 +10,8 @@ import java.util.concurrent.TimeUnit;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
-/// Scans of the whole store for clients, which take a while and a core each. There are few at a time, one for each tenant,
+/// Scans of the whole store for clients, which take a while and a core each. There are few at a time, one for each
+/// tenant,
 /// and tenants leave one place to administrators. What a scan has found answers the same question for a second.
 ///
 /// **Threads.** Any. Each scan has a virtual thread of its own.
@@ -81,8 +82,10 @@ public final class PrefixScans {
     }
 
     private boolean mayScan(Viewer viewer) {
-        List<Viewer> running =
-                scans.values().stream().filter(Scan::isRunning).map(each -> each.viewer).toList();
+        List<Viewer> running = scans.values().stream()
+                .filter(Scan::isRunning)
+                .map(each -> each.viewer)
+                .toList();
         if (viewer.administrator() || running.size() >= MAX_SCANS) {
             return running.size() < MAX_SCANS;
         }

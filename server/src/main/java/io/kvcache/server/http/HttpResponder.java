@@ -222,11 +222,25 @@ public final class HttpResponder {
     /// @param part its bytes, which this keeps
     /// @param allBytes of the value
     public void sendPart(byte[] part, long from, long allBytes) {
+        sendPart(part, from, allBytes, _ -> {});
+    }
+
+    /// The same with headers of the caller's own.
+    void sendPart(byte[] part, long from, long allBytes, Consumer<HttpHeaders> moreHeaders) {
         sendBytes(
                 HttpResponseStatus.PARTIAL_CONTENT,
                 part,
                 true,
-                headers -> setContentRange(setValueHeaders(headers), from, part.length, allBytes));
+                headers -> moreHeaders.accept(setContentRange(setValueHeaders(headers), from, part.length, allBytes)));
+    }
+
+    /// Answers that the client has the value already.
+    void sendNotModified(String etag) {
+        sendBytes(
+                HttpResponseStatus.NOT_MODIFIED,
+                new byte[0],
+                false,
+                headers -> headers.set(HttpHeaderNames.ETAG, etag));
     }
 
     private static HttpHeaders setValueHeaders(HttpHeaders headers) {
@@ -234,8 +248,8 @@ public final class HttpResponder {
                 .set(HttpHeaderNames.ACCEPT_RANGES, HttpHeaderValues.BYTES);
     }
 
-    private static void setContentRange(HttpHeaders headers, long from, long length, long allBytes) {
-        headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + from + "-" + (from + length - 1) + "/" + allBytes);
+    private static HttpHeaders setContentRange(HttpHeaders headers, long from, long length, long allBytes) {
+        return headers.set(HttpHeaderNames.CONTENT_RANGE, "bytes " + from + "-" + (from + length - 1) + "/" + allBytes);
     }
 
     /// Returns whether the reply has no known length.
@@ -330,8 +344,8 @@ public final class HttpResponder {
         /// Digits that a `long` takes whatever they are; more are beyond any value.
         private static final int MAX_DIGITS = 18;
 
-        /// The header of a request that counts: only that of a GET, and none with `If-Range`, as values have no
-        /// validators that could match.
+        /// The header of a request about a block that counts: only that of a GET, and none with `If-Range`, as blocks
+        /// have no validators that could match.
         public static @Nullable String headerOf(HttpRequest request) {
             boolean counts = request.method().equals(HttpMethod.GET)
                     && !request.headers().contains(HttpHeaderNames.IF_RANGE);

@@ -17,6 +17,7 @@ import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.net.SlotIo;
 import io.kvcache.server.quota.PartRead;
 import io.netty.buffer.ByteBuf;
+import io.netty.handler.codec.http.HttpHeaderNames;
 import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpObjectDecoder;
 import io.netty.handler.codec.http.HttpRequest;
@@ -26,6 +27,7 @@ import io.netty.handler.codec.http.TooLongHttpHeaderException;
 import io.netty.handler.codec.http.TooLongHttpLineException;
 import java.util.Locale;
 import java.util.Set;
+import java.util.function.Consumer;
 import java.util.function.LongFunction;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -35,6 +37,8 @@ import org.jspecify.annotations.Nullable;
 final class HttpRouter {
 
     private static final String OBJECT_PREFIX = "/v1/objects/";
+
+    private static final Set<HttpMethod> READS = Set.of(HttpMethod.GET, HttpMethod.HEAD);
 
     /// Names a tenant by its cache salt.
     private static final String SALT_HEADER = "KVCache-Salt";
@@ -148,6 +152,11 @@ final class HttpRouter {
 
     private HttpRequestHandler route(HttpRequest request, String path, String tenant) {
         KeyspaceRouter keyspaceRouter = site.routers().get(tenant);
+        boolean object = path.startsWith(OBJECT_PREFIX) && keyspaceRouter != null;
+        ProblemDetails refusal = READS.contains(request.method()) ? null : problemOfChange(request, object);
+        if (refusal != null) {
+            return refusal.toHandler();
+        }
         if (path.startsWith(OBJECT_PREFIX) && keyspaceRouter != null) {
             return objectHandler(request, path, keyspaceRouter, tenant);
         }
@@ -163,6 +172,20 @@ final class HttpRouter {
             }
         }
         return null;
+    }
+
+    /// Whatever changes something and is done only under a condition, or to a part, is done so or not at all.
+    ///
+    /// @param object whether it is about an object
+    private static @Nullable ProblemDetails problemOfChange(HttpRequest request, boolean object) {
+        ProblemDetails problem = ObjectConditions.problemOfWrite(request);
+        boolean conditional = request.headers().contains(HttpHeaderNames.IF_MATCH)
+                || request.headers().contains(HttpHeaderNames.IF_NONE_MATCH);
+        return problem == null && conditional && !object
+                ? new ProblemDetails(
+                        HttpResponseStatus.NOT_IMPLEMENTED,
+                        "If-Match and If-None-Match with " + request.method() + " are taken at /v1/objects only")
+                : problem;
     }
 
     private static String pathOf(HttpRequest request) {
@@ -201,8 +224,19 @@ final class HttpRouter {
                     "a key takes 1 to " + keyspace.keyspaceLimits().keyBytes()
                             + " bytes, percent-encoded where needed");
         }
+        ObjectConditions conditions;
+        try {
+            conditions = ObjectConditions.of(request);
+        } catch (IllegalArgumentException malformed) {
+            return problemHandler(HttpResponseStatus.BAD_REQUEST, String.valueOf(malformed.getMessage()));
+        }
         RequestForwarder forwarder = site.forwarder();
         if (forwarder != null && forwarder.isElsewhere(keyspaceRouter.slotOf(key))) {
+            if (!conditions.isUnconditional() && !READS.contains(request.method())) {
+                return problemHandler(
+                        HttpResponseStatus.NOT_IMPLEMENTED,
+                        "If-Match and If-None-Match about an object of another server; ask that one");
+            }
             return switch (request.method().name()) {
                 case "GET", "HEAD", "DELETE" ->
                     ForwardedObjectHandler.of(forwarder, tenant, keyspaceRouter, key, request);
@@ -216,17 +250,14 @@ final class HttpRouter {
             };
         }
         return switch (request.method().name()) {
-            case "GET" -> new GetObjectHandler(keyspace, key, RangeHeader.headerOf(request), true);
-            case "HEAD" -> new GetObjectHandler(keyspace, key, null, false);
-            case "DELETE" ->
-                (HttpRequestHandler.BodylessHandler) out -> {
-                    if (keyspace.delete(key)) {
-                        out.sendEmpty(HttpResponseStatus.NO_CONTENT);
-                    } else {
-                        out.sendProblem(new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object"));
-                    }
-                };
-            case "PUT" -> checkedPut(request, keyspace, bytes -> new PutObjectHandler(keyspace.put(key, bytes)));
+            case "GET" -> new GetObjectHandler(keyspace, key, conditions, true);
+            case "HEAD" -> new GetObjectHandler(keyspace, key, conditions, false);
+            case "DELETE" -> new DeleteObjectHandler(keyspace, key, conditions);
+            case "PUT" ->
+                checkedPut(
+                        request,
+                        keyspace,
+                        bytes -> new PutObjectHandler(keyspace, key, keyspace.put(key, bytes), conditions));
             default -> methodNotAllowed(request, "GET, HEAD, PUT, DELETE");
         };
     }
@@ -298,14 +329,14 @@ final class HttpRouter {
 
         private final Keyspace keyspace;
         private final byte[] key;
-        private final @Nullable String range;
+        private final ObjectConditions conditions;
         private final boolean withBody;
 
         /// @param withBody false for HEAD
-        GetObjectHandler(Keyspace keyspace, byte[] key, @Nullable String range, boolean withBody) {
+        GetObjectHandler(Keyspace keyspace, byte[] key, ObjectConditions conditions, boolean withBody) {
             this.keyspace = keyspace;
             this.key = key;
-            this.range = range;
+            this.conditions = conditions;
             this.withBody = withBody;
         }
 
@@ -323,7 +354,8 @@ final class HttpRouter {
         ///
         /// @return false when all of it is to be read
         private boolean readPart(HttpResponder out) {
-            long bytes = withBody && range != null ? keyspace.onDiskBytes(key) : 0;
+            String range = conditions.range();
+            long bytes = range != null && !conditions.needsTag() ? keyspace.onDiskBytes(key) : 0;
             RangeHeader part = RangeHeader.of(range, bytes);
             if (bytes > 0 && !part.isSatisfiable()) {
                 out.sendUnsatisfiable(bytes);
@@ -336,7 +368,8 @@ final class HttpRouter {
             out.awaitPart(read, there -> {
                 if (there) {
                     keyspace.onPartRead(key, read.bytes().length);
-                    out.sendPart(read.bytes(), part.from(), bytes);
+                    String etag = ObjectConditions.etag(read.checksum(), bytes);
+                    out.sendPart(read.bytes(), part.from(), bytes, headers -> headers.set(HttpHeaderNames.ETAG, etag));
                 } else {
                     out.awaitValue(keyspace, key, come -> reply(come, out));
                 }
@@ -352,7 +385,7 @@ final class HttpRouter {
                 return;
             }
             if (value != null) {
-                out.sendPinned(PinnedBytes.of(value), range, withBody);
+                send(value, out);
                 return;
             }
             out.sendProblem(
@@ -365,18 +398,106 @@ final class HttpRouter {
                     });
         }
 
-        private static ProblemDetails notFound() {
-            return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object");
+        private void send(PinnedValue value, HttpResponder out) {
+            String etag = ObjectConditions.etag(value);
+            HttpResponseStatus status = conditions.statusOfRead(etag);
+            if (status.equals(HttpResponseStatus.OK)) {
+                out.sendPinned(
+                        PinnedBytes.of(value),
+                        conditions.rangeOf(etag),
+                        withBody,
+                        headers -> headers.set(HttpHeaderNames.ETAG, etag));
+                return;
+            }
+            value.close();
+            if (status.equals(HttpResponseStatus.NOT_MODIFIED)) {
+                out.sendNotModified(etag);
+            } else {
+                out.sendProblem(ObjectConditions.failed());
+            }
+        }
+    }
+
+    private static ProblemDetails notFound() {
+        return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object");
+    }
+
+    /// Finds the value that a conditional write is about, in host memory or on disk.
+    ///
+    /// @param then gets it, to be closed, or null where there is none
+    private static void findValue(
+            Keyspace keyspace, byte[] key, HttpResponder out, Consumer<@Nullable PinnedValue> then) {
+        PinnedValue held = keyspace.hold(key);
+        if (held != null || !keyspace.isOnDisk(key)) {
+            then.accept(held);
+            return;
+        }
+        out.awaitValue(keyspace, key, come -> {
+            switch (come.outcome()) {
+                case HIT, MISS, ON_DISK -> then.accept(come.value());
+                case THROTTLED ->
+                    out.sendProblem(ProblemDetails.sendLimitReached(
+                            keyspace.keyspaceLimits().outgoing()));
+                case TIMED_OUT -> out.sendProblem(ProblemDetails.timedOut(HttpResponseStatus.SERVICE_UNAVAILABLE));
+            }
+        });
+    }
+
+    /// DELETE of an object.
+    private static final class DeleteObjectHandler implements HttpRequestHandler.BodylessHandler {
+
+        private final Keyspace keyspace;
+        private final byte[] key;
+        private final ObjectConditions conditions;
+
+        DeleteObjectHandler(Keyspace keyspace, byte[] key, ObjectConditions conditions) {
+            this.keyspace = keyspace;
+            this.key = key;
+            this.conditions = conditions;
+        }
+
+        @Override
+        public void respond(HttpResponder out) {
+            if (conditions.isUnconditional()) {
+                reply(keyspace.delete(key), notFound(), out);
+            } else {
+                findValue(keyspace, key, out, value -> delete(value, out));
+            }
+        }
+
+        private void delete(@Nullable PinnedValue value, HttpResponder out) {
+            if (value == null) {
+                out.sendProblem(notFound());
+                return;
+            }
+            try (value) {
+                boolean deleted = conditions.allowWrite(ObjectConditions.etag(value)) && keyspace.delete(key, value);
+                reply(deleted, ObjectConditions.failed(), out);
+            }
+        }
+
+        private static void reply(boolean deleted, ProblemDetails otherwise, HttpResponder out) {
+            if (deleted) {
+                out.sendEmpty(HttpResponseStatus.NO_CONTENT);
+            } else {
+                out.sendProblem(otherwise);
+            }
         }
     }
 
     /// PUT of an object.
     private static final class PutObjectHandler implements HttpRequestHandler {
 
+        private final Keyspace keyspace;
+        private final byte[] key;
         private final PendingPut put;
+        private final ObjectConditions conditions;
 
-        PutObjectHandler(PendingPut put) {
+        PutObjectHandler(Keyspace keyspace, byte[] key, PendingPut put, ObjectConditions conditions) {
+            this.keyspace = keyspace;
+            this.key = key;
             this.put = put;
+            this.conditions = conditions;
         }
 
         @Override
@@ -397,13 +518,34 @@ final class HttpRouter {
                                 HttpResponseStatus.BAD_REQUEST, "the body is shorter than its Content-Length"));
                         return;
                     }
-                    put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
-                    out.sendEmpty(HttpResponseStatus.NO_CONTENT);
+                    if (conditions.isUnconditional()) {
+                        put.commit(0, TensorMetadata.NONE, Condition.ALWAYS);
+                        out.sendEmpty(HttpResponseStatus.NO_CONTENT);
+                    } else {
+                        findValue(keyspace, key, out, value -> commit(value, out));
+                    }
                 }
                 case REJECTED, DECLINED ->
                     out.sendProblem(new ProblemDetails(
                             HttpResponseStatus.INSUFFICIENT_STORAGE,
                             "no room: everything that could be evicted is in use; try again"));
+            }
+        }
+
+        /// The key's lock is held while the value is compared with the one that the conditions were met by, and
+        /// replaced.
+        private void commit(@Nullable PinnedValue older, HttpResponder out) {
+            boolean stored;
+            try (older) {
+                stored = conditions.allowWrite(older == null ? null : ObjectConditions.etag(older))
+                        && (older != null && conditions.isOfPresence()
+                                ? put.commit(0, TensorMetadata.NONE, Condition.IF_PRESENT)
+                                : put.commitInPlaceOf(older, 0));
+            }
+            if (stored) {
+                out.sendEmpty(HttpResponseStatus.NO_CONTENT);
+            } else {
+                out.sendProblem(ObjectConditions.failed());
             }
         }
 

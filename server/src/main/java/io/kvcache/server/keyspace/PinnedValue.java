@@ -53,6 +53,13 @@ public final class PinnedValue implements AutoCloseable {
         return view.bytes() - ValueTrailer.BYTES;
     }
 
+    /// A checksum of the value with its key and what its writer said of it, which was computed when it was written or
+    /// is
+    /// computed now. Another value of the key nearly always has another.
+    public int checksum() {
+        return view.checksum();
+    }
+
     /// Shows where a range of the value lies, in order and read-only.
     ///
     /// @throws IndexOutOfBoundsException when the range does not lie in the value

@@ -12,10 +12,11 @@ import org.jspecify.annotations.Nullable;
 /// A disk that hangs keeps the bytes long after the request has timed out. They count for the budget
 /// until the disk is done with them.
 ///
+/// @param checksum of the whole block or value
 /// @param bytes to be left alone until they are there
 /// @param there completed with whether they are; false when it takes too long
 @SuppressWarnings("ArrayRecordComponent") // never compared
-public record PartRead(byte[] bytes, CompletableFuture<Boolean> there) {
+public record PartRead(int checksum, byte[] bytes, CompletableFuture<Boolean> there) {
 
     /// Begins to read.
     ///
@@ -31,6 +32,6 @@ public record PartRead(byte[] bytes, CompletableFuture<Boolean> there) {
         byte[] bytes = new byte[Math.toIntExact(length)];
         CompletableFuture<Boolean> read =
                 block.read(Math.toIntExact(from), MemorySegment.ofArray(bytes), () -> budget.release(length));
-        return new PartRead(bytes, read.completeOnTimeout(false, timeoutNanos, TimeUnit.NANOSECONDS));
+        return new PartRead(block.checksum(), bytes, read.completeOnTimeout(false, timeoutNanos, TimeUnit.NANOSECONDS));
     }
 }

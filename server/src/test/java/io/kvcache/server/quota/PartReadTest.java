@@ -36,6 +36,11 @@ final class PartReadTest {
         }
 
         @Override
+        public int checksum() {
+            return 1;
+        }
+
+        @Override
         public CompletableFuture<Boolean> read(int from, MemorySegment target, Runnable onEnd) {
             Read read = new Read(target, onEnd, new CompletableFuture<>());
             reads.add(read);
