@@ -181,7 +181,7 @@ final class ProtocolFactory {
             case LM_V0 -> LmVersion.V0;
             case LM_V1A -> LmVersion.V1A;
             case LM_V1B -> LmVersion.V1B;
-            case RESP2, RESP3, RESP_CLUSTER -> null;
+            case RESP2, RESP3, RESP_CLUSTER, HTTP, HTTP_HEAD -> null;
         };
         if (layout != null) {
             LmProtocol lm = new LmProtocol(tenantKeyspaces.routerOf(tenant), layout);
@@ -190,6 +190,12 @@ final class ProtocolFactory {
         }
         ListenerAuth auth = new ListenerAuth(
                 new ListenerAuthConfig(tenant, false, false, List.of(), List.of()), tenants, passwordAuthenticator);
+        if (dialect == Dialect.HTTP || dialect == Dialect.HTTP_HEAD) {
+            HttpProtocol http =
+                    new HttpProtocol(HttpConfig.ofPassedOn(auth, tenant, tenantKeyspaces.routerOf(tenant), ownership));
+            httpProtocols.add(http);
+            return new Front(http, "", () -> new ReplyFramer.Http(dialect == Dialect.HTTP), incoming);
+        }
         boolean passedOn = dialect != Dialect.RESP_CLUSTER;
         RespProtocol resp = new RespProtocol(auth, respContexts(ownership, passedOn, null), arguments);
         respProtocols.add(resp);
@@ -255,7 +261,8 @@ final class ProtocolFactory {
                     healthEndpoints(),
                     beside,
                     Set.copyOf(listen.auth().hosts()),
-                    forwarder()));
+                    forwarder(),
+                    null));
             httpProtocols.add(http);
             spoken.add(http);
         }

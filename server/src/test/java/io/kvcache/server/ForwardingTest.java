@@ -255,6 +255,57 @@ final class ForwardingTest {
         }
     }
 
+    @Test
+    void givenConditionsOverHttp_whenSaidToAnyServer_thenTheyHoldAlike() throws Exception {
+        try (HttpClient client = HttpClient.newHttpClient()) {
+            for (int i = 0; i < 9; i++) {
+                String path = "/v1/objects/conditions%2F" + i;
+                assertThat(status(client, 0, path, put("one"), "If-Match", "*")).isEqualTo(412);
+                assertThat(status(client, 1, path, put("one"), "If-None-Match", "*"))
+                        .isEqualTo(204);
+                assertThat(status(client, 2, path, put("two"), "If-None-Match", "*"))
+                        .isEqualTo(412);
+                List<String> tags = new ArrayList<>();
+                for (int server = 0; server < RedisClusterServers.COUNT; server++) {
+                    HttpResponse<byte[]> got =
+                            send(client, server, path, HttpRequest.newBuilder().GET());
+                    assertThat(got.body()).isEqualTo("one".getBytes(UTF_8));
+                    tags.add(got.headers().firstValue("etag").orElseThrow());
+                    tags.add(send(client, server, path, HttpRequest.newBuilder().HEAD())
+                            .headers()
+                            .firstValue("etag")
+                            .orElseThrow());
+                }
+                assertThat(tags).containsOnly(tags.getFirst());
+                String etag = tags.getFirst();
+                assertThat(status(client, 1, path, HttpRequest.newBuilder().GET(), "If-None-Match", etag))
+                        .isEqualTo(304);
+                assertThat(status(client, 2, path, HttpRequest.newBuilder().GET(), "Range", "bytes=9-"))
+                        .isEqualTo(416);
+                assertThat(status(client, 0, path, put(""), "If-Match", etag)).isEqualTo(204);
+                assertThat(status(client, 1, path, put("three"), "If-Match", etag))
+                        .isEqualTo(412);
+                assertThat(send(client, 2, path, HttpRequest.newBuilder().GET()).body())
+                        .isEmpty();
+                assertThat(status(client, 1, path, put("three"), "Content-Range", "bytes 0-2/3"))
+                        .isEqualTo(400);
+                assertThat(status(client, 0, path, HttpRequest.newBuilder().DELETE(), "If-Match", etag))
+                        .isEqualTo(412);
+                assertThat(status(client, 1, path, HttpRequest.newBuilder().DELETE(), "If-Match", "*"))
+                        .isEqualTo(204);
+            }
+        }
+    }
+
+    private static HttpRequest.Builder put(String value) {
+        return HttpRequest.newBuilder().PUT(BodyPublishers.ofString(value));
+    }
+
+    private int status(HttpClient client, int server, String path, HttpRequest.Builder request, String... header)
+            throws IOException, InterruptedException {
+        return send(client, server, path, request.headers(header)).statusCode();
+    }
+
     private HttpResponse<byte[]> send(HttpClient client, int server, String path, HttpRequest.Builder request)
             throws IOException, InterruptedException {
         URI uri = URI.create("http://127.0.0.1:" + servers.anyPort(server) + path);

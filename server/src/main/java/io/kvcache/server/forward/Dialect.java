@@ -13,7 +13,11 @@ public enum Dialect {
     /// `lm://` of January to July 2025.
     LM_V1A(17),
     /// `lm://` of August 2025 and later.
-    LM_V1B(18);
+    LM_V1B(18),
+    /// HTTP/1.1, a request about an object.
+    HTTP(32),
+    /// The same, a HEAD: its reply says how long the body is that it has not.
+    HTTP_HEAD(33);
 
     private final int code;
 
@@ -32,6 +36,6 @@ public enum Dialect {
                 return each;
             }
         }
-        throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 16, 17 and 18");
+        throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 16, 17, 18, 32 and 33");
     }
 }

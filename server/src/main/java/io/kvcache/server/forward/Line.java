@@ -183,6 +183,10 @@ final class Line extends ChannelInboundHandlerAdapter {
     @Override
     public void channelRead(ChannelHandlerContext context, Object message) {
         ByteBuf part = (ByteBuf) message;
+        if (!part.isReadable()) { // the end of a reply may be an empty buffer
+            part.release();
+            return;
+        }
         Question asked = question;
         if (asked == null || asked.answer.isDone()) {
             part.release();

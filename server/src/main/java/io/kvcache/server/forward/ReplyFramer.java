@@ -2,6 +2,9 @@ package io.kvcache.server.forward;
 
 import io.netty.buffer.ByteBuf;
 import java.nio.charset.StandardCharsets;
+import java.util.Set;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /// Finds where a reply ends.
 ///
@@ -82,6 +85,64 @@ public interface ReplyFramer {
             } catch (NumberFormatException wrong) {
                 throw new IllegalStateException("a reply with the length '" + text.substring(1) + "'", wrong);
             }
+        }
+    }
+
+    /// Finds the end of one reply of HTTP/1.1 of a known length.
+    final class Http implements ReplyFramer {
+
+        private static final int MAX_HEAD_BYTES = 16 << 10;
+        private static final String HEAD_END = "\r\n\r\n";
+        private static final Pattern LENGTH = Pattern.compile("(?i)\r\ncontent-length: *(\\d{1,18})\r\n");
+        private static final Set<String> WITHOUT_BODY = Set.of("204", "304");
+
+        /// Behind `HTTP/1.1`.
+        private static final int STATUS_START = 9;
+
+        private final boolean hasBody;
+        private final StringBuilder head = new StringBuilder();
+        private boolean headRead;
+        private long bodyLeft;
+
+        /// @param hasBody false for replies to HEAD
+        public Http(boolean hasBody) {
+            this.hasBody = hasBody;
+        }
+
+        @Override
+        public boolean isEnd(ByteBuf part) {
+            int bodyBytes = part.readableBytes();
+            if (!headRead) {
+                bodyBytes -= readHead(part);
+            }
+            bodyLeft -= bodyBytes;
+            if (bodyLeft < 0) {
+                throw new IllegalStateException(-bodyLeft + " bytes behind the end of a reply");
+            }
+            return headRead && bodyLeft == 0;
+        }
+
+        /// Returns how many bytes of a part are of the head.
+        private int readHead(ByteBuf part) {
+            int before = head.length();
+            int most = Math.min(part.readableBytes(), MAX_HEAD_BYTES - before);
+            head.append(part.toString(part.readerIndex(), most, StandardCharsets.ISO_8859_1));
+            int end = head.indexOf(HEAD_END);
+            if (end < 0) {
+                if (head.length() == MAX_HEAD_BYTES) {
+                    throw new IllegalStateException("the head of a reply has more than " + MAX_HEAD_BYTES + " bytes");
+                }
+                return most;
+            }
+            headRead = true;
+            Matcher length = LENGTH.matcher(head).region(0, end + 2);
+            if (hasBody && !WITHOUT_BODY.contains(head.substring(STATUS_START, STATUS_START + 3))) {
+                if (!length.find()) {
+                    throw new IllegalStateException("a reply of HTTP without Content-Length");
+                }
+                bodyLeft = Long.parseLong(length.group(1));
+            }
+            return end + HEAD_END.length() - before;
         }
     }
 }

@@ -47,7 +47,7 @@ public final class RequestForwarder implements AutoCloseable {
 
     private static final long LOOK_MILLIS = 20;
 
-    private static final List<String> NOT_OWNER = List.of("-MOVED ", "-CLUSTERDOWN ", "-TRYAGAIN ");
+    private static final List<String> NOT_OWNER = List.of("-MOVED ", "-CLUSTERDOWN ", "-TRYAGAIN ", "HTTP/1.1 421 ");
 
     private final SlotOwnership ownership;
     private final OwnerConnections connections;

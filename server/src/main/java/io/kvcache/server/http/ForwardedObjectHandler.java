@@ -9,45 +9,86 @@ import io.kvcache.server.forward.RequestForwarder.Kind;
 import io.kvcache.server.forward.RequestForwarder.Reply;
 import io.kvcache.server.forward.RequestForwarder.Request;
 import io.kvcache.server.http.HttpResponder.PinnedBytes;
-import io.kvcache.server.http.HttpResponder.RangeHeader;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.netty.buffer.ByteBuf;
+import io.netty.handler.codec.http.DefaultHttpHeaders;
+import io.netty.handler.codec.http.HttpHeaderNames;
+import io.netty.handler.codec.http.HttpHeaders;
+import io.netty.handler.codec.http.HttpMethod;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import java.lang.foreign.MemorySegment;
-import java.util.function.Consumer;
+import java.nio.charset.StandardCharsets;
+import java.util.List;
 import org.jspecify.annotations.Nullable;
 
-/// A request about an object that another server of the cluster owns. It is passed on as a command of Redis' protocol.
+/// A request about an object that another server of the cluster owns. It is passed on with what matters of its headers,
+/// and so is the reply.
 final class ForwardedObjectHandler implements HttpRequestHandler {
+
+    private static final List<CharSequence> PASSED_HEADERS = List.of(
+            HttpHeaderNames.RANGE, HttpHeaderNames.IF_RANGE, HttpHeaderNames.IF_MATCH, HttpHeaderNames.IF_NONE_MATCH);
+
+    private static final String HEAD_END = "\r\n\r\n";
+
+    /// More than a reply about an object has.
+    private static final int MAX_HEAD_BYTES = 4 << 10;
 
     private final RequestForwarder forwarder;
     private final String tenant;
-    private final Keyspace keyspace;
-    private final byte[] key;
     private final int slot;
-    private final String method;
-    private final @Nullable String range;
+    private final Kind kind;
+    private final boolean isHead;
+    private final String head;
 
     /// The body of a PUT.
     private @Nullable PassedValue body;
 
     private ForwardedObjectHandler(
-            RequestForwarder forwarder, String tenant, KeyspaceRouter router, byte[] key, HttpRequest request) {
+            RequestForwarder forwarder,
+            String tenant,
+            KeyspaceRouter router,
+            byte[] key,
+            HttpRequest request,
+            @Nullable PassedValue body) {
+        this.body = body;
         this.forwarder = forwarder;
         this.tenant = tenant;
-        keyspace = router.of(key);
         slot = router.slotOf(key);
-        this.key = key;
-        method = request.method().name();
-        range = RangeHeader.headerOf(request);
+        kind = kindOf(router.of(key), key, request);
+        isHead = request.method().equals(HttpMethod.HEAD);
+        StringBuilder text = new StringBuilder(request.method().name())
+                .append(' ')
+                .append(request.uri())
+                .append(" HTTP/1.1\r\nhost: kvcache");
+        for (CharSequence name : PASSED_HEADERS) {
+            for (String value : request.headers().getAll(name)) {
+                text.append("\r\n").append(name).append(": ").append(value);
+            }
+        }
+        if (body != null) {
+            text.append("\r\ncontent-length: ").append(body.bytes().capacity());
+        }
+        head = text.append(HEAD_END).toString();
+    }
+
+    private static Kind kindOf(Keyspace keyspace, byte[] key, HttpRequest request) {
+        if (keyspace.isContent(key)) {
+            return Kind.CONTENT;
+        }
+        if (request.method().equals(HttpMethod.GET) || request.method().equals(HttpMethod.HEAD)) {
+            return Kind.READ;
+        }
+        boolean conditional = request.headers().contains(HttpHeaderNames.IF_MATCH)
+                || request.headers().contains(HttpHeaderNames.IF_NONE_MATCH);
+        return conditional ? Kind.WRITE : Kind.REPEATABLE_WRITE;
     }
 
     /// Passes a GET, HEAD or DELETE on.
     static HttpRequestHandler of(
             RequestForwarder forwarder, String tenant, KeyspaceRouter router, byte[] key, HttpRequest request) {
-        return new ForwardedObjectHandler(forwarder, tenant, router, key, request);
+        return new ForwardedObjectHandler(forwarder, tenant, router, key, request, null);
     }
 
     /// Passes a PUT on.
@@ -66,9 +107,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
                             HttpResponseStatus.INSUFFICIENT_STORAGE, "as much is being received as may be; try again")
                     .toHandler();
         }
-        ForwardedObjectHandler handler = new ForwardedObjectHandler(forwarder, tenant, router, key, request);
-        handler.body = body;
-        return handler;
+        return new ForwardedObjectHandler(forwarder, tenant, router, key, request, body);
     }
 
     @Override
@@ -83,59 +122,48 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
 
     @Override
     public void respond(HttpResponder out) {
-        switch (method) {
-            case "GET" -> ask(out, reading(), reply -> sendValue(reply, out), "GET");
-            case "HEAD" -> ask(out, reading(), reply -> sendLength(reply, out), "EXISTS");
-            case "DELETE" ->
-                ask(out, changing(), reply -> send(reply, ":1", HttpResponseStatus.NO_CONTENT, out), "DEL");
-            default -> put(out);
-        }
-    }
-
-    private Kind reading() {
-        return keyspace.isContent(key) ? Kind.CONTENT : Kind.READ;
-    }
-
-    private Kind changing() {
-        return keyspace.isContent(key) ? Kind.CONTENT : Kind.REPEATABLE_WRITE;
-    }
-
-    private void put(HttpResponder out) {
-        if (body == null || body.bytes().isWritable()) {
+        PassedValue value = body;
+        if (value != null && value.bytes().isWritable()) {
             out.sendProblem(
                     new ProblemDetails(HttpResponseStatus.BAD_REQUEST, "the body is shorter than its Content-Length"));
             return;
         }
-        ask(out, changing(), reply -> send(reply, "+", HttpResponseStatus.NO_CONTENT, out), "SET");
-    }
-
-    /// @param expected how the reply begins that is told by the status; others say that there is no such object
-    private static void send(Reply reply, String expected, HttpResponseStatus status, HttpResponder out) {
-        try (reply) {
-            if (isError(reply)) {
-                out.sendProblem(problem(reply));
-            } else if (reply.firstBytes(expected.length()).equals(expected)) {
-                out.sendEmpty(status);
-            } else {
-                out.sendProblem(notFound());
-            }
+        RequestBytes bytes = new RequestBytes().add(head.getBytes(StandardCharsets.ISO_8859_1));
+        if (value != null) {
+            bytes.add(value.bytes());
         }
+        Dialect dialect = isHead ? Dialect.HTTP_HEAD : Dialect.HTTP;
+        forwarder.forward(new Request(tenant, dialect, slot, kind, bytes.segments()), reply -> {
+            bytes.release();
+            out.sendLater(() -> send(reply, out), reply::close);
+        });
     }
 
-    private void sendValue(Reply reply, HttpResponder out) {
-        long bytes = isError(reply) ? -1 : number(reply);
-        if (bytes < 0) {
-            try (reply) {
-                out.sendProblem(isError(reply) ? problem(reply) : notFound());
-            }
+    private static void send(Reply reply, HttpResponder out) {
+        String start = reply.firstBytes(MAX_HEAD_BYTES);
+        int end = start.indexOf(HEAD_END);
+        if (end < 0) {
+            String problem = reply.error().isEmpty() ? "its reply is no HTTP" : reply.error();
+            reply.close();
+            out.sendProblem(new ProblemDetails(
+                    HttpResponseStatus.SERVICE_UNAVAILABLE, "the server that owns the object: " + problem));
             return;
         }
-        int headBytes = "$\r\n".length() + Long.toString(bytes).length();
-        out.sendPinned(
+        String[] lines = start.substring(0, end).split("\r\n");
+        HttpHeaders headers = new DefaultHttpHeaders();
+        for (int i = 1; i < lines.length; i++) {
+            int colon = lines[i].indexOf(':');
+            headers.add(
+                    lines[i].substring(0, colon), lines[i].substring(colon + 1).strip());
+        }
+        int headBytes = end + HEAD_END.length();
+        out.sendReply(
+                HttpResponseStatus.parseLine(lines[0].substring(lines[0].indexOf(' ') + 1)),
+                headers,
                 new PinnedBytes(
-                        bytes, (offset, length, each) -> visit(reply, headBytes + offset, length, each), reply::close),
-                range,
-                true);
+                        reply.byteCount() - headBytes,
+                        (offset, length, each) -> visit(reply, headBytes + offset, length, each),
+                        reply::close));
     }
 
     private static void visit(Reply reply, long offset, long length, SegmentVisitor each) {
@@ -148,63 +176,6 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
             }
             start += piece.byteSize();
         }
-    }
-
-    private void sendLength(Reply exists, HttpResponder out) {
-        if (isError(exists) || number(exists) == 0) {
-            send(exists, "+", HttpResponseStatus.OK, out);
-            return;
-        }
-        exists.close();
-        ask(
-                out,
-                reading(),
-                reply -> {
-                    try (reply) {
-                        if (isError(reply)) {
-                            out.sendProblem(problem(reply));
-                        } else {
-                            out.sendPinned(new PinnedBytes(number(reply), (_, _, _) -> {}, () -> {}), range, false);
-                        }
-                    }
-                },
-                "STRLEN");
-    }
-
-    private static boolean isError(Reply reply) {
-        return !reply.error().isEmpty() || reply.firstBytes(1).equals("-");
-    }
-
-    /// The number in the first line of a reply.
-    private static long number(Reply reply) {
-        String text = reply.firstBytes(24);
-        return Long.parseLong(text, 1, text.indexOf('\r'), 10);
-    }
-
-    private static ProblemDetails problem(Reply reply) {
-        String text = reply.error().isEmpty()
-                ? reply.firstBytes(200).lines().findFirst().orElse("")
-                : reply.error();
-        HttpResponseStatus status = text.startsWith("-OOM")
-                ? HttpResponseStatus.INSUFFICIENT_STORAGE
-                : HttpResponseStatus.SERVICE_UNAVAILABLE;
-        return new ProblemDetails(status, "the server that owns the object: " + text);
-    }
-
-    private static ProblemDetails notFound() {
-        return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "no such object");
-    }
-
-    private void ask(HttpResponder out, Kind kind, Consumer<Reply> then, String command) {
-        PassedValue value = command.equals("SET") ? body : null;
-        RequestBytes bytes = value == null
-                ? RequestBytes.command(command, key)
-                : new RequestBytes().beginArray(3).bulk(command).bulk(key).bulk(value.bytes());
-        Request request = new Request(tenant, Dialect.RESP2, slot, kind, bytes.segments());
-        forwarder.forward(request, reply -> {
-            bytes.release();
-            out.sendLater(() -> then.accept(reply), reply::close);
-        });
     }
 
     @Override

@@ -5,6 +5,7 @@ import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.kvcache.server.keyspace.SlotOwnership;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -21,6 +22,7 @@ import org.jspecify.annotations.Nullable;
 /// @param hosts names by which clients may call a listener without authentication, beside numbers and localhost;
 ///     `*` for any
 /// @param forwarder passes requests about objects of other servers of a cluster on; null for a server in none
+/// @param owned what refuses requests about objects of other servers; null to take all
 public record HttpConfig(
         ListenerAuth listenerAuth,
         Map<String, KeyspaceRouter> routers,
@@ -28,7 +30,8 @@ public record HttpConfig(
         Map<String, TextEndpoint> textEndpoints,
         List<HttpEndpoint> endpoints,
         Set<String> hosts,
-        @Nullable RequestForwarder forwarder) {
+        @Nullable RequestForwarder forwarder,
+        @Nullable SlotOwnership owned) {
 
     /// Any name.
     public static final String ANY_HOST = "*";
@@ -38,6 +41,22 @@ public record HttpConfig(
         textEndpoints = Map.copyOf(textEndpoints);
         endpoints = List.copyOf(endpoints);
         hosts = Set.copyOf(hosts);
+    }
+
+    /// What a server runs for clients of others, which know the tenant and the key.
+    ///
+    /// @param owned as above
+    public static HttpConfig ofPassedOn(
+            ListenerAuth listenerAuth, String tenant, KeyspaceRouter router, @Nullable SlotOwnership owned) {
+        return new HttpConfig(
+                listenerAuth,
+                Map.of(tenant, router),
+                () -> KeyOwnershipRules.NONE,
+                Map.of(),
+                List.of(),
+                Set.of(ANY_HOST),
+                null,
+                owned);
     }
 
     /// One where no key and no request names another tenant.
@@ -55,6 +74,7 @@ public record HttpConfig(
                 pages,
                 areas,
                 hosts,
+                null,
                 null);
     }
 

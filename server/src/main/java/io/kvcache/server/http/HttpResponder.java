@@ -210,6 +210,22 @@ public final class HttpResponder {
         done.run();
     }
 
+    /// Answers as another server has.
+    ///
+    /// @param headers its own; what they say of its connection does not count
+    void sendReply(HttpResponseStatus status, HttpHeaders headers, PinnedBytes body) {
+        if (status.code() >= HttpResponseStatus.BAD_REQUEST.code()) {
+            stats.problems.increment();
+        }
+        HttpResponse reply = new DefaultHttpResponse(HttpVersion.HTTP_1_1, status);
+        reply.headers().set(headers).remove(HttpHeaderNames.CONNECTION);
+        setConnection(reply);
+        context.write(reply, context.voidPromise());
+        SlotIo.write(context, body.bytes(), each -> body.segments().visit(0, body.bytes(), each), body.release());
+        context.write(LastHttpContent.EMPTY_LAST_CONTENT, context.voidPromise());
+        done.run();
+    }
+
     /// Answers a HEAD of a value.
     public void sendHead(long bytes) {
         FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);

@@ -14,6 +14,7 @@ import io.kvcache.server.keyspace.PendingPut;
 import io.kvcache.server.keyspace.PendingPut.Condition;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
+import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.net.SlotIo;
 import io.kvcache.server.quota.PartRead;
 import io.netty.buffer.ByteBuf;
@@ -230,13 +231,12 @@ final class HttpRouter {
         } catch (IllegalArgumentException malformed) {
             return problemHandler(HttpResponseStatus.BAD_REQUEST, String.valueOf(malformed.getMessage()));
         }
+        SlotOwnership owned = site.owned();
+        if (owned != null && !owned.map().isOwn(keyspaceRouter.slotOf(key))) {
+            return problemHandler(HttpResponseStatus.MISDIRECTED_REQUEST, "another server of the cluster owns the key");
+        }
         RequestForwarder forwarder = site.forwarder();
         if (forwarder != null && forwarder.isElsewhere(keyspaceRouter.slotOf(key))) {
-            if (!conditions.isUnconditional() && !READS.contains(request.method())) {
-                return problemHandler(
-                        HttpResponseStatus.NOT_IMPLEMENTED,
-                        "If-Match and If-None-Match about an object of another server; ask that one");
-            }
             return switch (request.method().name()) {
                 case "GET", "HEAD", "DELETE" ->
                     ForwardedObjectHandler.of(forwarder, tenant, keyspaceRouter, key, request);

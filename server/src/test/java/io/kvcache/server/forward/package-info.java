@@ -1,0 +1,4 @@
+@NullMarked
+package io.kvcache.server.forward;
+
+import org.jspecify.annotations.NullMarked;
