@@ -30,6 +30,7 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
     private static final List<CharSequence> PASSED_HEADERS = List.of(
             HttpHeaderNames.RANGE, HttpHeaderNames.IF_RANGE, HttpHeaderNames.IF_MATCH, HttpHeaderNames.IF_NONE_MATCH);
 
+    private static final String VERSION = "HTTP/1.1 ";
     private static final String HEAD_END = "\r\n\r\n";
 
     /// More than a reply about an object has.
@@ -149,16 +150,15 @@ final class ForwardedObjectHandler implements HttpRequestHandler {
                     HttpResponseStatus.SERVICE_UNAVAILABLE, "the server that owns the object: " + problem));
             return;
         }
-        String[] lines = start.substring(0, end).split("\r\n");
+        List<String> lines = start.substring(0, end).lines().toList();
         HttpHeaders headers = new DefaultHttpHeaders();
-        for (int i = 1; i < lines.length; i++) {
-            int colon = lines[i].indexOf(':');
-            headers.add(
-                    lines[i].substring(0, colon), lines[i].substring(colon + 1).strip());
+        for (String line : lines.subList(1, lines.size())) {
+            int colon = line.indexOf(':');
+            headers.add(line.substring(0, colon), line.substring(colon + 1).strip());
         }
         int headBytes = end + HEAD_END.length();
         out.sendReply(
-                HttpResponseStatus.parseLine(lines[0].substring(lines[0].indexOf(' ') + 1)),
+                HttpResponseStatus.parseLine(lines.getFirst().substring(VERSION.length())),
                 headers,
                 new PinnedBytes(
                         reply.byteCount() - headBytes,

@@ -535,12 +535,13 @@ final class HttpRouter {
         /// The key's lock is held while the value is compared with the one that the conditions were met by, and
         /// replaced.
         private void commit(@Nullable PinnedValue older, HttpResponder out) {
-            boolean stored;
+            boolean stored = false;
             try (older) {
-                stored = conditions.allowWrite(older == null ? null : ObjectConditions.etag(older))
-                        && (older != null && conditions.isOfPresence()
-                                ? put.commit(0, TensorMetadata.NONE, Condition.IF_PRESENT)
-                                : put.commitInPlaceOf(older, 0));
+                if (conditions.allowWrite(older == null ? null : ObjectConditions.etag(older))) {
+                    stored = (older != null && conditions.isOfPresence())
+                            ? put.commit(0, TensorMetadata.NONE, Condition.IF_PRESENT)
+                            : put.commitInPlaceOf(older, 0);
+                }
             }
             if (stored) {
                 out.sendEmpty(HttpResponseStatus.NO_CONTENT);
