@@ -187,6 +187,26 @@ final class ConsoleBrowserTest {
             readValues();
         }
 
+        /// As LMCache does: looks chunks up until one is missing, and writes the rest. What it found is not read, as
+        /// that counts as tokens saved.
+        void useChunks() {
+            for (int prompt = 0; prompt < PROMPTS; prompt++) {
+                int system = random.nextInt(3);
+                int user = random.nextInt(20);
+                boolean goesOn = true;
+                for (int i = 0; i < 12; i++) {
+                    String digest = i < 6 ? "aa%02x%02x".formatted(system, i) : "bb%02x%02x".formatted(user, i);
+                    String key =
+                            "meta-llama/Llama-3.1-8B-Instruct@2@" + user % 2 + "@" + digest.repeat(4) + "@bfloat16";
+                    goesOn = goesOn && redis.exists(key + "metadata");
+                    if (!goesOn) {
+                        redis.set(key + "kv_bytes", "x".repeat(2000));
+                        redis.set(key + "metadata", "m");
+                    }
+                }
+            }
+        }
+
         void readValues() {
             for (int i = 0; i < 60; i++) {
                 redis.get("value-" + i);
@@ -328,6 +348,7 @@ final class ConsoleBrowserTest {
                 green.usePrompts("%3Cb%3Eqwen%3C%2Fb%3E");
                 blue.useValues();
                 green.useValues();
+                green.useChunks();
                 cluster.stop("c");
                 loseBytes(operator, blue, disk);
                 JsonNode reasons = get(operator, "/v1/misses").get("reasons");
@@ -336,8 +357,12 @@ final class ConsoleBrowserTest {
                             .as("%s of %s", reason, reasons)
                             .isPositive();
                 }
-                failDisk(operator, green);
                 awaitEqualFigures(operator);
+                assertThat(get(operator, "/v1/prefixes").at("/chunks/models").size())
+                        .isPositive();
+                assertThat(sum(get(operator, "/v1/history?minutes=240").get("samples"), "/diskWrites"))
+                        .isPositive();
+                failDisk(operator, green); // just before it is looked at, as the store tries a failed disk again
                 drive("http://127.0.0.1:" + open, "", "console", List.of("--reopen"));
                 awaitEqualFigures(operator);
                 List<String> asBlue = List.of("--user", "blue", "--password", "bluepass", "--widths", "1440");

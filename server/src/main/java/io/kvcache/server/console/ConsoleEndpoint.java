@@ -672,15 +672,11 @@ public final class ConsoleEndpoint implements HttpEndpoint {
 
     /// @param hitRatio what would be found, in memory or on disk
     /// @param memoryHitRatio what would be found in memory
-    record SizeJson(
-            double factor,
-            long bytes,
-            @Nullable Double hitRatio,
-            @Nullable Double memoryHitRatio) {}
+    record SizeJson(double factor, long bytes, double hitRatio, double memoryHitRatio) {}
 
     record PolicyJson(String name, boolean followsLru, long sampledUses, long hits, long lruHits, long switches) {}
 
-    /// @param sizes estimated; the ratios of the size that there is are those of the history
+    /// @param sizes estimated, none without lookups; the ratios of the size that there is are those of the history
     /// @param lookups of the last minutes
     /// @param uses that the estimate is about
     /// @param tokensSavedPerSecond in the last minutes
@@ -734,27 +730,23 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 .filter(size -> size.factor() == 1)
                 .findFirst()
                 .orElseThrow();
+        if (lookups == 0) {
+            return List.of();
+        }
         return curve.sizes().stream()
-                .map(size -> new SizeJson(
-                        size.factor(),
-                        size.bytes(),
-                        lookups == 0
-                                ? null
-                                : scaled(
-                                        (double) hits / lookups,
-                                        today.lruHitRatioWithDisks(),
-                                        size.lruHitRatioWithDisks()),
-                        lookups == 0
-                                ? null
-                                : scaled((double) inMemory / lookups, today.lruHitRatio(), size.lruHitRatio())))
+                .map(size -> {
+                    double all =
+                            scaled((double) hits / lookups, today.lruHitRatioWithDisks(), size.lruHitRatioWithDisks());
+                    double memory = scaled((double) inMemory / lookups, today.lruHitRatio(), size.lruHitRatio());
+                    return new SizeJson(size.factor(), size.bytes(), all, Math.min(memory, all));
+                })
                 .toList();
     }
 
     /// Returns the ratio that another size of memory would have had.
     ///
     /// The estimate is of LRU, and counts what was found or put; a look-up that found nothing may be followed by no
-    /// put, or by many. So the hits that were counted grow as the estimated hits do, and the misses shrink as those
-    /// do.
+    /// put, or by many. So the counted hits grow as the estimated hits do, and the misses shrink as those do.
     ///
     /// @param measured ratio
     /// @param today estimated for the memory that there is

@@ -31,7 +31,7 @@ export function open(view) {
     field('Namespace', namespaceInput), pause, status);
 
   const list = table({
-    id: 'events', caption: 'Events', columns: columns(), sort: parameters.sort, onSort: (sort) => view.remember({ sort }),
+    id: 'events', caption: 'Events', first: 100, columns: columns(), sort: parameters.sort, onSort: (sort) => view.remember({ sort }),
     empty: 'No events yet. Events appear when blocks are stored or removed.',
   });
   const note = h('p', { class: 'note' }, `Shows the newest ${MAX_ROWS} events${view.server.administrator ? '' : ' of your tenant'}. `

@@ -21,6 +21,7 @@ export function open(view) {
 
   const what = stem ? 'chunk' : 'block';
   const nouns = stem ? 'Chunks' : 'Blocks';
+  const isNarrow = Boolean(stem) || server.tenants.length > 1; // so that all columns fit
 
   const namespaceField = h('span');
   showNamespaceSelect();
@@ -78,7 +79,7 @@ export function open(view) {
   function whyUnknown({ chunks: { models: of, otherValues, unreadValues }, namespaces: all }) {
     if (stem || under) {
       return stem && 'The order of chunks is learned from the order in which clients ask for them, for the latest 65,536 chunks since the start. '
-        + (server.cluster ? 'Chunks of a sequence lie on all servers of the cluster: this shows those of this server.' : '');
+        + (server.cluster ? 'Chunks of a sequence lie on all servers of the cluster: this shows those of this server, in the order in which requests are passed on to it.' : '');
     }
     const unplaced = of.reduce((sum, model) => sum + model.chunks - model.placed, 0);
     const foreign = all.filter((each) => each.blockTokens === null && each.name !== 'objects').reduce((sum, each) => sum + each.live, 0);
@@ -131,8 +132,8 @@ export function open(view) {
     const columns = [
       { id: 'key', label: 'Prefix', value: (node) => node.key, hint: `${stem ? 'Digest' : 'Key'} of the first ${what}`,
         cell: (node) => (node.branches > 0
-          ? h('a', { href: into(node), title: `Show what follows ${node.key}` }, keyText(node.key, Boolean(stem)))
-          : keyText(node.key, Boolean(stem))) },
+          ? h('a', { href: into(node), title: `Show what follows ${node.key}` }, keyText(node.key, isNarrow))
+          : keyText(node.key, isNarrow)) },
       { id: 'namespace', hidden: Boolean(stem), label: 'Namespace', value: (node) => namespaceText(namespaces.get(node.namespace), node.namespace),
         cell: (node) => name(namespaceText(namespaces.get(node.namespace), node.namespace)) },
       { id: 'tokens', label: 'Tokens', number: true, hidden: Boolean(stem) && server.cluster, hint: 'From the start of the prompt to the end of this run',

@@ -47,8 +47,8 @@ export function summary(view, minutes, withSizes) {
       return [', or ', h('button', { type: 'button', class: 'btn-text', onclick: askForSpeed }, 'set the prefill speed'), ' for GPU hours'];
     }
     const hours = total.tokensSaved / prefill / 3600;
-    return [', ', h('b', {}, `${decimal(hours)} GPU hours`), gpuPrice !== null && ` or ${money(hours * gpuPrice)}`,
-      ` at ${compact(prefill)} tokens/s`];
+    return [', which is ', h('b', {}, `${decimal(hours)} GPU hours`), ` at ${compact(prefill)} tokens/s`,
+      gpuPrice !== null && [' for ', h('b', {}, money(hours * gpuPrice))]];
   }
 
   function askForSpeed() {

@@ -41,11 +41,11 @@ function columns(view) {
     { id: 'name', label: 'Tenant', value: (each) => each.name,
       cell: (each) => h('a', { href: view.link({ tenant: each.name }) }, name(each.name)) },
     { id: 'keys', label: 'Keys', number: true, value: (each) => each.keys, cell: (each) => count(each.keys) },
-    { id: 'share', label: 'Used', number: true, hint: 'Bytes that count for the quota', value: share,
+    { id: 'share', label: 'Used', number: true, wide: true, hint: 'Bytes that count for the quota', value: share,
       cell: (each) => (share(each) === null ? bytes(each.used)
         : h('span', { class: 'bar-cell' }, bar(share(each), share(each) > 0.9 ? 'miss' : 'memory'),
           h('span', {}, `${percent(share(each))} of ${bytes(each.quota)}`))) },
-    { id: 'blocks', label: 'Blocks and values', number: true, hint: 'Bytes in the store, in memory or on disk',
+    { id: 'blocks', label: 'Blocks and values', number: true, wide: true, hint: 'Bytes in the store, in memory or on disk',
       value: (each) => each.blockBytes, cell: (each) => bytes(each.blockBytes) },
     { id: 'hits', label: 'Hit ratio', number: true, hint: 'Since the start', value: (each) => each.hitRatio, cell: (each) => percent(each.hitRatio) },
     { id: 'beyond', label: 'Evicted by quota', number: true, value: (each) => each.beyondQuota, cell: (each) => count(each.beyondQuota) },

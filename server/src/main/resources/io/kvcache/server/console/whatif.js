@@ -41,7 +41,7 @@ export function open(view) {
   curve.element.classList.add('is-wide');
   const sizes = table({
     id: 'sizes', caption: 'Memory sizes', file: 'what-if', columns: sizeColumns(server), rowKey: (row) => row.factor,
-    empty: 'No estimate yet: nothing was stored or found since the start.',
+    empty: 'No estimate: nothing was asked for in this time.',
   });
   const policy = h('section', { class: 'lead-section', 'aria-label': 'Eviction policy' });
   const note = h('p', { class: 'note' });
@@ -66,7 +66,7 @@ export function open(view) {
     fill(lead, isKnown(today?.hitRatio) ? [`With ${bytes(data.capacityBytes)} of memory`, data.diskCapacityBytes > 0 && ` and ${bytes(data.diskCapacityBytes)} of disk`,
       ', ', h('b', {}, percent(today.hitRatio)), ` of ${compact(data.lookups)} blocks and values were found, as the overview counts them. `,
       'Double the memory would find ', h('b', {}, percent(double.hitRatio)), '.'] : 'Nothing was asked for in this time.');
-    curve.show(rows.filter((row) => isKnown(row.hitRatio)), minutes);
+    curve.show(rows, minutes);
     sizes.setRows(rows);
     fill(note, `Today’s ratios are counted. Those of other sizes are estimated: they change as LRU’s would, of ${count(data.uses)} uses (sample rate ${percent(data.sampledShare)})`,
       data.diskCapacityBytes > 0 && ', with the disks as they are', '. ',
@@ -122,15 +122,15 @@ function sizeColumns(server) {
     { id: 'bytes', label: 'Memory', number: true, value: (row) => row.bytes, cell: (row) => bytes(row.bytes) },
     ratioColumn('hitRatio', 'Hit ratio', 'found'),
     ...(server.disks > 0 ? [ratioColumn('memoryHitRatio', 'In memory', 'memory')] : []),
-    { id: 'tokensSaved', label: 'Tokens saved/s', number: true, value: (row) => row.tokensSaved,
+    { id: 'tokensSaved', label: 'Tokens saved/s', number: true, wide: true, value: (row) => row.tokensSaved,
       cell: (row) => compact(row.tokensSaved) },
-    { id: 'prefillSeconds', label: 'Prefill saved/h', number: true, value: (row) => row.prefillSeconds,
+    { id: 'prefillSeconds', label: 'Prefill saved/h', number: true, wide: true, value: (row) => row.prefillSeconds,
       cell: (row) => duration(row.prefillSeconds) },
-    { id: 'memoryCost', label: 'Memory cost/month', number: true, value: (row) => row.memoryCost, cell: (row) => money(row.memoryCost) },
-    { id: 'extraCost', label: 'Cost vs. today', number: true, hint: 'Memory cost per month minus the memory cost today',
+    { id: 'memoryCost', label: 'Memory cost/month', number: true, wide: true, value: (row) => row.memoryCost, cell: (row) => money(row.memoryCost) },
+    { id: 'extraCost', label: 'Cost vs. today', number: true, wide: true, hint: 'Memory cost per month minus the memory cost today',
       value: (row) => row.extraCost, cell: (row) => signed(row.extraCost) },
-    { id: 'gpuSaved', label: 'GPU cost saved/month', number: true, value: (row) => row.gpuSaved, cell: (row) => money(row.gpuSaved) },
-    { id: 'balance', label: 'Net gain/month', number: true, hint: 'Additional GPU cost saved minus the additional memory cost',
+    { id: 'gpuSaved', label: 'GPU cost saved/month', number: true, wide: true, value: (row) => row.gpuSaved, cell: (row) => money(row.gpuSaved) },
+    { id: 'balance', label: 'Net gain/month', number: true, wide: true, hint: 'Additional GPU cost saved minus the additional memory cost',
       value: (row) => row.balance, cell: (row) => signed(row.balance) },
   ];
 }
