@@ -57,7 +57,20 @@ record LoadTotals(
             @Nullable Double budgetSpent,
             long readBytes,
             long[] readCounts,
-            long[] writeCounts) {}
+            long[] writeCounts) {
+
+        /// Returns what was read and written since.
+        Disk since(Disk before) {
+            return new Disk(
+                    bytes,
+                    capacityBytes,
+                    Math.max(0, writtenBytes - before.writtenBytes),
+                    budgetSpent,
+                    Math.max(0, readBytes - before.readBytes),
+                    difference(before.readCounts, readCounts),
+                    difference(before.writeCounts, writeCounts));
+        }
+    }
 
     /// The counters of the whole server.
     static LoadTotals ofServer(ConsoleSources sources, CacheStats stats) {
@@ -198,13 +211,7 @@ record LoadTotals(
         boolean server = latencies.length > 0;
         Disk disks = disk;
         Disk disksBefore = before.disk;
-        boolean hasDisks = disks != null && disksBefore != null;
-        long[] reads = disks == null || disksBefore == null
-                ? new long[0]
-                : difference(disksBefore.readCounts, disks.readCounts);
-        long[] writes = disks == null || disksBefore == null
-                ? new long[0]
-                : difference(disksBefore.writeCounts, disks.writeCounts);
+        Disk moved = disks == null || disksBefore == null ? null : disks.since(disksBefore);
         return new LoadSample(
                 atSeconds,
                 Math.round((nanos - before.nanos) / 1e8) / 10.0,
@@ -216,15 +223,13 @@ record LoadTotals(
                 memoryCapacityBytes,
                 disks == null ? null : disks.bytes,
                 disks == null ? null : disks.capacityBytes,
-                disks == null || disksBefore == null
-                        ? null
-                        : Math.max(0, disks.writtenBytes - disksBefore.writtenBytes),
+                moved == null ? null : moved.writtenBytes,
                 disks == null ? null : disks.budgetSpent,
-                hasDisks ? Arrays.stream(reads).sum() : null,
-                disks == null || disksBefore == null ? null : Math.max(0, disks.readBytes - disksBefore.readBytes),
-                hasDisks ? RequestLatencies.quantileMicros(reads, 0.99) : null,
-                hasDisks ? Arrays.stream(writes).sum() : null,
-                hasDisks ? RequestLatencies.quantileMicros(writes, 0.99) : null,
+                moved == null ? null : Arrays.stream(moved.readCounts).sum(),
+                moved == null ? null : moved.readBytes,
+                moved == null ? null : RequestLatencies.quantileMicros(moved.readCounts, 0.99),
+                moved == null ? null : Arrays.stream(moved.writeCounts).sum(),
+                moved == null ? null : RequestLatencies.quantileMicros(moved.writeCounts, 0.99),
                 server ? requests : null,
                 server ? RequestLatencies.quantileMicros(latencies, 0.5) : null,
                 server ? RequestLatencies.quantileMicros(latencies, 0.99) : null,
