@@ -392,6 +392,47 @@ final class ServeCommandTest {
     }
 
     @Test
+    void givenADiskInAnothersDirectory_whenServed_thenRefusedBothWaysRoundAndNothingIsMade() {
+        Path outer = folder.resolve("outer");
+        Path inner = outer.resolve("inner");
+        for (List<Path> disks : List.of(List.of(outer, inner), List.of(inner, outer))) {
+            assertThat(run(
+                            1,
+                            "serve",
+                            "--port",
+                            "0",
+                            "--host-bytes",
+                            "64MiB",
+                            "--disk",
+                            disks.getFirst() + ":64MiB",
+                            "--disk",
+                            disks.getLast() + ":64MiB"))
+                    .contains("Cannot use " + inner + " for a disk tier: it lies in " + outer);
+            assertThat(outer).doesNotExist();
+        }
+    }
+
+    @Test
+    void givenATraceInADisksDirectory_whenServed_thenRefused() throws Exception {
+        Path disk = Files.createDirectory(folder.resolve("disk"));
+        Path trace = disk.resolve("trace");
+        assertThat(run(
+                        1,
+                        "serve",
+                        "--port",
+                        "0",
+                        "--host-bytes",
+                        "64MiB",
+                        "--disk",
+                        disk + ":64MiB",
+                        "--trace-out",
+                        trace.toString()))
+                .contains("trace.out is " + trace + ", in the directory of disks.0, " + disk)
+                .doesNotContain("Exception");
+        assertThat(trace).doesNotExist();
+    }
+
+    @Test
     void givenTrustDomains_whenChecked_thenItSaysWhoMapsWhat() throws Exception {
         Path file = Files.writeString(folder.resolve("domains.yaml"), """
                 transport: { listen: "127.0.0.1:7420" }
