@@ -61,6 +61,7 @@ import org.jspecify.annotations.Nullable;
 ///   marked free.
 /// - An entry that was appended again or deleted by a [#tombstone] before a flush that was answered with true does
 ///   not come back, not even when the later entry or the tombstone is reclaimed.
+/// - What was appended before the device was away from the other disks of its store counts as [DiskSet] says.
 ///
 /// **Failures.** A single one becomes a miss, or a block that is not written, and is counted. No space, a failed
 /// sync, or a trailer that cannot be written end the writing ([TierState#READ_ONLY]): after a failed sync the log

@@ -224,7 +224,7 @@ final class LogIo {
         start();
         ended += waitNanos > 0 && ended == 0 ? device.await(this::completed, waitNanos) : device.poll(this::completed);
         checkHung();
-        if (nowNanos - lossCheckedNanos >= LOSS_CHECK_NANOS) {
+        if (awakeNanos - lossCheckedNanos >= LOSS_CHECK_NANOS) {
             checkLoss();
         }
         return ended + (state == TierState.FAILED ? rejectQueued() : 0);
@@ -332,7 +332,7 @@ final class LogIo {
     ///
     /// @return whether it is kept
     private boolean checkLoss() {
-        lossCheckedNanos = nowNanos;
+        lossCheckedNanos = awakeNanos;
         String lost = device.lossCause();
         if (!lost.isEmpty() && !isWritingHalted()) {
             stopWriting(lost);

@@ -2,7 +2,8 @@
 ///
 /// [io.kvcache.tiers.disk.DiskLog] is the log over one device, driven tick by tick: a
 /// [io.kvcache.core.tier.Tier], which tells the store what lies where. The format is in
-/// DiskGeometry, Superblock, WriteBatchHeader, RegionTrailer and DiskEntry.
+/// DiskGeometry, Superblock, DiskGeneration, WriteBatchHeader, RegionTrailer and DiskEntry.
+/// [io.kvcache.tiers.disk.DiskSet] has the disks of one store, and knows which of them was away.
 /// [io.kvcache.tiers.disk.LogHeader] and [io.kvcache.tiers.disk.LogAudit] look at a log that is not open.
 ///
 /// May import core's identity and store packages, `io.kvcache.tiers.device` and the JDK only.
