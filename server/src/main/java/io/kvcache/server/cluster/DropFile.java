@@ -6,8 +6,10 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
+import java.nio.channels.ClosedByInterruptException;
 import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
@@ -28,7 +30,8 @@ import org.jspecify.annotations.Nullable;
 /// contents is written anew beside, and takes the place of the old one in one step. An entry without records says
 /// that the store had all of it on its disks.
 ///
-/// **Threads.** One at a time.
+/// **Threads.** One at a time. Requests of clients are interrupted when their session ends, and an interrupt closes a
+/// channel, but not a [RandomAccessFile].
 final class DropFile implements AutoCloseable {
 
     /// Its name in the directory of the first disk.
@@ -42,7 +45,7 @@ final class DropFile implements AutoCloseable {
     private static final long MIN_REWRITE_BYTES = 1 << 16;
 
     private final Path path;
-    private @Nullable FileChannel channel;
+    private @Nullable RandomAccessFile output;
     private long end;
 
     private DropFile(Path path) {
@@ -153,7 +156,7 @@ final class DropFile implements AutoCloseable {
     /// @param all what is to be in the file, the added ones among it, where it may be written anew now; else null
     void append(List<DropRecord> added, @Nullable DropLog all) throws IOException {
         long needed = MAGIC.length + HEAD_BYTES + (all == null ? 0L : (long) all.size() * DropRecord.BYTES);
-        if (all != null && (channel == null || end > Math.max(MIN_REWRITE_BYTES, 2 * needed))) {
+        if (all != null && (output == null || end > Math.max(MIN_REWRITE_BYTES, 2 * needed))) {
             rewrite(all.records());
         } else {
             append(toEntry(added));
@@ -165,60 +168,71 @@ final class DropFile implements AutoCloseable {
         append(toEntry(List.of()));
     }
 
-    private void append(ByteBuffer entry) throws IOException {
-        FileChannel open = channel;
+    private void append(byte[] entry) throws IOException {
+        RandomAccessFile open = output;
         if (open == null) {
             throw new IOException(path + " could not be written before");
         }
         try {
-            int bytes = entry.remaining();
-            writeAll(open, entry, end);
-            open.force(false);
-            end += bytes;
+            open.seek(end);
+            open.write(entry);
+            open.getFD().sync();
+            end += entry.length;
         } catch (IOException failed) {
-            closeChannel(); // half an entry may be there: only a new file helps
+            closeOutput(); // half an entry may be there: only a new file helps
             throw failed;
         }
     }
 
     private void rewrite(List<DropRecord> records) throws IOException {
-        closeChannel();
+        closeOutput();
         Path next = path.resolveSibling(NAME + ".new");
-        FileChannel open = FileChannel.open(
-                next, StandardOpenOption.CREATE, StandardOpenOption.TRUNCATE_EXISTING, StandardOpenOption.WRITE);
+        RandomAccessFile open = new RandomAccessFile(next.toFile(), "rw");
         boolean good = false;
         try {
-            writeAll(open, ByteBuffer.wrap(MAGIC), 0);
-            long at = MAGIC.length;
+            open.setLength(0);
+            open.write(MAGIC);
             if (!records.isEmpty()) {
-                ByteBuffer entry = toEntry(records);
-                int bytes = entry.remaining();
-                writeAll(open, entry, at);
-                at += bytes;
+                open.write(toEntry(records));
             }
-            open.force(true);
+            open.getFD().sync();
             Files.move(next, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
             forceDirectory();
-            end = at;
+            end = open.length();
             good = true;
         } finally {
             if (!good) {
                 open.close();
             }
         }
-        channel = open;
+        output = open;
     }
 
     private void forceDirectory() throws IOException {
         Path folder = path.toAbsolutePath().getParent();
-        if (folder != null) {
-            try (FileChannel directory = FileChannel.open(folder, StandardOpenOption.READ)) {
-                directory.force(true);
-            }
+        if (folder == null) {
+            return;
+        }
+        boolean interrupted = Thread.interrupted();
+        while (!isForced(folder)) {
+            interrupted |= Thread.interrupted();
+        }
+        if (interrupted) {
+            Thread.currentThread().interrupt();
         }
     }
 
-    private static ByteBuffer toEntry(List<DropRecord> records) {
+    /// Returns false after an interrupt.
+    private static boolean isForced(Path folder) throws IOException {
+        try (FileChannel directory = FileChannel.open(folder, StandardOpenOption.READ)) {
+            directory.force(true);
+            return true;
+        } catch (ClosedByInterruptException stopped) {
+            return false;
+        }
+    }
+
+    private static byte[] toEntry(List<DropRecord> records) {
         BodyWriter body = new BodyWriter(records.size() * DropRecord.BYTES);
         records.forEach(drop -> drop.write(body));
         byte[] bytes = body.toBytes();
@@ -227,26 +241,19 @@ final class DropFile implements AutoCloseable {
                 .putInt(records.size())
                 .putInt(crcOf(records.size(), bytes))
                 .put(bytes)
-                .flip();
+                .array();
     }
 
-    private static void writeAll(FileChannel open, ByteBuffer bytes, long at) throws IOException {
-        long position = at;
-        while (bytes.hasRemaining()) {
-            position += open.write(bytes, position);
-        }
-    }
-
-    private void closeChannel() throws IOException {
-        if (channel != null) {
-            FileChannel open = channel;
-            channel = null;
+    private void closeOutput() throws IOException {
+        if (output != null) {
+            RandomAccessFile open = output;
+            output = null;
             open.close();
         }
     }
 
     @Override
     public void close() throws IOException {
-        closeChannel();
+        closeOutput();
     }
 }

@@ -51,6 +51,17 @@ final class DropFileTest {
     }
 
     @Test
+    void givenAThreadThatIsInterrupted_whenItAdds_thenTheFileTakesMore() throws IOException {
+        Thread.currentThread().interrupt();
+        try (DropFile file = DropFile.open(path(), List.of(FIRST))) {
+            file.append(List.of(SECOND), null);
+            assertThat(Thread.interrupted()).as("kept for the caller").isTrue();
+            file.markFlushed();
+        }
+        assertThat(DropFile.read(path())).isEqualTo(new DropFile.Contents(List.of(FIRST, SECOND), false, true));
+    }
+
+    @Test
     void givenAnUnfinishedEntry_whenRead_thenWhatIsBeforeItCounts() throws IOException {
         write(false);
         byte[] all = Files.readAllBytes(path());
