@@ -148,6 +148,17 @@ final class PeerTest {
         }
     }
 
+    @Test
+    void givenACallerThatIsInterrupted_whenItsCallFails_thenThePeerIsUsed() {
+        peer.connect();
+        connecting.remove().run();
+        Thread.currentThread().interrupt();
+        peer.onFailure();
+        assertThat(Thread.interrupted()).as("kept for the caller").isTrue();
+        assertThat(peer.cacheFor(SPACE)).isNotNull();
+        assertThat(peer.stats().failures()).isZero();
+    }
+
     /// It is not asked for exactly so long from now on.
     private void requireOut(Peer<PeerCache> of, long pause) {
         assertThat(of.cacheFor(SPACE)).as("at once").isNull();
