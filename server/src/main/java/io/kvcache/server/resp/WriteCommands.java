@@ -228,7 +228,8 @@ final class WriteCommands {
     private record SetOptions(long expiry, boolean keepTtl, Condition condition, boolean get) {
 
         static SetOptions parse(RespRequest request, int from, long nowMillis) throws CommandException {
-            long expiry = 0;
+            String unit = "";
+            int amount = 0; // where it stands: words that do not belong together are told before it is read
             boolean keepTtl = false;
             boolean get = false;
             Condition condition = Condition.ALWAYS;
@@ -240,18 +241,21 @@ final class WriteCommands {
                     case "GET" -> get = true;
                     case "KEEPTTL" -> keepTtl = true;
                     case "EX", "PX", "EXAT", "PXAT" -> {
-                        if (expiry != 0 || i + 1 == request.count()) {
+                        if (amount != 0 || i + 1 == request.count()) {
                             throw new CommandException(CommandException.SYNTAX);
                         }
                         i++;
-                        expiry = ExpiryParser.parse(word, request.argumentLong(i), nowMillis, "set");
+                        unit = word;
+                        amount = i;
                     }
                     default -> throw new CommandException(CommandException.SYNTAX);
                 }
             }
-            if (keepTtl && expiry != 0) {
+            if (keepTtl && amount != 0) {
                 throw new CommandException(CommandException.SYNTAX);
             }
+            long expiry =
+                    amount == 0 ? 0 : ExpiryParser.parse(unit, request.argumentLong(amount), nowMillis, "set");
             return new SetOptions(expiry, keepTtl, condition, get);
         }
 

@@ -110,6 +110,8 @@ final class RespCommandsTest {
         assertThat(ask("SETNX k 4")).isEqualTo(":0\r\n");
         assertThat(ask("GETSET k 5")).isEqualTo("$1\r\n3\r\n");
         assertThat(ask("SET k 6 NX XX")).isEqualTo("-ERR syntax error\r\n");
+        assertThat(ask("SET k 6 EX x KEEPTTL")).isEqualTo("-ERR syntax error\r\n");
+        assertThat(ask("SET k 6 EX x XX")).isEqualTo("-ERR value is not an integer or out of range\r\n");
         assertThat(ask("SET k 6 EX")).isEqualTo("-ERR syntax error\r\n");
         assertThat(ask("SET k 6 EX 1 PX 1")).isEqualTo("-ERR syntax error\r\n");
         assertThat(ask("SET k 6 EX x")).isEqualTo("-ERR value is not an integer or out of range\r\n");
