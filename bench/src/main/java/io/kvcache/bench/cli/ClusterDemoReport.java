@@ -24,7 +24,7 @@ record ClusterDemoReport(Consumer<String> out, String trace) {
 
     private static final ClusterReplay.Settings SETTINGS =
             new ClusterReplay.Settings(4, 80, 4 << 10, ClientTransport.TCP);
-    private static final int BAR = 40;
+    private static final int BAR = 30;
 
     /// Runs the demo.
     Result run(Trace requests) throws IOException, InterruptedException {
@@ -43,15 +43,17 @@ record ClusterDemoReport(Consumer<String> out, String trace) {
         double share = Math.min(1, (double) progress.found() / Math.max(1, progress.possible()));
         int filled = (int) Math.round(BAR * share);
         line(
-                "%4d %9d %6.1f%% %8.1f%%  %s%s  %d servers%s",
+                "%4d %9d %6.1f%% %8.1f%%  %s%s  %d servers",
                 tick.second(),
                 progress.requests(),
                 percent(progress.found(), progress.asked()),
                 percent(progress.possible(), progress.asked()),
                 "#".repeat(filled),
                 ".".repeat(BAR - filled),
-                tick.servers(),
-                tick.event().isEmpty() ? "" : ", " + tick.event());
+                tick.servers());
+        if (!tick.event().isEmpty()) {
+            line("     %s", tick.event());
+        }
     }
 
     private void print(Result result) {

@@ -131,7 +131,7 @@ final class DemoCommand implements Callable<Integer> {
             io.println(DemoReport.heading(Version.text(), hostBytes()));
         }
         Trace read = readTrace().firstRequests(ClusterDemoReport.REQUESTS);
-        ClusterDemoReport report = new ClusterDemoReport(json ? _ -> {} : io::println, title());
+        ClusterDemoReport report = new ClusterDemoReport(json ? _ -> {} : io::printText, title());
         ClusterDemo.Result result = report.run(read);
         if (json) {
             io.printJson(result);
