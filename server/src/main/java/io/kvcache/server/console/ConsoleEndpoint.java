@@ -423,7 +423,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 out.sendProblem(ProblemDetails.withType(
                         HttpResponseStatus.SERVICE_UNAVAILABLE,
                         "busy",
-                        "the whole store is being looked at for this tenant, or for as many others as may be; try again"));
+                        "a scan for this tenant runs already, or as many as may run at a time; try again"));
                 return;
             }
             answer.whenComplete((level, failed) -> out.sendLater(

@@ -254,8 +254,7 @@ final class WriteCommands {
             if (keepTtl && amount != 0) {
                 throw new CommandException(CommandException.SYNTAX);
             }
-            long expiry =
-                    amount == 0 ? 0 : ExpiryParser.parse(unit, request.argumentLong(amount), nowMillis, "set");
+            long expiry = amount == 0 ? 0 : ExpiryParser.parse(unit, request.argumentLong(amount), nowMillis, "set");
             return new SetOptions(expiry, keepTtl, condition, get);
         }
 
