@@ -117,7 +117,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
                     1e3 * each.seconds(),
                     1e3 * times.firstTokenSeconds(each.promptTokens(), each.cachedTokens())));
         }
-        io.println(String.format(
+        io.printText(String.format(
                 Locale.ROOT,
                 "%.2f ms a request, %.1f µs a token and %.2f ns more for each before it, %.2f µs a cached token, %.2f ms"
                         + " between tokens of an answer; blocks of %d tokens. Half of the prompts are closer than %.1f %%.",
@@ -129,7 +129,7 @@ final class CalibrateLabCommand implements Callable<Integer> {
                 times.blockTokens(),
                 100 * times.medianError()));
         if (out != null && fits) {
-            io.println("Written to " + out + ". Next: ./kvcache lab check " + times.server() + " --calibrate " + out);
+            io.printText("Written to " + out + ". Next: ./kvcache lab check " + times.server() + " --calibrate " + out);
         }
     }
 }

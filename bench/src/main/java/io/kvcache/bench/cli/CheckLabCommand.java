@@ -139,7 +139,7 @@ final class CheckLabCommand implements Callable<Integer> {
             }
         }
         if (printer.isText()) {
-            io.println("+ is a prediction of too much, - of too little. Runs of small models differ by a fifth at the"
+            io.printText("+ is a prediction of too much, - of too little. Runs of small models differ by a fifth at the"
                     + " median; where all differ in one direction, calibrate again with the server idle.");
         }
         return 0;

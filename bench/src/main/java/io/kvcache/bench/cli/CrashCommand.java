@@ -151,7 +151,7 @@ final class CrashCommand implements Callable<Integer> {
         all.stream()
                 .filter(round -> !round.passed())
                 .forEach(round -> io.println("round " + round.number() + " failed: " + round));
-        io.println(String.format(
+        io.printText(String.format(
                 Locale.ROOT,
                 "%,d processes killed -9: %,d flushed blocks and objects looked for, %,d missing, %,d wrong,"
                         + " %,d dropped and back, %,d bad by fsck; reopened in %.0f ms (median)   %.0f s",
@@ -171,7 +171,7 @@ final class CrashCommand implements Callable<Integer> {
         PrefixForest forest = new PrefixForest(TraceSource.parse(replay).load(reader), BlockCountingRule.REFERENCE);
         int requests = forest.requestCount();
         CrashCost found = CrashCost.of(folder.resolve("crash-tier"), replay, forest, requests / 2, requests);
-        io.println(String.format(
+        io.printText(String.format(
                 Locale.ROOT,
                 "%s: killed -9 after request %,d of %,d, without a flush; of the blocks asked for after that,"
                         + " %s were there, %s without the kill: %.1f %% of the hits are left; %,d wrong",

@@ -131,7 +131,7 @@ final class CurveLabCommand implements Callable<Integer> {
             return;
         }
         CurveRow first = rows.getFirst();
-        io.println(String.format(
+        io.printText(String.format(
                 Locale.ROOT,
                 "%s: LRU, rule %s, %,d blocks looked at; bytes of %s %s",
                 first.trace(),

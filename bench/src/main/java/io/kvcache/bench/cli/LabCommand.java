@@ -199,7 +199,7 @@ final class LabCommand implements Callable<Integer> {
         /// The head of a trace's table.
         void printHead(Trace trace, String sha256) {
             Trace.Totals totals = trace.totals();
-            io.println(String.format(
+            io.printText(String.format(
                     Locale.ROOT,
                     "%s: %,d requests, %,d blocks, %,d distinct %s",
                     trace.name(),
@@ -250,14 +250,15 @@ final class LabCommand implements Callable<Integer> {
         /// No more rows.
         void finish() {
             if (format.format() == OutputFormat.TEXT && !seeds.isGiven()) {
-                io.println(
+                io.printText(
                         "bound: Belady's rule with bypass (belady-bypass), which knows the future and may leave blocks"
                                 + " out. belady has to take every block, so a policy that declines some can be above it.");
-                io.println("of the gap: the way from LRU to the bound. taken: how full the cache was, the mean over the"
-                        + " requests. declined: of the blocks that could have been put, as the store's policies say; a block"
-                        + " that comes again and is declined again counts again.");
+                io.printText(
+                        "of the gap: the way from LRU to the bound. taken: how full the cache was, the mean over the"
+                                + " requests. declined: of the blocks that could have been put, as the store's policies say; a block"
+                                + " that comes again and is declined again counts again.");
                 if (!lookAheads.isEmpty()) {
-                    io.println(
+                    io.printText(
                             "+N: the policy knows the next N requests (--look-ahead). +Ns: that queue ends before the first"
                                     + " request whose session has another one that is not served yet (--one-per-session).");
                 }

@@ -171,7 +171,7 @@ final class PlacementSimRunner {
     private void printHits(
             CommandIo io, Trace read, String sha256, PlacementSimulator simulator, ProgressLine progressLine) {
         double pool = simulator.replay(1).hitRatio();
-        io.println(String.format(
+        io.printText(String.format(
                 Locale.ROOT,
                 "%s: %,d requests; room for %,d blocks in all; as one pool, %s of the blocks are found %s",
                 read.name(),
@@ -199,7 +199,7 @@ final class PlacementSimRunner {
 
     /// A client follows one server, and is sent the whole view at each change.
     private void printViews(CommandIo io) {
-        io.println("Views, as a client follows them while all nodes are restarted within an hour, "
+        io.printText("Views, as a client follows them while all nodes are restarted within an hour, "
                 + CHANGES_PER_RESTART + " changes each:");
         io.println("  nodes  bytes of a view  MiB an hour to a client");
         for (int count : nodes) {

@@ -157,10 +157,11 @@ final class ReplayReport {
         if (!rows.isText()) {
             return;
         }
-        print("Belady knows the future. No policy can do better than with bypass; without it Belady has to admit every"
-                + " block, and a policy that may leave blocks out can do better.");
-        print("Of the gap: the way from LRU to Belady with bypass.");
-        print(
+        io.printText(
+                "Belady knows the future. No policy can do better than with bypass; without it Belady has to admit every"
+                        + " block, and a policy that may leave blocks out can do better.");
+        io.printText("Of the gap: the way from LRU to Belady with bypass.");
+        io.printText(
                 "w-tinylfu, mooncake and lmcache-cost may keep a block without the blocks before it, which then cannot be a"
                         + " hit; pensieve's engine computes what is missing before it, so there it is one.");
         print("");

@@ -31,7 +31,7 @@ final class StoreReplayRunner {
         /// Prints a result for programs or for people.
         void print(Record row, String text) {
             if (rows.isText()) {
-                io.println(text);
+                io.printText(text);
             } else {
                 rows.add(row);
             }

@@ -355,7 +355,7 @@ final class TierLabCommand implements Callable<Integer> {
         }
 
         private void head(TierRow row) {
-            io.println(String.format(
+            io.printText(String.format(
                     Locale.ROOT,
                     "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s %s",
                     row.trace(),
@@ -376,13 +376,13 @@ final class TierLabCommand implements Callable<Integer> {
             if (!begun) {
                 return;
             }
-            io.println(
+            io.printText(
                     "run: store is the store itself, with blocks and a disk's file; model is a simulation of both tiers, for"
                             + " policies that the store does not have, whose disk is LRU and takes every block.");
-            io.println(
+            io.printText(
                     "of gap: the way from LRU, in one cache as large as the larger tier, to Belady's rule with bypass in one as"
                             + " large as both. Below 0: fewer hits than that LRU.");
-            io.println(
+            io.printText(
                     "blocks of put: blocks written to disk, of the blocks that were put because no tier had them. bytes of"
                             + " put: all bytes that the disk got, with tables and what was written again to make room, of the bytes"
                             + " put. Both can exceed 100 %: a block that has left the disk and is used again is written again.");

@@ -7,6 +7,8 @@ import picocli.CommandLine;
 /// Runs a command in this process and keeps what it wrote.
 final class CommandRunner {
 
+    private static final int WIDE = 1_000;
+
     private CommandRunner() {}
 
     /// What a command left behind.
@@ -16,6 +18,7 @@ final class CommandRunner {
         StringWriter out = new StringWriter();
         StringWriter err = new StringWriter();
         CommandLine line = Kvcache.commandLine();
+        line.setUsageHelpWidth(WIDE); // so that text is found whatever words it breaks at
         line.setOut(new PrintWriter(out));
         line.setErr(new PrintWriter(err));
         int exitCode = line.execute(arguments);
