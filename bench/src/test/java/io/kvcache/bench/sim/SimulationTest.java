@@ -103,6 +103,7 @@ final class SimulationTest {
             "crash while recovering",
             "decoded",
             "disk discarded",
+            "disk left out",
             "disk out and back",
             "flush before closing",
             "flush durable",
