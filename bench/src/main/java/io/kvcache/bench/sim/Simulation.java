@@ -54,6 +54,7 @@ public final class Simulation {
     private final CoverageCounters coverage;
     private final SimConfig choices;
     private final boolean settled;
+    private final int leftOut;
     private final SimStore store;
     private final SimKeySpace simKeySpace;
     private final ObjectOracle objects;
@@ -70,6 +71,7 @@ public final class Simulation {
         SimConfig chosen = SimConfig.of(random);
         choices = seed % VALUE_ADMISSION_MODULUS == 4 ? chosen.withAdmission(AdmissionKind.VALUE) : chosen;
         settled = seed % SETTLED_MODULUS == 0;
+        leftOut = (int) (seed % choices.disks());
         store = new SimStore(choices, seed % FRONT_TIER_MODULUS == 2, memory, random.split(), rare);
         simKeySpace = new SimKeySpace(random.split());
         durabilityOracle = new DurabilityOracle(
@@ -205,12 +207,13 @@ public final class Simulation {
         open();
     }
 
-    /// Sometimes leaves one disk out of the next life. What it has is not found then, and when it is back, only what
-    /// cannot be older than what the others were told.
+    /// Sometimes leaves a disk out of the next life. What it has is not found then, and when it is back, only what
+    /// cannot be older than what the others were told. In a run it is always the same one: were each alone for a
+    /// while, one of them would have to give up what was promised.
     private void chooseDisks() {
         store.useAllDisks();
         if (choices.disks() > 1 && random.nextInt(LEFT_OUT_MODULUS) == 0) {
-            store.leaveOut(random.nextInt(choices.disks()));
+            store.leaveOut(leftOut);
             durabilityOracle.releaseUnreported();
         }
     }
