@@ -184,6 +184,7 @@ public final class Simulation {
 
     private void restart() {
         pollEvents();
+        boolean together = told && store.allServing() && store.allRecovered();
         SimEndState.countCoverage(cache(), coverage);
         if (random.nextInt(3) == 0) {
             simWorkload.endWriters();
@@ -203,16 +204,18 @@ public final class Simulation {
         simWorkload.discardAll();
         durabilityOracle.onRestart();
         objects.onRestart(choices.faults().isDurable());
-        chooseDisks();
+        chooseDisks(together);
         open();
     }
 
     /// Sometimes leaves a disk out of the next life. What it has is not found then, and when it is back, only what
     /// cannot be older than what the others were told. In a run it is always the same one: were each alone for a
     /// while, one of them would have to give up what was promised.
-    private void chooseDisks() {
+    ///
+    /// @param together whether all disks of the life before were there from its beginning to its end
+    private void chooseDisks(boolean together) {
         store.useAllDisks();
-        if (choices.disks() > 1 && random.nextInt(LEFT_OUT_MODULUS) == 0) {
+        if (choices.disks() > 1 && random.nextInt(LEFT_OUT_MODULUS) == 0 && together) {
             store.leaveOut(leftOut);
             durabilityOracle.releaseUnreported();
         }
