@@ -28,6 +28,7 @@ import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.core.store.HostStore;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
+import io.kvcache.core.store.ObjectResidency;
 import io.kvcache.core.store.PrefixScan;
 import io.kvcache.core.store.TierPort;
 import io.kvcache.core.store.TierPort.DiskTierStats;
@@ -386,7 +387,7 @@ public final class TieredKvCache implements LocalKvCache {
     /// Visits the objects of some namespaces, in any tier; looks at every record of the store, as [#prefixes] does.
     ///
     /// @param namespaces by number, in the order of registration
-    public void visitObjects(IntPredicate namespaces, Consumer<HostStore.StoredObject> visitor) {
+    public void visitObjects(IntPredicate namespaces, Consumer<ObjectResidency> visitor) {
         openHandles.requireOpen();
         store.visitObjects(namespaces, visitor);
     }

@@ -566,7 +566,7 @@ public final class HostStore implements AutoCloseable {
     /// Visits the objects that are here or on disk; a bounded number of records a turn of the lock.
     ///
     /// @param namespaces by number, whose objects are visited
-    public void visitObjects(IntPredicate namespaces, Consumer<StoredObject> visitor) {
+    public void visitObjects(IntPredicate namespaces, Consumer<ObjectResidency> visitor) {
         namespaceScan.visitObjects(namespaces, visitor);
     }
 
@@ -812,16 +812,6 @@ public final class HostStore implements AutoCloseable {
             return this == RESIDENT || this == STARTED || this == JOINED;
         }
     }
-
-    /// An object that a store has, in any tier.
-    ///
-    /// @param namespaceId as events have it
-    /// @param digest of its key
-    /// @param bytes of value and key together
-    /// @param uses since it came into host memory, about; -1 when that is not known
-    /// @param lastUse clock reading of the policy; -1 when it is not known
-    public record StoredObject(
-            int namespaceId, BlockKey digest, long bytes, boolean inMemory, boolean onDisk, int uses, long lastUse) {}
 
     /// A block that a store has, in any tier.
     ///

@@ -9,7 +9,6 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
 import io.kvcache.core.store.HostStore.StoredBlock;
-import io.kvcache.core.store.HostStore.StoredObject;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tier.Tombstone;
@@ -169,8 +168,8 @@ final class NamespaceScan {
     }
 
     /// Visits the objects of some namespaces that are here or on disk, between two turns of the lock.
-    void visitObjects(IntPredicate namespaces, Consumer<StoredObject> visitor) {
-        List<StoredObject> found = new ArrayList<>();
+    void visitObjects(IntPredicate namespaces, Consumer<ObjectResidency> visitor) {
+        List<ObjectResidency> found = new ArrayList<>();
         inBatches(
                 (from, to) -> {
                     lookup.drainUses();
@@ -189,10 +188,10 @@ final class NamespaceScan {
                 });
     }
 
-    private StoredObject storedObject(int record) {
+    private ObjectResidency storedObject(int record) {
         boolean inMemory = recordStates.stateOf(record) == ControlWord.SEALED;
         EvictionPolicy policy = recordStates.policyOf(record);
-        return new StoredObject(
+        return new ObjectResidency(
                 RecordFlags.namespaceId(pool.flags(record)),
                 key(record),
                 pool.bytes(record),

@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.store.HostStore.StoredObject;
+import io.kvcache.core.store.ObjectResidency;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -52,7 +52,7 @@ public final class ChunkTree {
     /// @param placed chunks whose place in a sequence is known
     public record ChunkModel(String stem, long chunks, long placed, long bytes, long memoryChunks, long diskChunks) {
 
-        private ChunkModel plus(StoredObject object, boolean counts, boolean isPlaced) {
+        private ChunkModel plus(ObjectResidency object, boolean counts, boolean isPlaced) {
             return new ChunkModel(
                     stem,
                     chunks + (counts ? 1 : 0),
@@ -134,7 +134,7 @@ public final class ChunkTree {
     }
 
     /// Adds an object of the keyspace.
-    public void add(StoredObject object) {
+    public void add(ObjectResidency object) {
         KeyEntry entry = index.find(object.digest());
         ChunkKey key = entry == null ? null : ChunkKey.of(entry.key().bytes());
         if (entry == null) {
@@ -153,7 +153,7 @@ public final class ChunkTree {
         }
     }
 
-    private static void addTo(Chunk chunk, StoredObject object, boolean isMetadata) {
+    private static void addTo(Chunk chunk, ObjectResidency object, boolean isMetadata) {
         chunk.bytes += object.bytes();
         if (!isMetadata) {
             chunk.inMemory = object.inMemory();

@@ -3,7 +3,7 @@ package io.kvcache.server.keyspace;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.core.store.HostStore.StoredObject;
+import io.kvcache.core.store.ObjectResidency;
 import io.kvcache.server.keyspace.ChunkTree.ChunkNode;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import java.util.ArrayList;
@@ -23,7 +23,7 @@ final class ChunkTreeTest {
     private static final Namespace NAMESPACE = Namespace.objects("objects", "default");
 
     private final KeyIndex index = new KeyIndex(new AtomicInteger());
-    private final List<StoredObject> stored = new ArrayList<>();
+    private final List<ObjectResidency> stored = new ArrayList<>();
     private final ChunkOrder order = new ChunkOrder();
 
     private static String digest(char sequence, int number) {
@@ -33,7 +33,7 @@ final class ChunkTreeTest {
     private void put(String digest) {
         ObjectKey key = ObjectKey.of(NAMESPACE, TestKeyspace.key(STEM.replace("*", digest)));
         index.put(new KeyEntry(key, 100, 0));
-        stored.add(new StoredObject(0, key.digest(), 100, true, false, 1, 1));
+        stored.add(new ObjectResidency(0, key.digest(), 100, true, false, 1, 1));
     }
 
     private ChunkTree tree(@Nullable String stem) {

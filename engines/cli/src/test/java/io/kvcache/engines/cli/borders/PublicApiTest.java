@@ -93,6 +93,7 @@ final class PublicApiTest {
             "io.kvcache.core.shm.SharedMemory",
             "io.kvcache.core.store.TierPort$DiskTierStats",
             "io.kvcache.core.store.HostStore$PrefetchStats",
+            "io.kvcache.core.store.ObjectResidency",
             "io.kvcache.core.store.PrefixScan$PrefixLevel",
             "io.kvcache.core.tier.AdmissionKind",
             "io.kvcache.core.tier.TierSource",
