@@ -324,7 +324,8 @@ final class TopCommand implements Callable<Integer> {
         String format(int lines) {
             StringBuilder text = new StringBuilder();
             Formatter out = new Formatter(text, Locale.ROOT);
-            out.format("kvcache %s at %s%n", now.get("version").stringValue(), place);
+            String whose = now.get("host") == null ? ": what is yours" : ""; // of a tenant its own part alone
+            out.format("kvcache %s at %s%s%n", now.get("version").stringValue(), place, whose);
             appendLastMinute(out);
             appendServer(out);
             appendPolicy(out);

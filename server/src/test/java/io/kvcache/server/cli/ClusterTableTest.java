@@ -81,7 +81,7 @@ final class ClusterTableTest {
                 See: kvcache cluster drain --help
                 """);
         assertThat(CliRunner.run("cluster", "drain", "--help").out())
-                .contains("Values that may change are lost", "--undo does not bring them back");
+                .containsIgnoringWhitespaces("Values that may change are lost", "--undo does not bring them back");
     }
 
     @Test

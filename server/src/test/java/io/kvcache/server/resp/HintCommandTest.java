@@ -16,6 +16,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// KV.HINT over a store of 64 values.
 final class HintCommandTest {
 
+    /// Begins keys of LMCache's form, of which alone there are halves.
+    private static final String CHUNK = "model@1@0@00000000deadbeef@";
+
     private static final String VALUE = "x".repeat((1 << 20) - 200);
 
     /// With its trailer below 16 KiB, the size of a slot: 4,096 fit, and a quarter of them may be pinned.
@@ -101,13 +104,13 @@ final class HintCommandTest {
 
     @Test
     void givenLmcachesHalves_whenOneIsHinted_thenTheOtherGoesWithIt() {
-        resp.ask("SET", "chunk@metadata", "m", "EX", "1000");
-        resp.ask("SET", "chunk@kv_bytes", VALUE, "EX", "1000");
-        assertThat(ask("KV.HINT PIN 60000 chunk@metadata")).isEqualTo(":1\r\n");
+        resp.ask("SET", CHUNK + "metadata", "m", "EX", "1000");
+        resp.ask("SET", CHUNK + "kv_bytes", VALUE, "EX", "1000");
+        assertThat(ask("KV.HINT PIN 60000 " + CHUNK + "metadata")).isEqualTo(":1\r\n");
         assertThat(resp.test().cache().hintStats().pins()).isEqualTo(2);
         put(0, 200);
-        assertThat(ask("STRLEN chunk@kv_bytes")).isEqualTo(":" + VALUE.length() + "\r\n");
-        assertThat(ask("STRLEN chunk@metadata")).isEqualTo(":1\r\n");
+        assertThat(ask("STRLEN " + CHUNK + "kv_bytes")).isEqualTo(":" + VALUE.length() + "\r\n");
+        assertThat(ask("STRLEN " + CHUNK + "metadata")).isEqualTo(":1\r\n");
     }
 
     @Test
@@ -149,23 +152,26 @@ final class HintCommandTest {
 
     @Test
     void givenLmcachesHalves_whenASessionLeavesOneBehind_thenBothGo() {
-        for (String chunk : new String[] {"a", "b"}) {
+        for (String chunk : new String[] {CHUNK + "a", CHUNK + "b"}) {
             resp.ask("SET", chunk + "metadata", "m", "EX", "1000");
             resp.ask("SET", chunk + "kv_bytes", VALUE, "EX", "1000");
         }
-        assertThat(ask("KV.HINT SESSION agent 9 1 more akv_bytes bkv_bytes")).isEqualTo(":2\r\n");
-        assertThat(ask("KV.HINT SESSION agent 9 2 more akv_bytes")).isEqualTo(":1\r\n");
+        assertThat(ask("KV.HINT SESSION agent 9 1 more %1$sakv_bytes %1$sbkv_bytes".formatted(CHUNK)))
+                .isEqualTo(":2\r\n");
+        assertThat(ask("KV.HINT SESSION agent 9 2 more %sakv_bytes".formatted(CHUNK)))
+                .isEqualTo(":1\r\n");
         assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(2);
     }
 
     @Test
     void givenManyHalves_whenASessionGoesOn_thenTheLastAreKeptWithTheirOtherHalves() {
         for (int chunk = 1022; chunk < 1024; chunk++) {
-            resp.ask("SET", chunk + "metadata", "m");
-            resp.ask("SET", chunk + "kv_bytes", "b");
+            resp.ask("SET", CHUNK + chunk + "metadata", "m");
+            resp.ask("SET", CHUNK + chunk + "kv_bytes", "b");
         }
         StringBuilder line = new StringBuilder("KV.HINT SESSION agent 9 1 more");
-        IntStream.range(0, 1024).forEach(i -> line.append(' ').append(i).append("kv_bytes"));
+        IntStream.range(0, 1024)
+                .forEach(i -> line.append(' ').append(CHUNK).append(i).append("kv_bytes"));
         assertThat(ask(line.toString())).isEqualTo(":1024\r\n");
         assertThat(ask("KV.HINT SESSION agent 9 2 more other")).isEqualTo(":1\r\n");
         assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(4);
@@ -173,9 +179,10 @@ final class HintCommandTest {
 
     @Test
     void givenBothHalvesNamed_whenASessionLeavesThem_thenEachIsLeftOnce() {
-        resp.ask("SET", "ametadata", "m");
-        resp.ask("SET", "akv_bytes", "b");
-        assertThat(ask("KV.HINT SESSION agent 9 1 more ametadata akv_bytes")).isEqualTo(":2\r\n");
+        resp.ask("SET", CHUNK + "metadata", "m");
+        resp.ask("SET", CHUNK + "kv_bytes", "b");
+        assertThat(ask("KV.HINT SESSION agent 9 1 more %1$smetadata %1$skv_bytes".formatted(CHUNK)))
+                .isEqualTo(":2\r\n");
         assertThat(ask("KV.HINT SESSION agent 9 2 more other")).isEqualTo(":1\r\n");
         assertThat(resp.test().cache().hintStats().blocksLeft()).isEqualTo(2);
     }
