@@ -34,6 +34,6 @@ public record MemorySize(long bytes) {
     @Override
     public String toString() {
         int unit = bytes == 0 ? 0 : Math.min(Long.numberOfTrailingZeros(bytes) / UNIT_BITS, UNITS.length() - 1);
-        return (bytes >> UNIT_BITS * unit) + (unit == 0 ? "B" : UNITS.charAt(unit) + "iB");
+        return (bytes >> (UNIT_BITS * unit)) + (unit == 0 ? "B" : UNITS.charAt(unit) + "iB");
     }
 }
