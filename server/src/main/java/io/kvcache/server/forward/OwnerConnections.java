@@ -146,7 +146,8 @@ public final class OwnerConnections implements AutoCloseable {
                 link.connection = made;
             }
         }
-        if (other != null || closed) {
+        // Looked at behind the assignment: a view or #close that takes the link out closes what it has by then.
+        if (other != null || closed || links.get(target) != link) {
             made.close();
         }
         return other == null ? made : other;
