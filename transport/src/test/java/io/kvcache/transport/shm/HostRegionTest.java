@@ -14,7 +14,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.condition.EnabledOnOs;
 import org.junit.jupiter.api.condition.OS;
 
-/// How many regions a process maps at a time, whoever has registered them.
+/// How many regions of all clients a process maps at a time.
 @EnabledOnOs(OS.LINUX)
 final class HostRegionTest {
 
