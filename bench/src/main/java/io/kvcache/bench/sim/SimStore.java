@@ -38,6 +38,7 @@ final class SimStore {
     private List<SimDisk> disks = all;
     private final long diskBytes;
     private @Nullable TickDrivenCache life;
+    private boolean lastLifeWasComplete;
 
     /// @param fronted whether a faster tier is in front of each disk
     SimStore(SimConfig choices, boolean fronted, SimMemory memory, SplittableRandom random, CoverageCounters rare) {
@@ -127,8 +128,18 @@ final class SimStore {
         for (TierTransferStats disk : current().cache().diskStats()) {
             coverage.count("crash when " + disk.state());
         }
+        noteCompleteness();
         life = null;
         cutPower();
+    }
+
+    private void noteCompleteness() {
+        lastLifeWasComplete = allServing() && allRecovered();
+    }
+
+    /// Returns whether all disks were there through the whole last life.
+    boolean lastLifeWasComplete() {
+        return lastLifeWasComplete;
     }
 
     private void cutPower() {
@@ -143,6 +154,7 @@ final class SimStore {
         requireUnpinned();
         List<FaultRates> rates = all.stream().map(SimDisk::rates).toList();
         heal(); // a disk that hangs now could not be let go of
+        noteCompleteness();
         current().cache().close();
         life = null;
         for (int disk = 0; disk < rates.size(); disk++) {

@@ -184,7 +184,6 @@ public final class Simulation {
 
     private void restart() {
         pollEvents();
-        boolean together = told && store.allServing() && store.allRecovered();
         SimEndState.countCoverage(cache(), coverage);
         if (random.nextInt(3) == 0) {
             simWorkload.endWriters();
@@ -204,18 +203,17 @@ public final class Simulation {
         simWorkload.discardAll();
         durabilityOracle.onRestart();
         objects.onRestart(choices.faults().isDurable());
-        chooseDisks(together);
+        chooseDisks();
         open();
     }
 
     /// Sometimes leaves a disk out of the next life. What it has is not found then, and when it is back, only what
     /// cannot be older than what the others were told. In a run it is always the same one: were each alone for a
-    /// while, one of them would have to give up what was promised.
-    ///
-    /// @param together whether all disks of the life before were there from its beginning to its end
-    private void chooseDisks(boolean together) {
+    /// while, one of them would have to give up what was promised. So all disks must have been there through the
+    /// whole life before.
+    private void chooseDisks() {
         store.useAllDisks();
-        if (choices.disks() > 1 && random.nextInt(LEFT_OUT_MODULUS) == 0 && together) {
+        if (choices.disks() > 1 && random.nextInt(LEFT_OUT_MODULUS) == 0 && told && store.lastLifeWasComplete()) {
             store.leaveOut(leftOut);
             durabilityOracle.releaseUnreported();
         }

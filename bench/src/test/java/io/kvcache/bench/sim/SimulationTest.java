@@ -86,6 +86,13 @@ final class SimulationTest {
         assertThat(new SimSuite(400).run(1707, 1, (_, _) -> {}).all()).containsKey("orphans");
     }
 
+    /// No disk is left out after a life at whose end another failed: each would then have been alone for a while. This
+    /// one failed while a flush before closing was waited for.
+    @Test
+    void givenADiskThatFailsInAFlushBeforeClosing_whenTheNextLifeBegins_thenTheOtherIsNotLeftOut() {
+        assertThat(new SimSuite(400).run(639962836, 1, (_, _) -> {}).all()).containsKey("flush before closing");
+    }
+
     /// What seeds must have seen.
     private static final Set<String> RARE = Set.of(
             "DISK DROPPED",
