@@ -16,16 +16,9 @@ import threading
 from collections.abc import Sequence
 from typing import Any, Dict, List, Optional
 
-from lmcache.native_storage_ops import Bitmap
-from lmcache.v1.distributed.l2_adapters.base import L2AdapterInterface
-
-try:
-    from lmcache.v1.distributed.internal_api import L2StoreResult
-except ImportError:  # until May 2026 a store task answered a bool
-    L2StoreResult = None  # type: ignore[assignment, misc]
-
 from kvcache.client import Result
 from kvcache.errors import KvCacheError
+from kvcache.lmcache_compat import Bitmap, L2AdapterInterface, L2StoreResult, check_version
 from kvcache.memory import address_of
 from kvcache.mover import Mover, Value
 from kvcache.settings import NAMES, open_client, split
@@ -47,6 +40,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
 
     def __init__(self, config: Any = None, l1_memory_desc: Any = None, **_: Any) -> None:
         super().__init__()
+        check_version()
         mine, others = split(dict(config or {}))
         if others:
             raise ValueError(f"adapter_params has unknown settings {sorted(others)}; allowed: {', '.join(NAMES)}")
@@ -81,9 +75,8 @@ class KvCacheL2Adapter(L2AdapterInterface):
     @staticmethod
     def _key(key: Any) -> bytes:
         """All fields of a key; the model's name and the salt have no ``@``."""
-        salt = getattr(key, "cache_salt", "")
-        group = getattr(key, "object_group_id", 0)
-        return f"{key.model_name}@{key.kv_rank:x}@{group}@{salt}@".encode() + bytes(key.chunk_hash)
+        fields = f"{key.model_name}@{key.kv_rank:x}@{key.object_group_id}@{key.cache_salt}@"
+        return fields.encode() + bytes(key.chunk_hash)
 
     def _values(self, keys: Sequence[Any], objects: Sequence[Any]) -> List[Value]:
         values: List[Value] = []
@@ -123,14 +116,10 @@ class KvCacheL2Adapter(L2AdapterInterface):
         def done(results: List[Result], error: Optional[KvCacheError]) -> None:
             success = error is None
             stored = [number for number, result in enumerate(results) if result.stored]
-            if L2StoreResult is None:
-                told: Any = success
-            else:
-                moved = sum(size for size, result in zip(sizes, results) if result == Result.COPIED)
-                told = L2StoreResult(success, moved)
-            if stored and hasattr(self, "_notify_keys_stored"):
+            moved = sum(size for size, result in zip(sizes, results) if result == Result.COPIED)
+            if stored:
                 self._notify_keys_stored([keys[each] for each in stored], [sizes[each] for each in stored])
-            self._finish(self._store_event, task, told)
+            self._finish(self._store_event, task, L2StoreResult(success, moved))
 
         self._mover.submit(True, values, done)
         return task
@@ -142,7 +131,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
             self._results[self._store_event].clear()
         return done
 
-    def submit_lookup_and_lock_task(self, keys: List[Any], *_: Any, **__: Any) -> int:
+    def submit_lookup_and_lock_task(self, keys: List[Any], group_layout_descs: Any) -> int:
         """Looks objects up, and keeps those that are in memory there for a minute."""
         task = self._next()
         names = [self._key(key) for key in keys]
@@ -176,8 +165,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
             bitmap.set(number)
         if found:
             self._namespace.pin([names[number] for number in found], _LOCK_SECONDS)
-            if hasattr(self, "_notify_keys_accessed"):
-                self._notify_keys_accessed([keys[number] for number in found])
+            self._notify_keys_accessed([keys[number] for number in found])
         self._finish(self._lookup_event, task, bitmap)
 
     def query_lookup_and_lock_result(self, task_id: int) -> Any:

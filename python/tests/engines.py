@@ -254,7 +254,7 @@ class L2AdapterInterface(abc.ABC):
     def pop_completed_store_tasks(self) -> Dict[int, Any]: ...
 
     @abc.abstractmethod
-    def submit_lookup_and_lock_task(self, keys: List[Any]) -> int: ...
+    def submit_lookup_and_lock_task(self, keys: List[Any], group_layout_descs: Any) -> int: ...
 
     @abc.abstractmethod
     def query_lookup_and_lock_result(self, task_id: int) -> Any: ...
@@ -276,7 +276,7 @@ def use_lmcache() -> bool:
     """Makes ``kvcache.lmcache`` importable; returns whether it is with the engine's own classes."""
     if _installed("lmcache"):
         return True
-    _module("lmcache.native_storage_ops", Bitmap=Bitmap)
+    _module("lmcache.lmcache_native", Bitmap=Bitmap)
     _module("lmcache.v1.distributed.internal_api", L2StoreResult=L2StoreResult)
     _module("lmcache.v1.distributed.l2_adapters.base", L2AdapterInterface=L2AdapterInterface)
     return False
