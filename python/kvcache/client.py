@@ -37,6 +37,13 @@ _GRACE_SECONDS = 1.0
 _U32 = struct.Struct("<I")
 _ITEM = struct.Struct("<II")
 _SPAN = struct.Struct("<QQ")
+_LISTED = struct.Struct("<16sQ")
+_MOST_LISTED = 131_072
+_STATS_BYTES = 176
+_NAMESPACE_STATS = struct.Struct("<II7Q")
+DIGEST_BYTES = 16
+"""Of a key's digest, which name a value in the shared index and in messages."""
+
 _MOST_PIN_SECONDS = 3600
 _EXPECT, _PIN, _FORGET, _LABEL = 0, 1, 2, 3
 _KINDS = {"other": 0, "chat": 1, "agent": 2, "batch": 3}
@@ -366,6 +373,44 @@ class Namespace:
     def delete(self, key: bytes) -> bool:
         """Forgets a value; returns whether there was one."""
         return self._client._request(wire.DROP_OBJECT, self._item(key))[0] == 1
+
+    def delete_all(self, keys: Sequence[bytes]) -> int:
+        """Forgets values, 8,192 in a message; returns how many there were."""
+        return self.delete_digests([self.key_digest(key) for key in keys])
+
+    def delete_digests(self, digests: Sequence[bytes]) -> int:
+        """Forgets values by their digests, as ``listing`` and ``key_digest`` return them; returns how many there were."""
+        dropped = 0
+        for begin in range(0, len(digests), wire.MAX_KEYS):
+            part = digests[begin : begin + wire.MAX_KEYS]
+            body = _ITEM.pack(self._number, len(part)) + b"".join(each[:DIGEST_BYTES] for each in part)
+            dropped += _U32.unpack_from(self._client._request(wire.DROP_OBJECTS, body))[0]
+        return dropped
+
+    def listing(self) -> Dict[bytes, int]:
+        """Returns all values in memory or on a disk: the bytes of each with its key, by the first 16 bytes of its digest.
+
+        The server does not know the keys. It looks at every record that it has.
+        """
+        found: Dict[bytes, int] = {}
+        last = bytes(DIGEST_BYTES)
+        while True:
+            body = _ITEM.pack(self._number, _MOST_LISTED) + last
+            reply = self._client._request(wire.LIST_OBJECTS, body)
+            (count,) = _U32.unpack_from(reply)
+            found.update(_LISTED.iter_unpack(memoryview(reply)[8 : 8 + _LISTED.size * count]))
+            if count < _MOST_LISTED:
+                return found
+            last = bytes(reply[8 + _LISTED.size * (count - 1) :][:DIGEST_BYTES])
+
+    def usage(self) -> Tuple[int, int]:
+        """Returns how many values and blocks are in memory or on a disk, and the bytes of them and of their keys."""
+        reply = self._client._request(wire.STATS, b"")
+        for at in range(_STATS_BYTES, len(reply), _NAMESPACE_STATS.size):
+            number, *_, live, size = _NAMESPACE_STATS.unpack_from(reply, at)
+            if number == self._number:
+                return live, size
+        return 0, 0
 
     def submit_store(
         self,

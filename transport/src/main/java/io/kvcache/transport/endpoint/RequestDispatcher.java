@@ -94,6 +94,8 @@ final class RequestDispatcher {
             case HINT -> store.hint(request, body);
             case HINT_OBJECTS -> store.hintObjects(request, body);
             case MATCH_OBJECTS -> store.matchObjects(request, body);
+            case LIST_OBJECTS -> store.listObjects(request, body);
+            case DROP_OBJECTS -> store.dropObjects(request, body);
             case STATS -> store.stats(request);
             case EVENTS -> store.events(request, body);
             case SNAPSHOT -> store.snapshot(request, body);

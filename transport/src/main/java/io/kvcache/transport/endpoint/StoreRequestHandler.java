@@ -2,7 +2,9 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
+import io.kvcache.core.ObjectCatalog;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
@@ -28,6 +30,7 @@ import io.kvcache.transport.wire.StatsCodec;
 import io.kvcache.transport.wire.Status;
 import io.kvcache.transport.wire.ViewCodec;
 import java.time.Duration;
+import java.util.Comparator;
 import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
@@ -43,6 +46,15 @@ final class StoreRequestHandler {
 
     /// Half a MiB of events in one reply.
     private static final int MAX_EVENTS = 8192;
+
+    /// Bytes of an object in a listing.
+    private static final int LISTED_BYTES = BlockKey.BYTES + Long.BYTES;
+
+    /// Three MiB of objects in one reply.
+    private static final int MAX_LISTED = 131_072;
+
+    private static final Comparator<BlockKey> BY_DIGEST = Comparator.comparing(BlockKey::hi, Long::compareUnsigned)
+            .thenComparing(BlockKey::lo, Long::compareUnsigned);
 
     /// The operator's own tenant: the only one that may do what concerns all tenants.
     private static final String DEFAULT_TENANT = "default";
@@ -147,6 +159,49 @@ final class StoreRequestHandler {
         }
         int pinned = pin.isZero() ? 0 : applyHint(namespace, keys.subList(0, present), new ObjectHint.Pin(pin));
         request.reply(new BodyWriter().i32(present).i32(pinned));
+    }
+
+    /// `u32 namespace, u32 most, 16 bytes after` → `u32 count, u32 0`, and for each object `16 bytes digest, u64 bytes`
+    void listObjects(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        ObjectCatalog catalog = catalog(session.requireNamespace(body));
+        int most = Math.min(body.count("most"), MAX_LISTED);
+        BlockKey after = digest(body);
+        context.later(session, request, () -> {
+            List<ObjectCatalog.Entry> page = catalog.list().stream()
+                    .filter(entry -> BY_DIGEST.compare(entry.digest(), after) > 0)
+                    .sorted(Comparator.comparing(ObjectCatalog.Entry::digest, BY_DIGEST))
+                    .limit(most)
+                    .toList();
+            BodyWriter reply = new BodyWriter(8 + LISTED_BYTES * page.size());
+            reply.i32(page.size()).i32(0);
+            for (ObjectCatalog.Entry entry : page) {
+                reply.bigEndian(entry.digest().hi()).bigEndian(entry.digest().lo());
+                reply.i64(entry.bytes());
+            }
+            request.reply(reply);
+        });
+    }
+
+    /// `u32 namespace, u32 count, 16 bytes digest` of each → `u32 dropped`
+    void dropObjects(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
+        ObjectCatalog catalog = catalog(session.requireNamespace(body));
+        int count = ObjectKeysCodec.readCount(body);
+        int dropped = 0;
+        for (int i = 0; i < count; i++) {
+            dropped += catalog.drop(digest(body)) ? 1 : 0;
+        }
+        request.reply(new BodyWriter().i32(dropped));
+    }
+
+    private ObjectCatalog catalog(Namespace namespace) throws RequestException {
+        if (context.cache() instanceof LocalKvCache local) {
+            return local.objects(namespace);
+        }
+        throw new RequestException(Status.UNSUPPORTED, "this server's store is not its own");
+    }
+
+    private static BlockKey digest(BodyReader body) throws ProtocolException {
+        return BlockKey.ofDigest(body.bytes("digest", BlockKey.BYTES));
     }
 
     /// `chain, u32 from[, mark]` → `u32 blocks`

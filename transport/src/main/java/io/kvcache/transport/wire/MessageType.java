@@ -60,7 +60,10 @@ public enum MessageType {
     STATS(48),
     EVENTS(49),
     SNAPSHOT(50),
-    FLUSH(51);
+    FLUSH(51),
+
+    LIST_OBJECTS(52),
+    DROP_OBJECTS(53);
 
     private static final Map<Integer, MessageType> BY_CODE =
             Arrays.stream(values()).collect(Collectors.toMap(MessageType::code, Function.identity()));

@@ -224,6 +224,8 @@ final class EndpointFuzzTest {
                         .i64(small())
                         .i64(small());
             case MATCH_OBJECTS -> body.i32(2).i32(1).i64(timeout()).i32(3).bytes(key());
+            case LIST_OBJECTS, DROP_OBJECTS ->
+                body.i32(2).i32(1).i64(random.nextLong()).i64(random.nextLong());
             case CONTAINS_OBJECT, DROP_OBJECT -> body.i32(2).i32(3).bytes(key());
             case EVENTS -> body.i64(small()).i32(1 + small());
             case SNAPSHOT -> body.i64(0).i32(small()).i32(0);

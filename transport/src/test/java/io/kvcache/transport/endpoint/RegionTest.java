@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThat;
 import io.kvcache.core.ForwardingKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.tiers.TieredKvCache;
@@ -29,7 +30,10 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.Objects;
 import java.util.SplittableRandom;
 import java.util.UUID;
@@ -364,6 +368,56 @@ final class RegionTest {
             body.i32(name.length).bytes(name);
         }
         return client.request(MessageType.MATCH_OBJECTS, body).reader();
+    }
+
+    @Test
+    void givenObjects_whenListedInPagesAndDroppedByDigest_thenEachOnceAndNoneOfAnotherNamespace() throws Exception {
+        int region = register();
+        List<String> keys = List.of("a", "bb", "ccc", "dddd", "eeeee");
+        Map<BlockKey, Long> expected = new HashMap<>();
+        for (String key : keys) {
+            store(region, new Item(key, 0, 100));
+            expected.put(digest(key), 100L + key.length());
+        }
+        Map<BlockKey, Long> listed = new LinkedHashMap<>();
+        BlockKey last = new BlockKey(0, 0);
+        for (int count : List.of(2, 2, 1, 0)) {
+            BodyReader page = list(last);
+            assertThat(page.count("count")).isEqualTo(count);
+            page.skip(4);
+            for (int i = 0; i < count; i++) {
+                last = BlockKey.ofDigest(page.bytes("digest", BlockKey.BYTES));
+                listed.put(last, page.i64("bytes"));
+            }
+        }
+        assertThat(listed).isEqualTo(expected);
+
+        BlockKey foreign = BlockKey.ofDigest(new byte[BlockKey.BYTES]);
+        BodyWriter drop = new BodyWriter().i32(namespace).i32(3);
+        for (BlockKey key : List.of(digest("a"), foreign, digest("ccc"))) {
+            drop.bigEndian(key.hi()).bigEndian(key.lo());
+        }
+        assertThat(client.request(MessageType.DROP_OBJECTS, drop).reader().count("dropped"))
+                .isEqualTo(2);
+        assertThat(keys.stream()
+                        .filter(key -> serving.store().containsObject(OBJECTS, key.getBytes(StandardCharsets.UTF_8))))
+                .containsExactly("bb", "dddd", "eeeee");
+    }
+
+    /// The next two objects of the listing.
+    private BodyReader list(BlockKey after) throws ProtocolException {
+        BodyWriter body = new BodyWriter().i32(namespace).i32(2);
+        body.bigEndian(after.hi()).bigEndian(after.lo());
+        List<RecordingSink.ReceivedFrame> frames = client.request(body.request(MessageType.LIST_OBJECTS, 99, 0));
+        while (frames.isEmpty()) { // another thread reads the records
+            Thread.onSpinWait();
+            frames = client.receivedFrames();
+        }
+        return frames.getFirst().reader();
+    }
+
+    private static BlockKey digest(String key) {
+        return BlockKey.ofObject(OBJECTS, key.getBytes(StandardCharsets.UTF_8));
     }
 
     @Test

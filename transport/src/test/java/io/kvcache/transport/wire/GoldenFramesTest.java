@@ -378,7 +378,9 @@ final class GoldenFramesTest {
                         "STATS=48",
                         "EVENTS=49",
                         "SNAPSHOT=50",
-                        "FLUSH=51");
+                        "FLUSH=51",
+                        "LIST_OBJECTS=52",
+                        "DROP_OBJECTS=53");
         assertThat(Arrays.stream(Status.values()).map(status -> status + "=" + status.code()))
                 .containsExactly(
                         "OK=0",
