@@ -227,7 +227,10 @@ class Namespace:
 
     def _item(self, key: bytes) -> bytes:
         plain = wire.key(key)
-        return _ITEM.pack(self._number, len(plain)) + plain
+        return self._item_head(plain) + plain
+
+    def _item_head(self, key: bytes) -> bytes:
+        return _ITEM.pack(self._number, len(key))
 
     def contains_now(self, key: bytes) -> Optional[bool]:
         """As ``contains``, but never waits: None where only a message could tell, or no server is connected."""
@@ -533,6 +536,7 @@ class Client:
         self._chain_slots: Optional[ChainSlots] = None
         self._namespaces: Dict[Tuple[Tuple[str, ...], Optional[BlockShape]], Namespace] = {}
         self._regions: List[Region] = []
+        self._joined: List[Connection] = []
         self._closed = threading.Event()
         self._wanted = threading.Event()
         if not lazy:
@@ -588,6 +592,17 @@ class Client:
             if connection is None or connection.lost is not None:
                 connection = self._connect()
             return connection
+
+    def _join(self, control: Connection) -> Connection:
+        """Opens a further connection of the session, for a thread that moves values by itself. Waits."""
+        connection = Connection(self.address, self.tenant, self._secret, self._tls, self.timeout, control.session)
+        with self._connecting:
+            lost = [each for each in self._joined if each.lost is not None]
+            self._joined = [each for each in self._joined if each.lost is None]
+            self._joined.append(connection)
+        for each in lost:
+            each.close()
+        return connection
 
     def _check_open(self) -> None:
         if self._closed.is_set():
@@ -936,5 +951,7 @@ class Client:
         self._closed.set()
         self._wanted.set()
         with self._connecting:
+            for connection in self._joined:
+                connection.close()
             if self._connection is not None:
                 self._connection.close()

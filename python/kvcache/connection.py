@@ -12,6 +12,7 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Sequence
 from typing import Callable, Deque, Dict, List, Optional, Tuple
 
 from kvcache import wire
@@ -21,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 _WOULD_BLOCK = (BlockingIOError, InterruptedError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 _BUFFER_BYTES = 256 << 10
+_JOINED_BUFFER_BYTES = 4 << 10
 
 
 class Reply:
@@ -81,14 +83,22 @@ class Connection:
         secret: Optional[bytes],
         context: Optional[ssl.SSLContext],
         timeout: float,
+        joins: bytes = bytes(24),
     ) -> None:
+        """Connects.
+
+        :param joins: ``session`` of the connection whose session this one joins; zeros to begin one
+        """
+        self.session = joins
+        """Number and ticket, by which further connections join."""
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._reading = False
         self._out: Deque[memoryview] = collections.deque()
         self._replies: Dict[int, Reply] = {}
         self._number = 0
-        self._buffer = bytearray(_BUFFER_BYTES)
+        # What follows a header in the buffer is copied once more: little where values are large.
+        self._buffer = bytearray(_JOINED_BUFFER_BYTES if any(joins) else _BUFFER_BYTES)
         self._begin = 0
         self._end = 0
         self._failed: List[Reply] = []
@@ -121,17 +131,19 @@ class Connection:
 
     def _handshake(self, tenant: str, secret: Optional[bytes], timeout: float) -> None:
         nonce = os.urandom(32)
-        hello = struct.pack("<HHIQQ", 1, 0, 0, 0, wire.SHARED_MEMORY) + nonce + bytes(16) + wire.text(tenant)
+        number, ticket = self.session[:8], self.session[8:]
+        hello = struct.pack("<HHI8sQ", 1, 0, 0, number, wire.SHARED_MEMORY) + nonce + ticket + wire.text(tenant)
         challenge = self.request(wire.HELLO, hello, timeout)
         asks_proof = struct.unpack_from("<H", challenge, 2)[0] == 1
         (self.capabilities,) = struct.unpack_from("<Q", challenge, 8)
-        said = nonce + challenge[16:48] + bytes(8) + tenant.encode()
+        said = nonce + challenge[16:48] + number + tenant.encode()
         if asks_proof and secret is None:
             raise KvCacheError("the server asks for a secret; pass secret=")
         proof = bytes(32)
         if asks_proof and secret is not None:
             proof = hmac.new(secret, b"kvcache client v1" + said, "sha256").digest()
         welcome = self.request(wire.AUTH, proof, timeout)
+        self.session = welcome[:24]
         (lease_millis,) = struct.unpack_from("<I", welcome, 24)
         self.lease_seconds = lease_millis / 1000
         if secret is not None:
@@ -150,10 +162,12 @@ class Connection:
         reply: Optional[Reply],
         payload: Optional[memoryview] = None,
         deadline_nanos: int = 0,
+        more: Sequence[memoryview] = (),
     ) -> None:
         """Sends a request, without waiting: what the socket does not take now goes with later calls.
 
         :param payload: not to be changed until the reply is done
+        :param more: of the payload, behind that
         """
         if os.getpid() != self._process:
             raise KvCacheError("this client belongs to the process that forked; make another one after the fork")
@@ -162,13 +176,14 @@ class Connection:
                 raise self.lost
             self._number += 1
             number = self._number if reply is not None else 0
-            size = 0 if payload is None else payload.nbytes
+            size = (0 if payload is None else payload.nbytes) + sum(each.nbytes for each in more)
             head = wire.header(kind, number, len(body), size, deadline_nanos)
             if reply is not None:
                 self._replies[number] = reply
             self._out.append(memoryview(head + body))
             if payload is not None and size:
                 self._out.append(payload.cast("B"))
+            self._out.extend(more)
             self._flush()
         self._settle()
 

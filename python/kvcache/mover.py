@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import collections
 import concurrent.futures
+import struct
 import threading
+import time
 from collections.abc import Sequence
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Deque, Dict, List, Optional, Tuple
 
+from kvcache import wire
 from kvcache.client import Client, Namespace, Region, Result
+from kvcache.connection import Connection, Reply
 from kvcache.errors import KvCacheError
-from kvcache.memory import Mapping, buffer_at, locate
+from kvcache.memory import Mapping, address_of, buffer_at, locate
 
 Piece = Tuple[int, int]
 """Address and size of a piece of a page in this process."""
@@ -17,6 +22,18 @@ Piece = Tuple[int, int]
 Value = Tuple[bytes, Sequence[Piece]]
 
 _THREADS = 4
+"""That send and receive, each over a connection of its own."""
+
+_PART_BYTES = 1 << 20
+"""A task is divided among threads, so many bytes each at least."""
+
+_WINDOW_BYTES = 16 << 20
+"""On their way over one connection."""
+
+_LEASES = 32
+"""Values that were received are released together."""
+
+_NO_CHECKSUM = struct.pack("<II", 0, wire.NO_CHECKSUM)
 
 
 class Mover:
@@ -35,6 +52,7 @@ class Mover:
         self._mappings: List[Mapping] = []
         self._regions: Dict[Mapping, Region] = {}
         self._threads: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._mine = threading.local()
 
     def add(self, address: int, size: int = 1) -> bool:
         """Registers the mapping around an address, before pages of it are moved. May wait for the server.
@@ -114,45 +132,46 @@ class Mover:
             if self._threads is None:
                 self._threads = concurrent.futures.ThreadPoolExecutor(_THREADS, "kvcache-mover")
             threads = self._threads
+        size = sum(each for _, pieces in values for _, each in pieces)
+        count = max(1, min(_THREADS, len(values), size // _PART_BYTES))
+        parts = [values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)]
+        outcomes: List[List[Result]] = [[] for _ in parts]
+        errors: List[KvCacheError] = []
+        left = [count]
 
-        def work() -> None:
-            results: List[Result] = []
-            error: Optional[KvCacheError] = None
+        def work(number: int) -> None:
             try:
-                results.extend((self._put if store else self._get)(key, pieces) for key, pieces in values)
+                connection = self._connected()
+                outcomes[number] = (_put_all if store else _get_all)(connection, self.namespace, parts[number])
             except KvCacheError as failed:
-                error = failed
+                errors.append(failed)
             except Exception as failed:
-                error = KvCacheError(f"{type(failed).__name__}: {failed}")
-            done([] if error is not None else results, error)
+                errors.append(KvCacheError(f"{type(failed).__name__}: {failed}"))
+            finish()
 
-        try:
-            threads.submit(work)
-        except RuntimeError:
-            done([], KvCacheError("the mover is closed"))
+        def finish() -> None:
+            with self._lock:
+                left[0] -= 1
+                if left[0]:
+                    return
+            done([] if errors else [each for part in outcomes for each in part], errors[0] if errors else None)
 
-    def _put(self, key: bytes, pieces: Sequence[Piece]) -> Result:
-        if self.namespace.contains(key):
-            return Result.PRESENT
-        buffers = [buffer_at(address, size) for address, size in pieces]
-        return self.namespace.put(key, buffers[0] if len(buffers) == 1 else b"".join(buffers))
+        for number in range(count):
+            try:
+                threads.submit(work, number)
+            except RuntimeError:
+                errors.append(KvCacheError("the mover is closed"))
+                finish()
 
-    def _get(self, key: bytes, pieces: Sequence[Piece]) -> Result:
-        if len(pieces) == 1:
-            if self.namespace.get_into(key, buffer_at(*pieces[0])):
-                return Result.COPIED
-            return Result.OTHER_SIZE if self.namespace.contains(key) else Result.ABSENT
-        value = self.namespace.get(key)
-        if value is None:
-            return Result.ABSENT
-        if len(value) != sum(size for _, size in pieces):
-            return Result.OTHER_SIZE
-        data = memoryview(value)
-        at = 0
-        for address, size in pieces:
-            buffer_at(address, size)[:] = data[at : at + size]
-            at += size
-        return Result.COPIED
+    def _connected(self) -> Connection:
+        """Returns this thread's own connection of the session."""
+        control = self.client._connected()
+        of, connection = getattr(self._mine, "connections", (None, None))
+        if of is control and connection is not None and connection.lost is None:
+            return connection
+        connection = self.client._join(control)
+        self._mine.connections = control, connection
+        return connection
 
     def run(self, store: bool, values: Sequence[Value], timeout: float) -> List[Result]:
         """Moves pages and waits for them. Raises the error of all."""
@@ -179,3 +198,111 @@ class Mover:
         """Ends the threads; what they move now is finished."""
         if self._threads is not None:
             self._threads.shutdown(wait=True)
+
+
+class _Window:
+    """Requests on their way over a connection that one thread has for itself; so many bytes at a time."""
+
+    def __init__(self, connection: Connection, timeout: float, hear: Callable[[int, Reply], None]) -> None:
+        self._connection = connection
+        self._timeout = timeout
+        self._hear = hear
+        self._sent: Deque[Tuple[int, Reply, int]] = collections.deque()
+        self._bytes = 0
+
+    def send(self, number: int, kind: int, body: bytes, reply: Reply, size: int, data: Sequence[memoryview] = ()) -> None:
+        """Sends one, after waiting until there is room for its bytes."""
+        while self._sent and self._bytes + size > _WINDOW_BYTES:
+            self._wait()
+        self._connection.send(kind, body, reply, None, int(self._timeout * 1e9), data)
+        self._sent.append((number, reply, size))
+        self._bytes += size
+
+    def _wait(self) -> None:
+        number, reply, size = self._sent.popleft()
+        self._bytes -= size
+        self._connection.wait(reply, self._timeout)
+        self._hear(number, reply)
+
+    def finish(self) -> None:
+        """Waits for all."""
+        while self._sent:
+            self._wait()
+
+    def reply(self, into: Optional[memoryview] = None, follows: Optional[Callable[[bytes], bool]] = None) -> Reply:
+        return Reply(time.monotonic() + self._timeout, into, follows)
+
+
+def _put_all(connection: Connection, namespace: Namespace, values: Sequence[Value]) -> List[Result]:
+    """Stores values, many at a time. A value that the shared index shows is not sent again."""
+    results = [Result.PRESENT] * len(values)
+
+    def hear(number: int, reply: Reply) -> None:
+        results[number] = wire.put_result(reply.value())
+
+    window = _Window(connection, namespace._client.timeout, hear)
+    for number, (key, pieces) in enumerate(values):
+        if namespace.contains_now(key):
+            continue
+        body = namespace._item_head(key) + _NO_CHECKSUM + key
+        data = [buffer_at(address, size) for address, size in pieces]
+        window.send(number, wire.PUT_OBJECT, body, window.reply(), sum(size for _, size in pieces), data)
+    window.finish()
+    return results
+
+
+def _get_all(connection: Connection, namespace: Namespace, values: Sequence[Value]) -> List[Result]:
+    """Loads values, many at a time; those that are on a disk, or had to wait, one by one after the others."""
+    results = [Result.ABSENT] * len(values)
+    leases: List[int] = []
+    missing: List[int] = []
+
+    def give_back() -> None:
+        if leases:
+            connection.send(wire.RELEASE, struct.pack(f"<II{len(leases)}Q", len(leases), 0, *leases), None)
+            leases.clear()
+
+    def hear(number: int, reply: Reply) -> None:
+        (lease,) = struct.unpack_from("<Q", reply.value())
+        if lease:
+            leases.append(lease)
+        if reply.data is None:
+            missing.append(number)
+        else:
+            results[number] = _scatter(reply.data, values[number][1])
+        if len(leases) >= _LEASES:
+            give_back()
+
+    window = _Window(connection, namespace._client.timeout, hear)
+    for number, (key, pieces) in enumerate(values):
+        into = buffer_at(*pieces[0]) if len(pieces) == 1 else None
+        reply = window.reply(into, lambda answer: answer[16] == 1)
+        body = namespace._get_body(key, True, False, 0)
+        window.send(number, wire.GET_OBJECT, body, reply, sum(size for _, size in pieces))
+    window.finish()
+    give_back()
+
+    here: List[int] = []
+    asked = _Window(connection, namespace._client.timeout, lambda number, reply: here.extend([number] * reply.value()[0]))
+    for number in missing:
+        asked.send(number, wire.CONTAINS_OBJECT, namespace._item(values[number][0]), asked.reply(), 0)
+    asked.finish()
+    for number in here:
+        key, pieces = values[number]
+        data = namespace._get_from_disk(key, buffer_at(*pieces[0]) if len(pieces) == 1 else None)
+        if data is not None:
+            results[number] = _scatter(data, pieces)
+    return results
+
+
+def _scatter(data: memoryview, pieces: Sequence[Piece]) -> Result:
+    """Copies what was received to where it is wanted, unless it lies there already."""
+    if data.nbytes != sum(size for _, size in pieces):
+        return Result.OTHER_SIZE
+    if len(pieces) == 1 and address_of(data) == pieces[0][0]:
+        return Result.COPIED
+    at = 0
+    for address, size in pieces:
+        buffer_at(address, size)[:] = data[at : at + size]
+        at += size
+    return Result.COPIED

@@ -19,6 +19,7 @@ import time
 import unittest
 import urllib.request
 from typing import List, Optional
+from unittest import mock
 
 import kvcache
 from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, Status, wire
@@ -39,6 +40,31 @@ def pool(size: int):
 
 def keys_of(chain: Chain) -> List[str]:
     return [chain.key(index).hex() for index in range(len(chain))]
+
+
+def check_sent(test: unittest.TestCase, client: Client, values: kvcache.Namespace) -> None:
+    """Moves values in one piece and in three through private memory, more than one thread and window take at a time."""
+    size, count = 700_001, 40
+    mine = memoryview(bytearray(content(b"sent", size * count)))
+    got = memoryview(bytearray(size * count))
+
+    def pages(memory: memoryview) -> list:
+        begin = address_of(memory)
+        found = []
+        for number in range(count):
+            at = begin + number * size
+            pieces = [(at, size)] if number % 2 else [(at, 5), (at + 5, size - 12), (at + size - 7, 7)]
+            found.append((b"sent %d" % number, pieces))
+        return found
+
+    mover = Mover(client, values)
+    test.assertEqual(mover.run(True, pages(mine), 20), [Result.COPIED] * count)
+    absent = (b"absent", [(address_of(got), 1)])
+    other = (b"sent 1", [(address_of(got), size - 1)])
+    results = mover.run(False, [absent, *pages(got), other], 20)
+    test.assertEqual(results, [Result.ABSENT, *[Result.COPIED] * count, Result.OTHER_SIZE])
+    test.assertEqual(got, mine)
+    mover.close()
 
 
 class ClientTest(ServedTest):
@@ -71,6 +97,23 @@ class ClientTest(ServedTest):
         self.values.put(b"k", b"mine")
         self.assertIsNone(other.get(b"k"))
         self.assertIs(self.client.namespace("model", layout="another"), other)
+
+    def test_values_of_private_memory_are_sent(self) -> None:
+        check_sent(self, self.client, self.values)
+
+    def test_values_are_listed_counted_and_deleted_by_digest(self) -> None:
+        values = self.client.namespace("listed", layout=self.id())
+        self.assertEqual((values.listing(), values.usage()), ({}, (0, 0)))
+        keys = [b"%d" % number for number in range(20)]
+        for key in keys:
+            values.put(key, b"v" * 100)
+        expected = {values.key_digest(key)[:16]: 100 + len(key) for key in keys}
+        with mock.patch("kvcache.client._MOST_LISTED", 7):
+            self.assertEqual(values.listing(), expected)
+        self.assertEqual(values.usage(), (20, sum(expected.values())))
+        self.assertEqual(values.delete_all([*keys[:3], b"absent"]), 3)
+        self.assertEqual(self.values.delete_digests(list(expected)), 0)
+        self.assertEqual(len(values.listing()), 17)
 
     def test_a_prefix_of_flat_keys_is_counted(self) -> None:
         keys = [b"%d" % number for number in range(9000)]
@@ -758,6 +801,7 @@ class ServerDeathTest(unittest.TestCase):
                 values = client.namespace("model")
                 values.put(b"k", b"v")
                 self.assertEqual(values.get(b"k"), b"v")
+                check_sent(self, client, values)
 
 
 class StoppedServerTest(ServedTest):
@@ -871,6 +915,7 @@ class TlsTest(unittest.TestCase):
                     key_of = b"tls %d" % size
                     values.put(key_of, content(key_of, size))
                     self.assertEqual(values.get(key_of), content(key_of, size))
+                check_sent(self, client, values)
             with self.assertRaisesRegex(ConnectionLost, "no TLS; allowed: TLS"):
                 Client(server.address)
             with self.assertRaisesRegex(ConnectionLost, "CERTIFICATE_VERIFY_FAILED"):
