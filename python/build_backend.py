@@ -17,6 +17,7 @@ import zipfile
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _TIME = (2026, 1, 1, 0, 0, 0)
+_ENTRY_POINTS = b"[vllm.general_plugins]\nkvcache = kvcache.vllm_compat:register\n"
 
 
 def _project() -> dict:
@@ -68,6 +69,7 @@ def build_wheel(wheel_directory: str, config_settings: object = None, metadata_d
     files = {path.relative_to(_HERE).as_posix(): path.read_bytes() for path in _sources("kvcache")}
     files[f"{info}/METADATA"] = _metadata().encode()
     files[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: kvcache\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files[f"{info}/entry_points.txt"] = _ENTRY_POINTS
     files[f"{info}/licenses/LICENSE"] = _license()
     records = []
     name = f"{stem}-py3-none-any.whl"

@@ -7,6 +7,7 @@ import hashlib
 import mmap
 import operator
 import os
+import secrets
 import select
 import ssl
 import struct
@@ -414,6 +415,26 @@ class Namespace:
             if number == self._number:
                 return live, size
         return 0, 0
+
+    def drop(self) -> int:
+        """Forgets all values and blocks of the namespace, also for others who use it; returns how many there were.
+
+        What is being stored at that moment is not kept.
+        """
+        reply = self._client._request(wire.DROP_NAMESPACE, self._drop_body())
+        return int(struct.unpack_from("<Q", reply)[0])
+
+    def submit_drop(self, callback: Callable[[bool], None]) -> None:
+        """As ``drop``, without waiting. The callback hears whether it was done."""
+        _check_callback("callback", callback)
+
+        def finish(reply: Reply) -> None:
+            callback(reply.error is None and reply.status == Status.OK)
+
+        self._client._submit(wire.DROP_NAMESPACE, self._drop_body(), finish)
+
+    def _drop_body(self) -> bytes:
+        return struct.pack("<IQQ", self._number, time.time_ns() // 1_000_000, secrets.randbits(63) | 1)
 
     def submit_store(
         self,

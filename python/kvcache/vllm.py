@@ -3,51 +3,35 @@
 Configured by ``kv_connector_extra_config``::
 
     {"spec_name": "TieringOffloadingSpec", "cpu_bytes_to_use": 8589934592,
-     "secondary_tiers": [{"type": "KvCacheTier", "module_path": "kvcache.vllm", "address": "127.0.0.1:7420"}]}
+     "secondary_tiers": [{"type": "kvcache", "address": "127.0.0.1:7420"}]}
 
-vLLM calls this interface experimental. This module follows its main branch of July and August 2026 and takes the
-names of both.
+vLLM calls this interface experimental; ``kvcache.vllm_compat`` names the versions that were tried.
 """
 
 from __future__ import annotations
 
 import collections
 import logging
-import os
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Deque, Dict, List, Optional, Set, Tuple
 
-import vllm.v1.kv_offload.base as _base
-from vllm.v1.kv_offload.base import RequestOffloadingContext
+from vllm.v1.kv_offload.base import LookupResult, Medium, RequestOffloadingContext
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager
 
+from kvcache import vllm_compat
 from kvcache.client import Result
 from kvcache.errors import KvCacheError
 from kvcache.memory import address_of
 from kvcache.mover import Mover
-from kvcache.settings import NAMES, open_client, split
+from kvcache.settings import NAMES, identity, open_client, split
 
 logger = logging.getLogger(__name__)
 
-_LookupResult = getattr(_base, "LookupResult", None)
-_HIT: Any = True if _LookupResult is None else _LookupResult.HIT
-_MISS: Any = False if _LookupResult is None else _LookupResult.MISS
-_RETRY: Any = None if _LookupResult is None else _LookupResult.RETRY
 _MOST_FAILED = 65_536
+_DROP_SECONDS = 1.0
 _UNASKED = object()
-
-
-def _first(owner: Any, *paths: str) -> Any:
-    """Returns the first attribute of several dotted paths that is there."""
-    for path in paths:
-        found = owner
-        for name in path.split("."):
-            found = getattr(found, name, None)
-        if found is not None:
-            return found
-    return None
 
 
 class KvCacheTier(SecondaryTierManager):
@@ -55,90 +39,89 @@ class KvCacheTier(SecondaryTierManager):
 
     It runs in the scheduler's process. Look-ups read the server's index in shared memory, jobs are messages of some
     hundred bytes, and the server copies between its memory and vLLM's rows. Nothing here waits, except ``drain_jobs``
-    and the constructor.
+    and the constructor, and nothing raises into the scheduler: what cannot be done is a miss or a failed job.
 
     :param model: what the blocks are of; from vLLM's configuration by default
+    :param locality: LOCAL or REMOTE, where the server is; told to vLLM's filters of tiers and in its events
+    :param enable_kv_events: whether vLLM publishes what is stored here, where its KV events are on
     :param settings: address, tenant, secret_file, tls, timeout
     """
 
-    if hasattr(_base, "Medium"):
-        medium = _base.Medium.STORAGE
+    medium = Medium.STORAGE
 
     def __init__(
         self,
         offloading_spec: Any = None,
         primary_kv_view: Any = None,
-        tier_type: str = "KvCacheTier",
+        tier_type: str = "kvcache",
+        backpressure_detector: Any = None,
         *,
         model: Optional[str] = None,
+        locality: Optional[str] = None,
+        enable_kv_events: bool = False,
         **settings: Any,
     ) -> None:
         mine, others = split(settings)
         if others:
             raise ValueError(
-                f"secondary tier {tier_type} has unknown settings {sorted(others)}; allowed: model, {', '.join(NAMES)}"
+                f"secondary tier {tier_type} has unknown settings {sorted(others)}; allowed: model, locality,"
+                f" enable_kv_events, {', '.join(NAMES)}"
             )
-        super().__init__(offloading_spec, primary_kv_view, tier_type)
+        vllm_compat.check()
+        detector = {} if backpressure_detector is None else {"backpressure_detector": backpressure_detector}
+        super().__init__(offloading_spec, primary_kv_view, tier_type, **detector)
+        self.locality = vllm_compat.locality(locality)
         view = memoryview(primary_kv_view)
         if view.ndim != 2 or view.shape is None or not view.contiguous:
             raise ValueError(f"primary_kv_view has {view.ndim} dimensions; allowed: contiguous rows of bytes")
-        self._spec = offloading_spec
         self._row_bytes = view.nbytes // view.shape[0]
         self._rows = view.shape[0]
         self._base_address = address_of(view.cast("B"))
-        self._view = view
-        name = model or _first(offloading_spec, "vllm_config.model_config.model", "model_name", "model_config.model")
-        if not name:
-            raise ValueError("the model's name is not in vLLM's configuration; set \"model\" in the tier's settings")
-        if os.environ.get("PYTHONHASHSEED") in (None, "", "random"):
-            logger.warning(
-                "PYTHONHASHSEED is not set: this engine's keys differ from those of every other process, so nothing is"
-                " shared or found again. Set it to the same number everywhere, 0 for example."
-            )
+        facts = {**vllm_compat.tier_facts(offloading_spec), "row": self._row_bytes}
+        if model:
+            facts["model"] = model
         self._client = open_client(mine)
-        self._namespace = self._client.namespace(str(name), dtype=self._dtype(), layout=self._layout())
+        self._namespace = self._client.namespace(**identity("vllm-tier/2", **facts))
         self._mover = Mover(self._client, self._namespace)
         if not self._mover.add(self._base_address, self._rows * self._row_bytes):
             logger.warning(
                 "vLLM's primary tier is not in a file that can be mapped: blocks are sent over the connection"
             )
+        self._client.watch()
         self._done: Deque[Any] = collections.deque()
         self._lock = threading.Lock()
         self._running = 0
         self._failed: Set[bytes] = set()
         self._answers: Dict[bytes, Optional[bool]] = {}
-
-    def _dtype(self) -> str:
-        spec = self._spec
-        found = _first(spec, "vllm_config.cache_config.cache_dtype", "cache_dtype")
-        model = _first(spec, "vllm_config.model_config.dtype", "model_config.dtype")
-        return "/".join(str(each) for each in (found, model) if each is not None)
-
-    def _layout(self) -> str:
-        """All that tells apart rows of equal keys."""
-        spec = self._spec
-        parallel = _first(spec, "vllm_config.parallel_config", "parallel_config")
-        sizes = [getattr(parallel, name, 1) for name in ("tensor_parallel_size", "pipeline_parallel_size")]
-        factor = _first(spec, "blocks_per_chunk", "block_size_factor") or 1
-        return f"vllm/{self._row_bytes}/{sizes[0]}x{sizes[1]}/{factor}"
+        self._stale = False
+        self._drop_at = 0.0
+        self._refusals = 0
+        published = enable_kv_events and getattr(
+            getattr(offloading_spec, "kv_events_config", None), "enable_kv_cache_events", False
+        )
+        self._events: Optional[Deque[Any]] = collections.deque() if published else None
 
     def lookup(self, key: bytes, req_context: Any) -> Any:
         """Tells at once whether a block is there; asks first where the server's index is not on this host."""
-        if key in self._failed:
-            return _MISS
-        found = self._namespace.contains_now(key)
+        if self._stale or key in self._failed:
+            return LookupResult.MISS
+        try:
+            found = self._namespace.contains_now(key)
+        except ValueError as refused:
+            self._refuse(refused)
+            return LookupResult.MISS
         if found is None:
             if not self._client.connected:
-                return _MISS
+                return LookupResult.MISS
             if self._answers.get(key, _UNASKED) is _UNASKED:
                 self._answers[key] = None
                 self._namespace.submit_contains(key, lambda answer: self._answers.__setitem__(key, bool(answer)))
-                return _RETRY
+                return LookupResult.RETRY
             self._client.poll()
             found = self._answers.get(key)
             if found is None:
-                return _RETRY
-        return _HIT if found else _MISS
+                return LookupResult.RETRY
+        return LookupResult.HIT if found else LookupResult.MISS
 
     def submit_store(self, job_metadata: Any) -> None:
         """Begins to copy rows of the primary tier to the server."""
@@ -150,46 +133,63 @@ class KvCacheTier(SecondaryTierManager):
 
     def _submit(self, store: bool, job: Any) -> None:
         keys = [bytes(key) for key in job.keys]
-        base, size = self._base_address, self._row_bytes
-        values = []
-        for key, row in zip(keys, job.block_ids):
-            if not 0 <= int(row) < self._rows:
-                raise ValueError(f"block {row}; the primary tier has {self._rows}")
-            values.append((key, ((base + int(row) * size, size),)))
         started = time.monotonic()
         with self._lock:
             self._running += 1
 
-        def done(results: List[Result], error: Optional[KvCacheError]) -> None:
+        def done(results: Sequence[Result], error: Optional[Exception]) -> None:
             self._finish(store, job.job_id, keys, results, error, time.monotonic() - started)
 
-        self._mover.submit(store, values, done)
+        if self._stale:
+            done([], KvCacheError("what was stored before a reset is not dropped yet"))
+            return
+        try:
+            self._mover.submit(store, self._values(keys, vllm_compat.rows_of(job)), done)
+        except (KvCacheError, ValueError, TypeError, AttributeError) as refused:
+            self._refuse(refused)
+            done([], refused)
+
+    def _values(self, keys: Sequence[bytes], rows: Sequence[int]) -> List[Tuple[bytes, Sequence[Tuple[int, int]]]]:
+        base, size = self._base_address, self._row_bytes
+        outside = [row for row in rows if not 0 <= row < self._rows]
+        if outside or len(rows) != len(keys):
+            raise ValueError(f"rows {outside or rows} for {len(keys)} keys; allowed: one each, below {self._rows}")
+        return [(key, ((base + row * size, size),)) for key, row in zip(keys, rows)]
+
+    def _refuse(self, why: Exception) -> None:
+        self._refusals += 1
+        if self._refusals == 1:
+            logger.warning("KVCache refused a block, which vLLM computes instead: %s", why)
 
     def _finish(
         self,
         store: bool,
         job_id: int,
         keys: List[bytes],
-        results: List[Result],
-        error: Optional[KvCacheError],
+        results: Sequence[Result],
+        error: Optional[Exception],
         seconds: float,
     ) -> None:
         if error is not None:
             logger.debug("job %s failed: %s", job_id, error)
+        good = [key for key, each in zip(keys, results) if (each.stored if store else each == Result.COPIED)]
+        copied = sum(each == Result.COPIED for each in results)
         if store:
             # A block that the server declined, or had no room for, is stored when it is computed the next time.
-            self._answers_changed(key for key, result in zip(keys, results) if result.stored)
-            result = _result(job_id, error is None, None, self._row_bytes * len(results), seconds)
+            self._answers_changed(good)
+            result = vllm_compat.job_result(JobResult, job_id, error is None, None, self._row_bytes * copied, seconds)
         else:
-            good = [key for key, each in zip(keys, results) if each == Result.COPIED]
             whole = error is None and len(good) == len(keys)
             if not whole:
                 kept = set(good)
                 self._remember_failed(key for key in keys if key not in kept)
-            result = _result(job_id, whole, None if whole else tuple(good), self._row_bytes * len(good), seconds)
+            part = None if whole else tuple(good)
+            result = vllm_compat.job_result(JobResult, job_id, whole, part, self._row_bytes * copied, seconds)
         with self._lock:
             self._running -= 1
             self._done.append(result)
+            if store and good and self._events is not None:
+                self._events.append(vllm_compat.stored_event(good, self.medium, self.locality))
 
     def _answers_changed(self, keys: Iterable[bytes]) -> None:
         for key in keys:
@@ -212,9 +212,14 @@ class KvCacheTier(SecondaryTierManager):
             self._done.clear()
         return results
 
-    def get_finished(self) -> List[Any]:
-        """The name of ``get_finished_jobs`` until July 2026."""
-        return self.get_finished_jobs()
+    def take_events(self) -> List[Any]:
+        """Returns what was stored since the last call. What the server evicts is not told: it is others' too."""
+        if self._events is None:
+            return []
+        with self._lock:
+            events = list(self._events)
+            self._events.clear()
+        return events
 
     def on_new_request(self, req_context: Any) -> Any:
         """Has no wish of how a request's blocks are offloaded."""
@@ -228,6 +233,9 @@ class KvCacheTier(SecondaryTierManager):
     def on_schedule_end(self, context: Any = None) -> None:
         """Takes what has arrived."""
         self._client.poll()
+        if self._stale and time.monotonic() >= self._drop_at:
+            self._drop_at = time.monotonic() + _DROP_SECONDS
+            self._namespace.submit_drop(self._dropped)
 
     def has_pending_work(self) -> bool:
         """Whether jobs run, or results wait to be taken."""
@@ -235,7 +243,23 @@ class KvCacheTier(SecondaryTierManager):
             return self._running > 0 or bool(self._done)
 
     def drain_jobs(self) -> None:
-        """Waits until no job runs, no longer than their time."""
+        """Waits until no job runs, no longer than their time, and drops what is stored.
+
+        vLLM calls it in a reset of its caches alone, when the weights change: blocks of the old ones must not be found.
+        Until the server has dropped them nothing is found and nothing stored.
+        """
+        self._drain()
+        self._stale = True
+        try:
+            if self._client.connected:
+                self._namespace.drop()
+                self._stale = False
+        except KvCacheError as failed:
+            logger.debug("not dropped: %s", failed)
+        if self._stale:
+            logger.warning("KVCache: the server does not answer; it is asked again to drop what was stored before the reset")
+
+    def _drain(self) -> None:
         end = time.monotonic() + self._client.timeout + 2
         while time.monotonic() < end:
             self._client.poll()
@@ -244,23 +268,12 @@ class KvCacheTier(SecondaryTierManager):
                     return
             time.sleep(0.0005)
 
+    def _dropped(self, done: bool) -> None:
+        self._stale = not done
+
     def shutdown(self) -> None:
-        """Waits for running jobs and ends the session."""
-        self.drain_jobs()
+        """Waits for running jobs, ends the session, and lets go of vLLM's memory."""
+        self._drain()
         self._mover.close()
         self._client.close()
-
-
-def _result(job_id: int, success: bool, good: Optional[Tuple[bytes, ...]], transferred: int, seconds: float) -> Any:
-    """A JobResult with those fields that this vLLM has."""
-    fields = getattr(JobResult, "__dataclass_fields__", {})
-    told: Dict[str, Any] = {"job_id": job_id, "success": success}
-    for name, value in (
-        ("successful_keys", good),
-        ("succeeded_keys", good),
-        ("transfer_size", transferred),
-        ("transfer_time", seconds),
-    ):
-        if name in fields:
-            told[name] = value or None if name.endswith("keys") else value
-    return JobResult(**told)
+        self._primary_kv_view = None

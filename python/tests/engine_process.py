@@ -81,13 +81,13 @@ class VllmEngine(Engine):
         from kvcache.vllm import KvCacheTier
 
         view = self.bytes.cast("B", [_ROWS, self.size])
-        self.tier = KvCacheTier(None, view, "T", address=address, model="two processes")
+        self.tier = KvCacheTier(engines.offloading_spec(), view, "T", address=address, model="two processes")
 
     def found(self, keys: list[bytes]) -> bool:
         return all(self.tier.lookup(key, None).name == "HIT" for key in keys)
 
     def submit(self, store: bool, job: int, keys: list[bytes], rows: list[int]) -> None:
-        (self.tier.submit_store if store else self.tier.submit_load)(engines.JobMetadata(job, keys, rows))
+        (self.tier.submit_store if store else self.tier.submit_load)(engines.TransferJob(job, keys, rows))
 
     def finished(self) -> list[tuple[int, set]]:
         done = []

@@ -41,16 +41,29 @@ class Medium(enum.Enum):
     STORAGE = "storage"
 
 
+class Locality(enum.Enum):
+    LOCAL = "LOCAL"
+    REMOTE = "REMOTE"
+
+
+@dataclasses.dataclass
+class OffloadingEvent:
+    keys: List[bytes]
+    medium: Any
+    removed: bool
+    locality: Any = None
+
+
 @dataclasses.dataclass
 class RequestOffloadingContext:
     pass
 
 
 @dataclasses.dataclass
-class JobMetadata:
+class TransferJob:
     job_id: int
     keys: List[bytes]
-    block_ids: Any
+    chunk_ids: Any
     is_promotion: bool = False
     req_context: Any = None
 
@@ -60,12 +73,14 @@ class JobResult:
     job_id: int
     success: bool
     successful_keys: Optional[tuple] = None
-    transfer_size: Optional[int] = None
     transfer_time: Optional[float] = None
+    transfer_bytes: Optional[int] = None
 
 
 class SecondaryTierManager(abc.ABC):
-    def __init__(self, offloading_spec: Any, primary_kv_view: memoryview, tier_type: str) -> None:
+    def __init__(
+        self, offloading_spec: Any, primary_kv_view: memoryview, tier_type: str, backpressure_detector: Any = None
+    ) -> None:
         self._offloading_spec = offloading_spec
         self._primary_kv_view = primary_kv_view
         self.tier_type = tier_type
@@ -87,6 +102,18 @@ class SecondaryTierManager(abc.ABC):
 
     @abc.abstractmethod
     def drain_jobs(self) -> None: ...
+
+
+def offloading_spec(**changes: Any) -> Any:
+    """What vLLM's specification says of its model: sizes of the parallelism, ``dtype`` and ``order`` may be others."""
+    sizes = {f"{name}_size": changes.pop(name, 1) for name in ("tp", "pp", "pcp", "dcp")}
+    config = types.SimpleNamespace(
+        model=types.SimpleNamespace(name="llama-3-8b", dtype=changes.pop("dtype", "bfloat16")),
+        parallel=types.SimpleNamespace(rank=0, **sizes),
+        groups=(types.SimpleNamespace(tokens_per_block=16, layer_names=("model.layers.0",), group_id=0),),
+        kv_cache_layout=changes.pop("order", "NHD"),
+    )
+    return types.SimpleNamespace(config=config, blocks_per_chunk=changes.pop("blocks", 1), **changes)
 
 
 class KVConnectorRole(enum.Enum):
@@ -141,12 +168,14 @@ def use_vllm() -> bool:
     _module(
         "vllm.v1.kv_offload.base",
         LookupResult=LookupResult,
+        Locality=Locality,
         Medium=Medium,
+        OffloadingEvent=OffloadingEvent,
         RequestOffloadingContext=RequestOffloadingContext,
     )
     _module(
         "vllm.v1.kv_offload.tiering.base",
-        JobMetadata=JobMetadata,
+        TransferJob=TransferJob,
         JobResult=JobResult,
         SecondaryTierManager=SecondaryTierManager,
     )

@@ -59,24 +59,6 @@ class Pool:
             self.file.close()
 
 
-class Spec:
-    """What vLLM's specification says of its model."""
-
-    class vllm_config:
-        class model_config:
-            model = "llama-3-8b"
-            dtype = "bfloat16"
-
-        class cache_config:
-            cache_dtype = "auto"
-
-        class parallel_config:
-            tensor_parallel_size = 1
-            pipeline_parallel_size = 1
-
-    blocks_per_chunk = 1
-
-
 def key(number: int) -> bytes:
     return b"%032d" % number + b"\0\0\0\0"
 
@@ -96,7 +78,7 @@ def finish(tier: Any, jobs: int, seconds: float = 30) -> Dict[int, Any]:
 class VllmTest(ServedTest):
     def tier(self, pool: Pool, **settings: Any) -> KvCacheTier:
         self.addCleanup(pool.close)
-        tier = KvCacheTier(Spec, pool.view, "KvCacheTier", **{"address": self.server.address, **settings})
+        tier = KvCacheTier(engines.offloading_spec(), pool.view, "KvCacheTier", **{"address": self.server.address, **settings})
         self.addCleanup(tier.shutdown)
         return tier
 
@@ -105,10 +87,10 @@ class VllmTest(ServedTest):
         one, two = self.tier(first, model=self.id()), self.tier(second, model=self.id())
         for row in range(8):
             first[row][:] = content(key(row), ROW)
-        one.submit_store(engines.JobMetadata(1, [key(row) for row in range(8)], list(range(8))))
+        one.submit_store(engines.TransferJob(1, [key(row) for row in range(8)], list(range(8))))
         self.assertTrue(finish(one, 1)[1].success)
         self.assertEqual([two.lookup(key(row), None).name for row in range(9)], ["HIT"] * 8 + ["MISS"])
-        two.submit_load(engines.JobMetadata(7, [key(row) for row in range(8)], [15 - row for row in range(8)]))
+        two.submit_load(engines.TransferJob(7, [key(row) for row in range(8)], [15 - row for row in range(8)]))
         self.assertTrue(two.has_pending_work())
         result = finish(two, 1)[7]
         self.assertTrue(result.success)
@@ -121,11 +103,11 @@ class VllmTest(ServedTest):
         tier = self.tier(pool, model=self.id())
         for row in range(2):
             pool[row][:] = content(key(row), ROW)
-        tier.submit_store(engines.JobMetadata(1, [key(0), key(1)], [0, 1]))
+        tier.submit_store(engines.TransferJob(1, [key(0), key(1)], [0, 1]))
         finish(tier, 1)
         self.assertEqual(tier.lookup(key(1), None).name, "HIT")
         self.assertTrue(tier._namespace.delete(key(1)))
-        tier.submit_load(engines.JobMetadata(2, [key(0), key(1)], [2, 3]))
+        tier.submit_load(engines.TransferJob(2, [key(0), key(1)], [2, 3]))
         result = finish(tier, 1)[2]
         self.assertFalse(result.success)
         self.assertEqual(result.successful_keys, (key(0),))
@@ -137,15 +119,77 @@ class VllmTest(ServedTest):
     def test_engines_of_other_rows_or_models_share_nothing(self) -> None:
         pool, other = Pool(2), Pool(2, ROW // 2)
         one = self.tier(pool, model=self.id())
-        one.submit_store(engines.JobMetadata(1, [key(0)], [0]))
+        one.submit_store(engines.TransferJob(1, [key(0)], [0]))
         finish(one, 1)
         self.assertEqual(self.tier(other, model=self.id()).lookup(key(0), None).name, "MISS")
         self.assertEqual(self.tier(Pool(2), model="another").lookup(key(0), None).name, "MISS")
 
-    def test_a_missing_hash_seed_is_told(self) -> None:
-        with mock.patch.dict(os.environ, {"PYTHONHASHSEED": ""}), self.assertLogs("kvcache.vllm", "WARNING") as logs:
-            self.tier(Pool(2), model=self.id())
-        self.assertIn("PYTHONHASHSEED is not set", logs.output[0])
+    def test_engines_that_differ_in_one_thing_share_nothing(self) -> None:
+        def found(one: Any, other: Any, tag: str) -> str:
+            first = KvCacheTier(one, Pool(2).view, "T", address=self.server.address, model=tag)
+            first.submit_store(engines.TransferJob(1, [key(0)], [0]))
+            finish(first, 1)
+            first.shutdown()
+            second = KvCacheTier(other, Pool(2).view, "T", address=self.server.address, model=tag)
+            try:
+                return second.lookup(key(0), None).name
+            finally:
+                second.shutdown()
+
+        spec = engines.offloading_spec
+        self.assertEqual(found(spec(), spec(), "equal"), "HIT")
+        for name, value in (("tp", 2), ("pp", 2), ("pcp", 2), ("dcp", 2), ("dtype", "float16"), ("order", "HND"), ("blocks", 2)):
+            self.assertEqual(found(spec(), spec(**{name: value}), name), "MISS", name)
+
+    def test_what_cannot_be_read_is_refused(self) -> None:
+        pool = Pool(2)
+        self.addCleanup(pool.close)
+        with self.assertRaisesRegex(ValueError, "vllm-tier/2: dtype, tp cannot be read"):
+            KvCacheTier(engines.offloading_spec(tp=None, dtype=None), pool.view, "T", address=self.server.address)
+
+    def test_nothing_is_raised_into_the_scheduler(self) -> None:
+        pool = Pool(2)
+        tier = self.tier(pool, model=self.id())
+        with self.assertLogs("kvcache.vllm", "WARNING") as logs:
+            for job, (name, row) in enumerate(((b"k" * 5000, 0), (key(0), 7), (key(0), -1), (b"", 0))):
+                self.assertEqual(tier.lookup(name, None).name, "MISS")
+                tier.submit_store(engines.TransferJob(job, [name], [row]))
+                tier.submit_load(engines.TransferJob(100 + job, [name], [row]))
+            results = finish(tier, 8)
+        self.assertEqual({each.success for each in results.values()}, {False})
+        self.assertEqual(len(logs.output), 1)
+        self.assertIn("a key of 5000 bytes; allowed: 1 to 4096", logs.output[0])
+        self.assertFalse(tier.has_pending_work())
+
+    def test_a_reset_drops_what_is_stored_or_finds_nothing_until_it_is(self) -> None:
+        server = Server("64MiB")
+        self.addCleanup(server.close)
+        pool = Pool(4)
+        tier, other = (self.tier(pool, model=self.id(), address=server.address, timeout=3) for _ in range(2))
+        tier.submit_store(engines.TransferJob(1, [key(0)], [0]))
+        finish(tier, 1)
+        tier.drain_jobs()
+        self.assertEqual(tier.lookup(key(0), None).name, "MISS")
+        self.assertEqual(other.lookup(key(0), None).name, "MISS")
+        tier.submit_store(engines.TransferJob(2, [key(0)], [0]))
+        finish(tier, 1)
+        self.assertEqual(other.lookup(key(0), None).name, "HIT")
+        server.signal(signal.SIGSTOP)
+        with self.assertLogs("kvcache.vllm", "WARNING") as logs:
+            tier.drain_jobs()
+        self.assertIn("asked again to drop", logs.output[0])
+        self.assertEqual(tier.lookup(key(0), None).name, "MISS")
+        tier.submit_store(engines.TransferJob(3, [key(1)], [1]))
+        self.assertFalse(finish(tier, 1)[3].success)
+        server.signal(signal.SIGCONT)
+
+        def dropped() -> bool:
+            tier.on_schedule_end()
+            return other.lookup(key(0), None).name == "MISS" and not tier._stale
+
+        until(dropped, "the drop")
+        tier.submit_store(engines.TransferJob(4, [key(1)], [1]))
+        self.assertTrue(finish(tier, 1)[4].success)
 
     def test_private_memory_is_sent(self) -> None:
         pool = Pool(4, shared=False)
@@ -153,9 +197,9 @@ class VllmTest(ServedTest):
             tier = self.tier(pool, model=self.id())
         self.assertIn("sent over the connection", " ".join(logs.output))
         pool[0][:] = content(key(0), ROW)
-        tier.submit_store(engines.JobMetadata(1, [key(0)], [0]))
+        tier.submit_store(engines.TransferJob(1, [key(0)], [0]))
         finish(tier, 1)
-        tier.submit_load(engines.JobMetadata(2, [key(0)], [3]))
+        tier.submit_load(engines.TransferJob(2, [key(0)], [3]))
         self.assertTrue(finish(tier, 1)[2].success)
         self.assertEqual(pool[3], content(key(0), ROW))
 
@@ -185,8 +229,8 @@ class VllmTest(ServedTest):
                 stack.enter_context(mock.patch.object(owner, name, forbid(getattr(owner, name))))
             for number in range(200):
                 tier.lookup(key(number), None)
-                tier.submit_store(engines.JobMetadata(2 * number, [key(number)], [number % 8]))
-                tier.submit_load(engines.JobMetadata(2 * number + 1, [key(number)], [number % 8]))
+                tier.submit_store(engines.TransferJob(2 * number, [key(number)], [number % 8]))
+                tier.submit_load(engines.TransferJob(2 * number + 1, [key(number)], [number % 8]))
                 tier.on_schedule_end()
         finish(tier, 400)
 
@@ -195,17 +239,17 @@ class VllmTest(ServedTest):
         self.addCleanup(server.close)
         pool = Pool(4)
         tier = self.tier(pool, model=self.id(), address=server.address, timeout=3)
-        tier.submit_store(engines.JobMetadata(1, [key(0)], [0]))
+        tier.submit_store(engines.TransferJob(1, [key(0)], [0]))
         self.assertTrue(finish(tier, 1)[1].success)
         server.kill()
-        tier.submit_load(engines.JobMetadata(2, [key(0)], [1]))
-        tier.submit_store(engines.JobMetadata(3, [key(1)], [1]))
+        tier.submit_load(engines.TransferJob(2, [key(0)], [1]))
+        tier.submit_store(engines.TransferJob(3, [key(1)], [1]))
         results = finish(tier, 2, 10)
         self.assertEqual([results[2].success, results[3].success], [False, False])
         self.assertEqual(tier.lookup(key(0), None).name, "MISS")
         server.start()
         until(lambda: tier._client.connected, "the next session")
-        tier.submit_store(engines.JobMetadata(4, [key(2)], [2]))
+        tier.submit_store(engines.TransferJob(4, [key(2)], [2]))
         self.assertTrue(finish(tier, 1)[4].success)
         tier.on_request_finished(None)
         self.assertEqual(tier.lookup(key(2), None).name, "HIT")
@@ -216,18 +260,18 @@ class VllmTest(ServedTest):
             tier = self.tier(pool, model=self.id(), address="127.0.0.1:1")
         self.assertIn("going on without it", " ".join(logs.output))
         self.assertEqual(tier.lookup(key(0), None).name, "MISS")
-        tier.submit_store(engines.JobMetadata(1, [key(0)], [0]))
+        tier.submit_store(engines.TransferJob(1, [key(0)], [0]))
         self.assertFalse(finish(tier, 1)[1].success)
 
     def test_settings_are_checked(self) -> None:
         pool = Pool(2)
         self.addCleanup(pool.close)
-        with self.assertRaisesRegex(ValueError, r"unknown settings \['adress'\]; allowed: model, address"):
-            KvCacheTier(Spec, pool.view, "T", adress="x")
-        with self.assertRaisesRegex(ValueError, 'set "model" in the tier\'s settings'):
-            KvCacheTier(None, pool.view, "T")
+        with self.assertRaisesRegex(ValueError, r"unknown settings \['adress'\]; allowed: model, locality"):
+            KvCacheTier(engines.offloading_spec(), pool.view, "T", adress="x")
+        with self.assertRaisesRegex(ValueError, "locality = 'NEAR'; allowed: LOCAL, REMOTE"):
+            KvCacheTier(engines.offloading_spec(), pool.view, "T", locality="NEAR")
         with self.assertRaisesRegex(ValueError, "1 dimensions; allowed: contiguous rows"):
-            KvCacheTier(Spec, pool.bytes, "T")
+            KvCacheTier(engines.offloading_spec(), pool.bytes, "T")
 
     def test_an_engine_that_is_killed_gives_its_memory_back(self) -> None:
         child = subprocess.Popen(

@@ -1,0 +1,266 @@
+"""vLLM as it is released, on the CPU, with a server of ours. Run by ``./kvcache test --engines``.
+
+Two engines share two cores, so one that starts is waited for beside another.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+from typing import Any, Dict, List, Optional
+
+from engines.vllm_engine import environment, make_model
+from tests import engines as doubles
+from tests.serving import Server
+
+_TOKENS = 16
+_START_SECONDS = 300
+_BLOCK_TOKENS = 128
+"""Of vLLM on the CPU."""
+
+
+def prompts(seed: int, count: int = 20) -> List[List[int]]:
+    """Prompts that share four beginnings of 512 tokens."""
+    source = random.Random(seed)
+    heads = [[source.randrange(3, 32000) for _ in range(512)] for _ in range(4)]
+    return [
+        heads[each % 4] + [source.randrange(3, 32000) for _ in range(source.randint(20, 200))] for each in range(count)
+    ]
+
+
+def blocks_of(asked: List[List[int]]) -> int:
+    """The full blocks of prompts, each counted once."""
+    found = set()
+    for prompt in asked:
+        for end in range(_BLOCK_TOKENS, len(prompt) + 1, _BLOCK_TOKENS):
+            found.add(tuple(prompt[:end]))
+    return len(found)
+
+
+class Engine:
+    """vLLM in a process of its own."""
+
+    def __init__(self, model: pathlib.Path, **options: Any) -> None:
+        reader, writer = os.pipe()
+        self.log = tempfile.NamedTemporaryFile("w+", prefix="kvcache-vllm-", suffix=".log")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "engines.vllm_engine", str(model), json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            pass_fds=[writer],
+            env={**environment(), "ANSWERS_TO": str(writer)},
+            text=True,
+        )
+        os.close(writer)
+        self._answers = os.fdopen(reader)
+
+    def text(self) -> str:
+        return pathlib.Path(self.log.name).read_text(errors="replace")
+
+    def ready(self) -> "Engine":
+        self._answer()
+        return self
+
+    def _answer(self) -> Dict[str, Any]:
+        line = self._answers.readline()
+        if not line:
+            self._process.wait(30)
+            raise AssertionError("vLLM ended:\n" + self.text()[-6000:])
+        return json.loads(line)
+
+    def ask(self, **order: Any) -> Dict[str, Any]:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def generate(self, asked: List[List[int]]) -> List[List[int]]:
+        return self.ask(generate=asked, tokens=_TOKENS)["tokens"]
+
+    def metric(self, name: str) -> float:
+        """The sum of vLLM's counters whose names begin so."""
+        return sum(value for key, value in self.ask(metrics=True)["metrics"].items() if key.startswith(name))
+
+    def close(self) -> str:
+        """Ends it and returns its log."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(60)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise AssertionError("vLLM did not end within 60 s:\n" + self.text()[-6000:]) from None
+        text = self.text()
+        self._answers.close()
+        self.log.close()
+        return text
+
+
+def tier(address: str, **settings: Any) -> Dict[str, Any]:
+    """vLLM's configuration with our tier, by its entry point."""
+    return {
+        "kv_connector": "OffloadingConnector",
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": {
+            "spec_name": "CpuTieringSpec",
+            "spec_module_path": "engines.cpu_tiering",
+            "cpu_bytes_to_use": 64 << 20,
+            "secondary_tiers": [{"type": "kvcache", "address": address, **settings}],
+        },
+    }
+
+
+class TierTest(unittest.TestCase):
+    """Token-equal in every way that a block can come back, or not."""
+
+    folder: tempfile.TemporaryDirectory
+    server: Server
+    expected: List[List[int]]
+    _open: List[Engine]
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls._open = []
+        cls.folder = tempfile.TemporaryDirectory(prefix="kvcache-vllm-")
+        home = pathlib.Path(cls.folder.name)
+        cls.model = home / "model"
+        make_model(cls.model)
+        cls.server = Server("64MiB", "--disk", f"{home / 'disk'}:256MiB", "--set", "admission=always")
+        cls.asked = prompts(1)
+        cls.later = prompts(2, 8)
+        plain, filling = cls.engine(), cls.engine(tier(cls.server.address))
+        plain.ready()
+        cls.expected, cls.expected_later = plain.generate(cls.asked), plain.generate(cls.later)
+        cls.filling = filling.ready()
+        cls.plain = plain
+
+    @classmethod
+    def engine(cls, transfer: Optional[Dict[str, Any]] = None, **options: Any) -> Engine:
+        if transfer is not None:
+            options["kv_transfer_config"] = transfer
+        engine = Engine(options.pop("model", cls.model), **options)
+        cls._open.append(engine)
+        return engine
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        for engine in cls._open:
+            if engine._process.poll() is None:
+                engine._process.kill()
+                engine._process.wait()
+        cls.server.close()
+        cls.folder.cleanup()
+
+    def gets(self, result: str) -> int:
+        """What our server counted of the model's blocks."""
+        url = f"http://127.0.0.1:{self.server.port}/metrics"
+        with urllib.request.urlopen(url, timeout=10) as reply:
+            text = reply.read().decode()
+        found = re.findall(r'^cache_gets_total\{.*result="%s".*\} ([0-9.e+]+)$' % result, text, re.MULTILINE)
+        return int(sum(float(each) for each in found))
+
+    def close(self, engine: Engine) -> None:
+        log = engine.close()
+        for bad in ("Failed to close mmap_obj", "BufferError", "Traceback (most recent call last)"):
+            mine = [line for line in log.splitlines() if bad in line and "render" not in line and "base.py" not in line]
+            self.assertEqual([], mine, log[-6000:])
+        self.assertIn("kvcache", log)
+
+    def test_1_engines_that_follow_each_other_find_the_same_tokens(self) -> None:
+        self.assertEqual(20, len(set(map(tuple, self.expected))), "the answers tell prompts apart")
+        self.assertEqual(self.expected, self.filling.generate(self.asked))
+        self.assertEqual(0, self.filling.metric("vllm:external_prefix_cache_hits"))
+
+        self.server.signal(15)  # what was stored is on the disk when it has ended
+        self.server.process.wait(60)
+        self.server.start()
+
+        second = self.engine(tier(self.server.address)).ready()
+        before = self.gets("hit")
+        self.assertEqual(self.expected, second.generate(self.asked))
+        wanted = blocks_of(self.asked)
+        self.assertEqual(wanted * _BLOCK_TOKENS, second.metric("vllm:external_prefix_cache_hits"))
+        self.assertEqual(wanted, second.metric('vllm:kv_offload_tiering_chunk_hits{"tier": "1:kvcache"}'))
+        self.assertEqual(wanted, self.gets("hit") - before)
+        type(self).second = second
+
+    def test_2_a_server_that_is_killed_costs_hits_alone(self) -> None:
+        self.server.kill()
+        self.assertEqual(self.expected_later, self.second.generate(self.later))
+        self.server.start()
+        self.assertEqual({"reset": True}, self.second.ask(reset=False))
+        self.assertEqual(self.expected_later, self.second.generate(self.later))
+        self.assertEqual({"reset": True}, self.filling.ask(reset=False))
+        self.assertEqual(self.expected, self.filling.generate(self.asked))
+
+    def test_3_two_engines_at_once(self) -> None:
+        for engine in (self.filling, self.second):
+            self.assertEqual({"reset": True}, engine.ask(reset=True))
+        both = prompts(3)
+        self.assertEqual({"reset": True}, self.plain.ask(reset=False))
+        expected = self.plain.generate(both)
+        for engine in (self.filling, self.second):
+            engine._process.stdin.write(json.dumps({"generate": both, "tokens": _TOKENS}) + "\n")
+            engine._process.stdin.flush()
+        for engine in (self.filling, self.second):
+            self.assertEqual(expected, engine._answer()["tokens"])
+
+    def test_4_a_reset_forgets_what_is_stored(self) -> None:
+        before = self.second.metric("vllm:external_prefix_cache_hits")
+        self.assertEqual({"reset": True}, self.second.ask(reset=True))
+        self.assertEqual(self.expected, self.second.generate(self.asked))
+        self.assertEqual(before, self.second.metric("vllm:external_prefix_cache_hits"))
+        self.close(self.filling)
+        self.close(self.second)
+
+    def test_5_another_model_finds_nothing(self) -> None:
+        other = pathlib.Path(self.folder.name) / "other"
+        make_model(other)
+        engine = self.engine(tier(self.server.address), model=other).ready()
+        self.assertEqual(self.expected, engine.generate(self.asked))
+        self.assertEqual(0, engine.metric("vllm:external_prefix_cache_hits"))
+        self.close(engine)
+
+
+class InterfaceTest(unittest.TestCase):
+    """The doubles of the unit tests are what this vLLM has."""
+
+    def test_the_double_of_the_tier_is_what_vllm_has(self) -> None:
+        from vllm.v1.kv_offload.tiering import base
+
+        real = base.SecondaryTierManager
+        for name in ("lookup", "submit_store", "submit_load", "get_finished_jobs", "on_new_request", "drain_jobs"):
+            double = inspect.signature(getattr(doubles.SecondaryTierManager, name))
+            self.assertEqual(list(double.parameters), list(inspect.signature(getattr(real, name)).parameters), name)
+        needed = {name for name, member in vars(real).items() if getattr(member, "__isabstractmethod__", False)}
+        self.assertEqual(
+            needed,
+            {
+                name
+                for name, member in vars(doubles.SecondaryTierManager).items()
+                if getattr(member, "__isabstractmethod__", False)
+            },
+        )
+        for mine, theirs in ((doubles.TransferJob, base.TransferJob), (doubles.JobResult, base.JobResult)):
+            known = {"submit_time", "block_ids"}  # set by vLLM; the name of chunk_ids to 0.29
+            self.assertLessEqual(set(self.fields(theirs)) - known, set(self.fields(mine)), theirs)
+
+    @staticmethod
+    def fields(kind: Any) -> List[str]:
+        return list(kind.__dataclass_fields__)
+
+
+if __name__ == "__main__":
+    unittest.main()
