@@ -13,7 +13,11 @@ import inspect
 import io
 import json
 import mmap
+import os
+import signal
 import tempfile
+import threading
+import time
 import unittest
 from typing import Any, List, Optional
 from unittest import mock
@@ -22,10 +26,16 @@ import torch
 from lmcache.cli.commands.bench.l2_adapter_bench import command, runner
 from lmcache.cli.commands.bench.l2_adapter_bench.data import create_l1_memory_desc, make_memory_objects
 from lmcache.v1.distributed.api import ObjectKey
+from lmcache.v1.distributed.config import EvictionConfig
 from lmcache.v1.distributed.l2_adapters import create_l2_adapter
 from lmcache.v1.distributed.l2_adapters.config import parse_args_to_l2_adapters_config
+from lmcache.v1.distributed.quota_manager import QuotaManager
+from lmcache.v1.distributed.storage_controllers.eviction_controller import (
+    L2AdapterEvictionState,
+    L2EvictionController,
+)
 from tests import engines
-from tests.serving import ServedTest
+from tests.serving import ServedTest, Server, until
 
 from kvcache import lmcache_compat
 from kvcache.lmcache import KvCacheL2Adapter
@@ -150,6 +160,223 @@ class BenchTest(LmcacheTest):
         with contextlib.redirect_stdout(out):
             command.run_l2_adapter_bench(mock.MagicMock(), parser.parse_args(words))
         self.assertIn("All 8 keys data verified OK", out.getvalue())
+
+
+class AccountsTest(LmcacheTest):
+    """What LMCache is told of objects, with its own eviction controller."""
+
+    host_bytes = "64MiB"
+
+    def evicting(self, policy: str, params: dict, limits: dict, server: Server) -> Any:
+        """An adapter that LMCache's controller evicts from, and counts what it deletes."""
+        adapter = self.adapter(self.memory(MIB), server.address, **params)
+        adapter.deleted = []
+        delete = adapter.delete
+        adapter.delete = lambda names: (adapter.deleted.extend(names), delete(names))
+        state = L2AdapterEvictionState(0, adapter, EvictionConfig(policy, trigger_watermark=0.8, eviction_ratio=0.2))
+        quotas = QuotaManager()
+        for salt, limit in limits.items():
+            quotas.set_quota(salt, limit)
+        controller = L2EvictionController([state], quotas)
+        controller.start()
+        self.addCleanup(controller.stop)
+        return adapter
+
+    def server_of(self, host_bytes: str, *options: str) -> Server:
+        server = Server(host_bytes, *options)
+        self.addCleanup(server.close)
+        return server
+
+    def fill(self, adapter: Any, count: int, size: int, salt: str = "", first: int = 0) -> List[ObjectKey]:
+        memory = self.memory(8 * size)
+        objects = memory.objects(8, size)
+        everyone = keys(count, first, self.id(), salt)
+        adapter._mover.add(memory.tensor.data_ptr(), memory.tensor.numel())
+        for begin in range(0, count, 8):
+            self.assertTrue(self.store(adapter, everyone[begin : begin + 8], objects).is_successful())
+        return everyone
+
+    def used(self, adapter: Any) -> int:
+        return adapter.get_usage().total_bytes_used
+
+    def is_right(self, adapter: Any) -> bool:
+        """Whether usage is within a twentieth of what the server has."""
+        live = adapter._namespace.usage()[1]
+        return abs(self.used(adapter) - live) <= live / 20
+
+    def check_ends(self, adapter: Any, usage: Any, watermark: int) -> None:
+        """Eviction ends below the watermark, in 5 s on a quiet machine, and evicts nothing more."""
+        until(lambda: usage() < watermark, "usage below the watermark", 15)
+        time.sleep(1.5)
+        deleted = list(adapter.deleted)
+        self.assertEqual(len(deleted), len(set(deleted)), "an object was evicted twice")
+        time.sleep(float(os.environ.get("KVCACHE_TEST_QUIET_SECONDS", "5")))
+        self.assertEqual(adapter.deleted, deleted)
+        self.assertTrue(self.is_right(adapter))
+        self.assertGreater(len(deleted), 0)
+
+    def test_eviction_by_salt_ends(self) -> None:
+        quota = 50 * MIB
+        adapter = self.evicting("IsolatedLRU", {}, {"mine": quota}, self.server_of("512MiB"))
+        names = self.fill(adapter, 24, 8 * MIB, "mine")
+        self.check_ends(adapter, lambda: adapter.get_usage().bytes_by_cache_salt["mine"], int(0.8 * quota))
+        found = self.look_up(adapter, names)
+        self.assertEqual(found, [name not in adapter.deleted for name in names])
+
+    def test_eviction_by_watermark_ends_also_after_a_restart_of_lmcache(self) -> None:
+        server = self.server_of("512MiB")
+        params = {"max_capacity_gb": 0.125}
+        adapter = self.evicting("LRU", params, {}, server)
+        self.fill(adapter, 24, 8 * MIB)
+        self.check_ends(adapter, lambda: self.used(adapter), int(0.8 * 128 * MIB))
+
+        again = self.evicting("LRU", {"max_capacity_gb": 0.0625}, {}, server)
+        self.check_ends(again, lambda: self.used(again) or 1 << 40, int(0.8 * 64 * MIB))
+        until(lambda: self.is_right(adapter), "the first one to hear of it", 10)
+
+    def test_usage_is_right_after_overfilling_and_after_a_restart_of_lmcache(self) -> None:
+        adapter = self.adapter(self.memory(MIB))
+        names = self.fill(adapter, 160, MIB)
+        until(lambda: self.is_right(adapter), "usage of what the server kept", 10)
+        self.assertLess(self.used(adapter), 64 * MIB)
+        kept = [name for name, found in zip(names, self.look_up(adapter, names)) if found]
+
+        listed: List[Any] = []
+        cursor = None
+        while True:
+            page = adapter.list_l2_keys(self.id(), 7, cursor)
+            listed += page.entries
+            cursor = page.next_page_token
+            if cursor is None:
+                break
+        self.assertEqual({each.key.to_object_key() for each in listed}, set(kept))
+        self.assertEqual(len(listed), len(kept))
+        self.assertEqual({each.size_bytes for each in listed}, {MIB})
+        self.assertEqual(adapter.list_l2_keys("another").entries, ())
+        with self.assertRaises(ValueError):
+            adapter.list_l2_keys(cursor="no cursor")
+
+        again = self.adapter(self.memory(MIB))
+        until(lambda: self.used(again) and self.is_right(again), "usage after the restart", 10)
+        self.assertEqual(dict(again.get_usage().bytes_by_cache_salt), {})
+        self.assertEqual(again.report_status()["objects_without_key"], again.report_status()["objects"])
+        self.assertTrue(all(self.look_up(again, kept)))
+        self.assertEqual(dict(again.get_usage().bytes_by_cache_salt), {"": len(kept) * MIB})
+        self.assertTrue(self.is_right(again))
+
+    def test_an_object_counts_once_and_a_deleted_one_not(self) -> None:
+        adapter = self.adapter(self.memory(MIB))
+        until(lambda: self.is_right(adapter), "usage at the start", 10)
+        before = self.used(adapter)
+        names = self.fill(adapter, 8, 64 * KIB)
+        self.fill(adapter, 8, 64 * KIB)
+        self.assertEqual(self.used(adapter), before + 512 * KIB)
+        adapter.delete(names[:3])
+        self.assertEqual(self.used(adapter), before + 320 * KIB)
+        self.assertEqual(self.look_up(adapter, names), [False] * 3 + [True] * 5)
+        adapter.delete(names[:3])
+        self.assertEqual(self.used(adapter), before + 320 * KIB)
+
+    def test_a_server_that_starts_again_has_nothing(self) -> None:
+        server = self.server_of("64MiB")
+        adapter = self.adapter(self.memory(MIB), server.address)
+        self.fill(adapter, 8, 64 * KIB)
+        server.kill()
+        server.start()
+        until(lambda: self.used(adapter) == 0, "usage of an empty server")
+
+    def test_what_two_look_ups_found_stays_until_both_are_unlocked(self) -> None:
+        adapter = self.adapter(self.memory(MIB))
+        (name,) = self.fill(adapter, 1, MIB, first=10_000)
+        for _ in range(2):
+            self.assertEqual(self.look_up(adapter, [name]), [True])
+        adapter.submit_unlock([name])
+        self.fill(adapter, 160, MIB, first=20_000)
+        self.assertEqual(adapter._namespace.contains_now(adapter._key(name)), True)
+        adapter.submit_unlock([name])
+        self.fill(adapter, 160, MIB, first=30_000)
+        self.assertEqual(adapter._namespace.contains_now(adapter._key(name)), False)
+
+
+class FaultsTest(LmcacheTest):
+    def test_a_key_that_is_too_long_fails_its_task_alone(self) -> None:
+        memory = self.memory(4 * KIB)
+        adapter = self.adapter(memory)
+        names = [*keys(1, 1, self.id()), *keys(2, 2, "m" * 5000)]
+        objects = memory.objects(3, KIB)
+        with self.assertLogs("kvcache.lmcache", "WARNING") as logs:
+            self.assertFalse(self.store(adapter, names, objects).is_successful())
+            self.assertEqual(self.look_up(adapter, names), [True, False, False])
+            self.assertEqual(self.load(adapter, names, objects), [True, False, False])
+            adapter.submit_unlock(names)
+            adapter.delete(names)
+        self.assertEqual(len(logs.output), 1, logs.output)
+        self.assertRegex(logs.output[0], r"a key of 5\d\d\d bytes; allowed: 1 to 4096")
+        status = adapter.report_status()
+        self.assertGreater(status["refused"], 0)
+        self.assertEqual(status["failed_tasks"], 1)
+
+    def test_what_the_server_cannot_keep_is_logged_once_with_its_limit(self) -> None:
+        for mapped in (True, False):
+            memory = self.memory(300 * MIB, mapped)
+            with self.assertLogs("kvcache.lmcache", "WARNING") as logs:
+                adapter = self.adapter(memory)
+                for number in range(2):
+                    (name,) = keys(1, number, self.id())
+                    self.assertFalse(self.store(adapter, [name], memory.objects(1, 300 * MIB)).is_successful())
+            refused = [each for each in logs.output if "314572800" in each]
+            self.assertEqual(len(refused), 1, logs.output)
+            self.assertRegex(refused[0], "allowed: 1 to 268435")
+
+    def test_its_status_says_how_objects_move_and_what_was_found(self) -> None:
+        for mapped in (True, False):
+            memory = self.memory(4 * KIB, mapped)
+            adapter = self.adapter(memory, max_capacity_gb=2)
+            names = keys(3, 1, f"{self.id()} {mapped}")
+            objects = memory.objects(3, KIB)
+            self.assertTrue(self.store(adapter, names[:2], objects[:2]).is_successful())
+            self.look_up(adapter, names)
+            self.load(adapter, names[:2], objects[:2])
+            status = adapter.report_status()
+            self.assertEqual(status["transfer"], "mapped" if mapped else "sent")
+            self.assertTrue(status["is_healthy"])
+            counted = [status[each] for each in ("lookups", "hits", "stored", "loaded", "refused", "failed_tasks")]
+            self.assertEqual(counted, [3, 2, 2, 2, 0, 0])
+            self.assertEqual(status["max_capacity_bytes"], 2 << 30)
+            self.assertGreater(status["current_size_bytes"], 0)
+
+    def test_a_task_of_more_keys_than_a_message_holds_is_divided(self) -> None:
+        count = 20_000
+        for mapped in (True, False):
+            memory = self.memory(2 * count, mapped)
+            adapter = self.adapter(memory)
+            names = keys(count, 1, f"{self.id()} {mapped}")
+            self.assertTrue(self.store(adapter, names, memory.objects(count, 1)).is_successful())
+            self.assertTrue(all(self.look_up(adapter, names)))
+            self.assertTrue(all(self.load(adapter, names, memory.objects(count, 1, count, 128))))
+            self.assertTrue(torch.equal(memory.tensor[:count], memory.tensor[count:]))
+            adapter.delete(names)
+
+    def test_a_server_that_stands_still_for_three_seconds_ends_a_store_within_four(self) -> None:
+        for mapped in (True, False):
+            server = Server("512MiB")
+            self.addCleanup(server.close)
+            memory = self.memory(128 * MIB, mapped)
+            adapter = self.adapter(memory, server.address)
+            names = keys(8, 1, self.id())
+            self.assertTrue(self.store(adapter, names[:1], memory.objects(1, 8 * MIB)).is_successful())
+            began = time.monotonic()
+            task = adapter.submit_store_task(names, memory.objects(8, 8 * MIB))
+            server.signal(signal.SIGSTOP)
+            wake = threading.Timer(3 - (time.monotonic() - began), server.signal, [signal.SIGCONT])
+            wake.start()
+            done = runner._wait_store_finished(adapter, [task], 60)[task]
+            seconds = time.monotonic() - began
+            self.assertTrue(done.is_successful())
+            self.assertLess(seconds, 4)
+            loaded = self.load(adapter, names, memory.objects(8, 8 * MIB, 64 * MIB, 128))
+            self.assertEqual(loaded, [True] * 8)
+            self.assertTrue(torch.equal(memory.tensor[: 64 * MIB], memory.tensor[64 * MIB :]))
 
 
 class VersionTest(unittest.TestCase):

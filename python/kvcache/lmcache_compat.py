@@ -15,6 +15,7 @@ try:
         from lmcache.lmcache_native import Bitmap
     except ImportError:  # the module was renamed after 0.5.3
         from lmcache.native_storage_ops import Bitmap
+    from lmcache.v1.distributed.api import KeyEntry, KeyListPage, ObjectKey
     from lmcache.v1.distributed.internal_api import L2StoreResult
     from lmcache.v1.distributed.l2_adapters.base import L2AdapterInterface
 except ImportError as missing:
@@ -22,7 +23,15 @@ except ImportError as missing:
         f"kvcache.lmcache was tested with LMCache {OLDEST} to {NEWEST}; this one lacks what it needs: {missing}"
     ) from missing
 
-__all__ = ["Bitmap", "L2AdapterInterface", "L2StoreResult", "check_version"]
+__all__ = [
+    "Bitmap",
+    "KeyEntry",
+    "KeyListPage",
+    "L2AdapterInterface",
+    "L2StoreResult",
+    "ObjectKey",
+    "check_version",
+]
 
 logger = logging.getLogger(__name__)
 

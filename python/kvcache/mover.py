@@ -74,6 +74,12 @@ class Mover:
             self._mappings = [*self._mappings, found]
         return True
 
+    @property
+    def maps(self) -> bool:
+        """Whether memory was added, and the server maps all of it."""
+        regions = list(self._regions.values())
+        return self.client.shares_memory and bool(regions) and all(each.error is None for each in regions)
+
     def _forget(self, begin: int, end: int) -> None:
         """Drops mappings that lie where another one is now."""
         for old in [each for each in self._mappings if each.begin < end and begin < each.end]:
@@ -102,7 +108,10 @@ class Mover:
             return
         region, spans = placed
         submit = self.namespace.submit_store if store else self.namespace.submit_load
-        submit(region, spans, on_done=lambda job: done(job.results, job.error))
+        parts = _messages(spans)
+        gathered = _Gathered(len(parts), done)
+        for number, part in enumerate(parts):
+            submit(region, part, on_done=lambda job, number=number: gathered.take(number, job.results, job.error))  # type: ignore[misc]
 
     def _place(self, values: Sequence[Value]) -> Optional[Tuple[Region, List[Tuple[bytes, List[Piece]]]]]:
         """Returns the one region of all pieces and their places in it, or None."""
@@ -135,33 +144,24 @@ class Mover:
         size = sum(each for _, pieces in values for _, each in pieces)
         count = max(1, min(_THREADS, len(values), size // _PART_BYTES))
         parts = [values[len(values) * at // count : len(values) * (at + 1) // count] for at in range(count)]
-        outcomes: List[List[Result]] = [[] for _ in parts]
-        errors: List[KvCacheError] = []
-        left = [count]
+        gathered = _Gathered(count, done)
 
         def work(number: int) -> None:
+            results: List[Result] = []
+            error: Optional[KvCacheError] = None
             try:
-                connection = self._connected()
-                outcomes[number] = (_put_all if store else _get_all)(connection, self.namespace, parts[number])
+                results = (_put_all if store else _get_all)(self._connected(), self.namespace, parts[number])
             except KvCacheError as failed:
-                errors.append(failed)
+                error = failed
             except Exception as failed:
-                errors.append(KvCacheError(f"{type(failed).__name__}: {failed}"))
-            finish()
-
-        def finish() -> None:
-            with self._lock:
-                left[0] -= 1
-                if left[0]:
-                    return
-            done([] if errors else [each for part in outcomes for each in part], errors[0] if errors else None)
+                error = KvCacheError(f"{type(failed).__name__}: {failed}")
+            gathered.take(number, results, error)
 
         for number in range(count):
             try:
                 threads.submit(work, number)
             except RuntimeError:
-                errors.append(KvCacheError("the mover is closed"))
-                finish()
+                gathered.take(number, [], KvCacheError("the mover is closed"))
 
     def _connected(self) -> Connection:
         """Returns this thread's own connection of the session."""
@@ -183,10 +183,10 @@ class Mover:
             finished.set()
 
         placed = self._place(values)
-        if placed is not None:
+        if placed is not None and len(_messages(placed[1])) == 1:
             submit = self.namespace.submit_store if store else self.namespace.submit_load
             return self.client.wait(submit(*placed))
-        self._send(store, values, done)
+        self.submit(store, values, done)
         if not finished.wait(timeout * max(1, len(values))):
             raise KvCacheError("the pages were not moved in time")
         results, error = outcome[0]
@@ -198,6 +198,41 @@ class Mover:
         """Ends the threads; what they move now is finished."""
         if self._threads is not None:
             self._threads.shutdown(wait=True)
+
+
+class _Gathered:
+    """The results of a task that is moved in parts."""
+
+    def __init__(self, parts: int, done: Callable[[List[Result], Optional[KvCacheError]], None]) -> None:
+        self._lock = threading.Lock()
+        self._left = parts
+        self._results: List[List[Result]] = [[] for _ in range(parts)]
+        self._error: Optional[KvCacheError] = None
+        self._done = done
+
+    def take(self, part: int, results: List[Result], error: Optional[KvCacheError]) -> None:
+        """Takes the results of one part, once. The last one ends the task."""
+        with self._lock:
+            self._results[part] = results
+            self._error = self._error or error
+            self._left -= 1
+            if self._left:
+                return
+        self._done([] if self._error else [each for part in self._results for each in part], self._error)
+
+
+def _messages(values: Sequence[Value]) -> List[Sequence[Value]]:
+    """Divides values among as many messages as their keys and pieces need."""
+    parts: List[List[Value]] = []
+    size = wire.MAX_BODY_BYTES
+    for value in values:
+        more = 8 + len(value[0]) + 16 * len(value[1])
+        size += more
+        if size > wire.MAX_BODY_BYTES // 2 or len(parts[-1]) == wire.MAX_KEYS:
+            parts.append([])
+            size = more
+        parts[-1].append(value)
+    return list(parts)
 
 
 class _Window:

@@ -256,16 +256,67 @@ class L2StoreResult(int):
         return int(self) >= 0
 
 
+@dataclasses.dataclass(frozen=True)
+class AdapterUsage:
+    total_bytes_used: int
+    total_capacity_bytes: int
+    bytes_by_cache_salt: Dict[str, int]
+
+
+@dataclasses.dataclass(frozen=True)
+class ObjectKey:
+    chunk_hash: bytes
+    model_name: str
+    kv_rank: int
+    object_group_id: int = 0
+    cache_salt: str = ""
+
+    def to_encoded_object_key(self) -> Any:
+        return dataclasses.replace(self, chunk_hash=self.chunk_hash.hex())  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyEntry:
+    key: Any
+    size_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class KeyListPage:
+    entries: tuple
+    next_page_token: Optional[str]
+
+
 class L2AdapterInterface(abc.ABC):
     def __init__(self, max_capacity_bytes: int = 0) -> None:
-        self.stored: List[Any] = []
+        self._max_capacity_bytes = max_capacity_bytes
+        self._listeners: List[Any] = []
+        self._sizes: Dict[Any, int] = {}
         self.accessed: List[Any] = []
 
+    def register_listener(self, listener: Any) -> None:
+        self._listeners.append(listener)
+
     def _notify_keys_stored(self, keys: List[Any], sizes: List[int]) -> None:
-        self.stored += zip(keys, sizes)
+        self._sizes.update(zip(keys, sizes))
 
     def _notify_keys_accessed(self, keys: List[Any]) -> None:
         self.accessed += keys
+
+    def _notify_keys_deleted(self, keys: List[Any], sizes: List[int]) -> None:
+        for key in keys:
+            self._sizes.pop(key, None)
+
+    def delete(self, keys: List[Any]) -> None: ...
+
+    def get_usage(self) -> AdapterUsage:
+        return AdapterUsage(sum(self._sizes.values()), self._max_capacity_bytes, {})
+
+    def list_l2_keys(
+        self, model_name: Optional[str] = None, page_size: int = 500, cursor: Optional[str] = None
+    ) -> Any: ...
+
+    def report_status(self) -> Dict[str, Any]: ...
 
     @abc.abstractmethod
     def get_store_event_fd(self) -> int: ...
@@ -306,6 +357,7 @@ def use_lmcache() -> bool:
     if _installed("lmcache"):
         return True
     _module("lmcache.lmcache_native", Bitmap=Bitmap)
+    _module("lmcache.v1.distributed.api", KeyEntry=KeyEntry, KeyListPage=KeyListPage, ObjectKey=ObjectKey)
     _module("lmcache.v1.distributed.internal_api", L2StoreResult=L2StoreResult)
     _module("lmcache.v1.distributed.l2_adapters.base", L2AdapterInterface=L2AdapterInterface)
     return False
