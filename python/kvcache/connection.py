@@ -115,8 +115,9 @@ class Connection:
             raise ConnectionLost(f"no server at {address[0]}:{address[1]}: {failed}") from failed
         self._socket = sock
         sock.setblocking(False)
-        self._poll = select.poll()
-        self._poll.register(sock, select.POLLIN)
+        # Of the kernel's, so that a thread that waits hears when another one has left something to send.
+        self._poll = select.epoll()
+        self._poll.register(sock, select.EPOLLIN)
         self._polls_to_send = False
         try:
             self._handshake(tenant, secret, timeout)
@@ -205,6 +206,14 @@ class Connection:
             pass
         except OSError as failed:
             self._lose(f"the connection has ended: {failed}", True)
+            return
+        self._watch()
+
+    def _watch(self) -> None:
+        """Has a thread that waits wake up when the socket takes more of what is left to send; the lock is held."""
+        if bool(self._out) != self._polls_to_send:
+            self._polls_to_send = bool(self._out)
+            self._poll.modify(self._socket, select.EPOLLIN | (select.EPOLLOUT if self._out else 0))
 
     def request(
         self,
@@ -284,13 +293,8 @@ class Connection:
                     self._flush()
                 if self.ended:
                     return
-                waits_to_send = bool(self._out)
-            if timeout > 0 and not self._buffered():
-                if waits_to_send != self._polls_to_send:
-                    self._polls_to_send = waits_to_send
-                    self._poll.register(self._socket, select.POLLIN | (select.POLLOUT if waits_to_send else 0))
-                if not self._poll.poll(min(timeout, 3600) * 1000):
-                    return
+            if timeout > 0 and not self._buffered() and not self._poll.poll(min(timeout, 3600)):
+                return
             self._receive(finished)
         except _WOULD_BLOCK:
             pass
@@ -376,8 +380,11 @@ class Connection:
                 left = (reply.deadline if reply is not None else time.monotonic() + 10) - time.monotonic()
                 if left <= 0:
                     raise ValueError("a payload did not arrive in time") from None
+                with self._lock:
+                    if self.lost is None:
+                        self._flush()
                 if not self._buffered():
-                    self._poll.poll(left * 1000 + 1)
+                    self._poll.poll(left)
         return target
 
     def _take(
@@ -419,6 +426,8 @@ class Connection:
         if self.lost is None:
             self.lost = ConnectionLost(why)
         self._out.clear()
+        if not self._poll.closed:
+            self._watch()
         held = {number: reply for number, reply in self._replies.items() if reply.holds and not ended}
         self._failed.extend(reply for number, reply in self._replies.items() if number not in held)
         self._replies.clear()
@@ -445,6 +454,7 @@ class Connection:
         """Ends the session of this connection, and all that it holds. Waits until the server has let go of memory."""
         if os.getpid() != self._process:
             self._socket.close()
+            self._poll.close()
             return
         self.fail("the client is closed")
         while not self.ended and self._reader != threading.get_ident():
@@ -453,6 +463,7 @@ class Connection:
                 self.ended = self.ended or not self._replies
             time.sleep(0.0005)
         self._socket.close()
+        self._poll.close()
 
 
 def _finish(reply: Reply) -> None:

@@ -24,6 +24,7 @@ from unittest import mock
 import kvcache
 from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, Status, wire
 from kvcache.blocks import namespace_digest
+from kvcache.connection import Reply
 from kvcache.memory import address_of
 from kvcache.mover import Mover
 
@@ -869,6 +870,20 @@ class StoppedServerTest(ServedTest):
             time.sleep(0.05)
             found = reader.namespace("turns").get(key)
             self.assertTrue(found is None or found == b"A" * size, "the value is torn")
+
+    def test_what_a_full_socket_left_goes_though_another_thread_waits_for_a_late_reply(self) -> None:
+        with mock.patch("kvcache.client.try_open", return_value=None), Client(self.server.address) as client:
+            values = client.namespace("full sockets")
+            connection = client._connected()
+            late = Reply(time.monotonic() + 60)
+            waits = threading.Thread(target=lambda: connection.wait(late, 6, gives_up=False))
+            waits.start()
+            time.sleep(0.2)
+            began = time.monotonic()
+            self.assertEqual(values.put(b"large", bytes(48 << 20)), Result.COPIED)
+            self.assertLess(time.monotonic() - began, 4)
+            late.done = True
+            waits.join()
 
     def test_a_job_outlives_an_impatient_wait(self) -> None:
         server = self.server
