@@ -372,8 +372,8 @@ public final class SlabPool {
     }
 
     private Slab slabOf(int page) {
-        int index = (int) (Pages.offset(page) / slabBytes);
-        Slab slab = slabs[index];
+        int index = (int) Math.floorDiv(Pages.offset(page), slabBytes); // -1 for NONE: no slab's
+        Slab slab = index < 0 ? null : slabs[index];
         if (slab == null) {
             throw new IllegalStateException("page " + page + " lies in slab " + index + ", which belongs to no class");
         }

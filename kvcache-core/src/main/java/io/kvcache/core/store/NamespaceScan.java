@@ -190,15 +190,15 @@ final class NamespaceScan {
 
     private ObjectResidency storedObject(int record) {
         boolean inMemory = recordStates.stateOf(record) == ControlWord.SEALED;
-        EvictionPolicy policy = recordStates.policyOf(record);
+        EvictionPolicy policy = inMemory ? recordStates.policyOf(record) : null;
         return new ObjectResidency(
                 RecordFlags.namespaceId(pool.flags(record)),
                 key(record),
                 pool.bytes(record),
                 inMemory,
                 pool.diskAddress(record) != NONE,
-                inMemory ? policy.uses(record) : -1,
-                inMemory ? policy.lastUse(record) : -1);
+                policy == null ? -1 : policy.uses(record),
+                policy == null ? -1 : policy.lastUse(record));
     }
 
     /// The blocks of a namespace that are here or on disk.
@@ -216,10 +216,7 @@ final class NamespaceScan {
     }
 
     private boolean isListed(int record) {
-        return switch (recordStates.stateOf(record)) {
-            case ControlWord.SEALED, ControlWord.ON_DISK, ControlWord.LOADING, ControlWord.LOADED -> true;
-            default -> false;
-        };
+        return ControlWord.isKnown(recordStates.stateOf(record));
     }
 
     private BlockKey key(int record) {

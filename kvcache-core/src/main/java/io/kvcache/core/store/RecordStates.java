@@ -560,6 +560,9 @@ final class RecordStates {
         }
     }
 
+    /// The policy that orders a record's slot.
+    ///
+    /// @param record has a slot: one that is on disk alone, or being loaded without one, belongs to none
     EvictionPolicy policyOf(int record) {
         return policies.getOrCreate(slabs.classId(pool.hostPage(record)), shares.group(record));
     }
