@@ -11,11 +11,13 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Scans of the whole store for clients, which take a while and a core each. There are few at a time, one for each
-/// tenant,
-/// and tenants leave one place to administrators. What a scan has found answers the same question for a second.
+/// tenant, and tenants leave one place to administrators. What a scan has found answers the same question for a second.
 ///
-/// **Threads.** Any. Each scan has a virtual thread of its own.
+/// **Threads.** Any. Each scan has a virtual thread of its own. One that fails ends its question with what was thrown,
+/// which is logged.
 public final class PrefixScans {
+
+    private static final System.Logger LOG = System.getLogger(PrefixScans.class.getName());
 
     /// At one time.
     static final int MAX_SCANS = 3;
@@ -114,8 +116,8 @@ public final class PrefixScans {
             synchronized (this) {
                 scans.remove(key, scan);
             }
+            LOG.log(System.Logger.Level.ERROR, "a scan of the store failed, a bug", failed);
             scan.answer.completeExceptionally(failed);
-            throw failed;
         }
     }
 

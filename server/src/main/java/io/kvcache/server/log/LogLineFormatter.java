@@ -36,8 +36,8 @@ public final class LogLineFormatter extends Formatter {
         this.format = format;
     }
 
-    /// Has everything that this JVM logs from a level on written so. As JSON, that is all there is: what is printed
-    /// to standard output or error becomes an event too, and so does what ends a thread.
+    /// Has everything that this JVM logs from a level on written so, and what ends a thread too. As JSON, that is all
+    /// there is: what is printed to standard output or error becomes an event as well.
     public static void install(LogFormat format, LogLevel level) {
         for (Handler handler : ROOT.getHandlers()) { // made now, with what standard error is now
             handler.setFormatter(new LogLineFormatter(format));
@@ -48,9 +48,14 @@ public final class LogLineFormatter extends Formatter {
         if (format == LogFormat.JSON) {
             System.setOut(LogOutputStream.printStream(line -> write(format, level, Level.INFO, "stdout", line)));
             System.setErr(LogOutputStream.printStream(line -> write(format, level, Level.WARNING, "stderr", line)));
-            Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> KVCACHE_LOGGER.log(
-                    Level.SEVERE, thrown, () -> "Thread " + thread.getName() + " ended by an exception"));
         }
+        catchUncaught();
+    }
+
+    /// Has what ends a thread logged: the JVM prints it without a time and a level.
+    static void catchUncaught() {
+        Thread.setDefaultUncaughtExceptionHandler((thread, thrown) -> KVCACHE_LOGGER.log(
+                Level.SEVERE, thrown, () -> "thread " + thread.getName() + " ended by an exception"));
     }
 
     /// Writes one event to standard error, where the others go, when it can no longer be logged: a JVM that ends

@@ -9,8 +9,13 @@ import java.io.PrintStream;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.logging.Formatter;
+import java.util.logging.Handler;
 import java.util.logging.Level;
 import java.util.logging.LogRecord;
+import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import org.junit.jupiter.api.Test;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
@@ -85,5 +90,36 @@ final class LogLineFormatterTest {
         assertThat(LogLevel.WARNING.isEnabledFor(Level.SEVERE)).isTrue();
         assertThat(LogLevel.DEBUG.isEnabledFor(Level.FINE)).isTrue();
         assertThat(LogLevel.INFO.isEnabledFor(Level.FINE)).isFalse();
+    }
+
+    @Test
+    void givenLinesOfPairs_whenAThreadEndsByAnException_thenItIsAnEventToo() throws InterruptedException {
+        List<String> events = new CopyOnWriteArrayList<>();
+        Logger logger = Logger.getLogger("io.kvcache");
+        Thread.UncaughtExceptionHandler before = Thread.getDefaultUncaughtExceptionHandler();
+        Formatter formatter = new LogLineFormatter(LogFormat.KEY_VALUE);
+        Handler handler = new StreamHandler() {
+            @Override
+            public synchronized void publish(LogRecord event) {
+                events.add(formatter.format(event));
+            }
+        };
+        logger.addHandler(handler);
+        try {
+            LogLineFormatter.catchUncaught();
+            Thread.ofVirtual()
+                    .name("a-thread")
+                    .start(() -> {
+                        throw new IllegalStateException("why");
+                    })
+                    .join();
+        } finally {
+            logger.removeHandler(handler);
+            Thread.setDefaultUncaughtExceptionHandler(before);
+        }
+        assertThat(events).hasSize(1);
+        assertThat(events.getFirst())
+                .startsWith("time=")
+                .contains("level=error", "thread a-thread ended by an exception", "IllegalStateException: why");
     }
 }
