@@ -29,9 +29,6 @@ final class ClusterCommand implements Runnable {
 
     private static final long POLL_MILLIS = 500;
 
-    /// A live server answers within milliseconds.
-    private static final Duration RESPONSE_TIMEOUT = Duration.ofSeconds(5);
-
     @Spec
     private CommandSpec spec = CommandSpec.create();
 
@@ -65,7 +62,7 @@ final class ClusterCommand implements Runnable {
         if (timeout < 0) {
             throw server.usageError("--timeout is " + timeout + "; it takes seconds, from 0 on");
         }
-        try (HttpApiClient client = server.httpClient(RESPONSE_TIMEOUT)) {
+        try (HttpApiClient client = server.httpClient()) {
             ClusterTable cluster = wait == null
                     ? new ClusterTable(client.get(VIEW_PATH))
                     : awaitServing(client, wait, Duration.ofSeconds(timeout));
@@ -144,7 +141,7 @@ final class ClusterCommand implements Runnable {
         if (undo && (wait || force)) {
             throw server.usageError("--undo takes neither --wait nor --force");
         }
-        try (HttpApiClient client = server.httpClient(RESPONSE_TIMEOUT)) {
+        try (HttpApiClient client = server.httpClient()) {
             if (undo) {
                 return undoDrain(client);
             }

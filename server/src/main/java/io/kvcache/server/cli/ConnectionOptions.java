@@ -10,7 +10,6 @@ import java.io.PrintWriter;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
-import java.time.Duration;
 import java.util.stream.Stream;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -74,11 +73,6 @@ final class ConnectionOptions {
 
     HttpApiClient httpClient() throws IOException {
         return new HttpApiClient(clientConfig());
-    }
-
-    /// @param responseTimeout until a reply begins
-    HttpApiClient httpClient(Duration responseTimeout) throws IOException {
-        return new HttpApiClient(clientConfig(), responseTimeout);
     }
 
     /// Host and port, as they stand in an address.

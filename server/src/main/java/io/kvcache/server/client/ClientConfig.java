@@ -24,6 +24,10 @@ public record ClientConfig(
     /// Ending of a message that the server asks for a log-in, or rejected one over HTTP.
     static final String CREDENTIALS_ADVICE = "; give --user and --password-file, or set KVCACHE_PASSWORD";
 
+    /// Until a connection is made, and until a server answers: a live one does within milliseconds, and checks a
+    /// password within seconds however busy its machine is.
+    public static final Duration ANSWER_TIMEOUT = Duration.ofSeconds(10);
+
     /// A server that asks nothing.
     public static ClientConfig open(String host, int port) {
         return new ClientConfig(host, port, null, null);

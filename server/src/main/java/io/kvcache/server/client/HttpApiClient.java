@@ -8,16 +8,22 @@ import java.io.InputStreamReader;
 import java.net.ConnectException;
 import java.net.URI;
 import java.net.http.HttpClient;
-import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
+import java.net.http.HttpResponse.BodyHandler;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.net.http.HttpTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import java.util.concurrent.TimeoutException;
+import java.util.function.Function;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
+import org.jspecify.annotations.Nullable;
 import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 import tools.jackson.databind.json.JsonMapper;
@@ -27,27 +33,24 @@ import tools.jackson.databind.json.JsonMapper;
 /// **Threads.** Any.
 public final class HttpApiClient implements AutoCloseable {
 
-    private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(5);
-
-    private static final Duration DEFAULT_RESPONSE_TIMEOUT = Duration.ofSeconds(60);
-
     private static final int OK_BELOW = 300;
     private static final int UNAUTHORIZED = 401;
 
     private final HttpClient client;
     private final ClientConfig clientConfig;
-    private final Duration responseTimeout;
+    private final Duration timeout;
 
+    /// Waits [ClientConfig#ANSWER_TIMEOUT] for each reply.
     public HttpApiClient(ClientConfig clientConfig) {
-        this(clientConfig, DEFAULT_RESPONSE_TIMEOUT);
+        this(clientConfig, ClientConfig.ANSWER_TIMEOUT);
     }
 
-    /// @param responseTimeout until a reply begins; one that goes on may take as long as it does
-    public HttpApiClient(ClientConfig clientConfig, Duration responseTimeout) {
+    /// @param timeout until a connection is made, and until a page is whole, or one that goes on begins
+    public HttpApiClient(ClientConfig clientConfig, Duration timeout) {
         this.clientConfig = clientConfig;
-        this.responseTimeout = responseTimeout;
+        this.timeout = timeout;
         HttpClient.Builder builder =
-                HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(CONNECT_TIMEOUT);
+                HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).connectTimeout(timeout);
         SSLContext tls = clientConfig.tls();
         client = (tls == null ? builder : builder.sslContext(tls)).build();
     }
@@ -79,7 +82,8 @@ public final class HttpApiClient implements AutoCloseable {
     }
 
     private JsonNode json(HttpRequest request) throws IOException {
-        try (InputStream body = send(request)) {
+        byte[] body = send(request, BodyHandlers.ofByteArray(), bytes -> bytes);
+        try {
             return JsonMapper.shared().readTree(body);
         } catch (JacksonException other) {
             throw new IOException("the server at " + hostAndPort() + " did not reply with JSON", other);
@@ -90,47 +94,61 @@ public final class HttpApiClient implements AutoCloseable {
     ///
     /// @throws IOException when there is no server, or it refuses, with its reason
     public BufferedReader openLines(String path) throws IOException {
-        return new BufferedReader(new InputStreamReader(send(request(path).GET().build()), StandardCharsets.UTF_8));
+        InputStream body = send(request(path).GET().build(), BodyHandlers.ofInputStream(), HttpApiClient::readAll);
+        return new BufferedReader(new InputStreamReader(body, StandardCharsets.UTF_8));
     }
 
     private HttpRequest.Builder request(String path) {
         String scheme = clientConfig.tls() == null ? "http://" : "https://";
         HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(scheme + hostAndPort() + path))
-                .timeout(responseTimeout);
+                .timeout(timeout);
         ClientCredentials clientCredentials = clientConfig.clientCredentials();
         return clientCredentials == null
                 ? request
                 : request.header("Authorization", clientCredentials.authorizationHeader());
     }
 
-    private InputStream send(HttpRequest request) throws IOException {
-        HttpResponse<InputStream> reply;
-        try {
-            reply = client.send(request, BodyHandlers.ofInputStream());
-        } catch (SSLException failed) {
-            throw new IOException(clientConfig.describeTlsFailure(failed), failed);
-        } catch (ConnectException none) {
-            throw new IOException(clientConfig.describeNoServer(none), none);
-        } catch (HttpConnectTimeoutException silent) {
-            boolean isShorter = responseTimeout.compareTo(CONNECT_TIMEOUT) < 0;
-            throw new IOException(clientConfig.describeTimeout(isShorter ? responseTimeout : CONNECT_TIMEOUT), silent);
-        } catch (HttpTimeoutException silent) {
-            throw new IOException(clientConfig.describeTimeout(responseTimeout), silent);
+    private static byte[] readAll(InputStream body) {
+        try (body) {
+            return body.readAllBytes();
         } catch (IOException ended) {
-            throw new IOException(clientConfig.describeNoReply("the connection ended without an HTTP reply"), ended);
+            return new byte[0]; // the status is said all the same
+        }
+    }
+
+    /// @param handler has the body when it ends: an answer that stops half-way must not be waited for for ever
+    /// @param bytes of the body of a refusal
+    private <T> T send(HttpRequest request, BodyHandler<T> handler, Function<T, byte[]> bytes) throws IOException {
+        HttpResponse<T> reply;
+        CompletableFuture<HttpResponse<T>> answer = client.sendAsync(request, handler);
+        try {
+            reply = answer.get(timeout.toNanos(), TimeUnit.NANOSECONDS);
+        } catch (ExecutionException failed) {
+            throw describe(failed.getCause());
+        } catch (TimeoutException silent) {
+            answer.cancel(true);
+            throw new IOException(clientConfig.describeTimeout(timeout), silent);
         } catch (InterruptedException stopped) {
+            answer.cancel(true);
             Thread.currentThread().interrupt();
             throw new IOException("stopped", stopped);
         }
         if (reply.statusCode() < OK_BELOW) {
             return reply.body();
         }
-        String why;
-        try (InputStream body = reply.body()) {
-            why = detail(new String(body.readAllBytes(), StandardCharsets.UTF_8));
-        }
+        String why = detail(new String(bytes.apply(reply.body()), StandardCharsets.UTF_8));
         throw new HttpStatusException("the server says " + reply.statusCode() + ": " + why
                 + (reply.statusCode() == UNAUTHORIZED ? ClientConfig.CREDENTIALS_ADVICE : ""));
+    }
+
+    private IOException describe(@Nullable Throwable failed) {
+        return switch (failed) {
+            case SSLException tls -> new IOException(clientConfig.describeTlsFailure(tls), tls);
+            case ConnectException none -> new IOException(clientConfig.describeNoServer(none), none);
+            case HttpTimeoutException silent -> new IOException(clientConfig.describeTimeout(timeout), silent);
+            case null, default ->
+                new IOException(clientConfig.describeNoReply("the connection ended without an HTTP reply"), failed);
+        };
     }
 
     private static String detail(String problem) {

@@ -13,34 +13,50 @@ import java.net.SocketException;
 import java.net.SocketTimeoutException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.TimeUnit;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.SSLException;
 import javax.net.ssl.SSLParameters;
 import javax.net.ssl.SSLSocket;
+import org.jspecify.annotations.Nullable;
 
 /// One connection to a server.
 ///
 /// **Threads.** One at a time.
 public final class RespClient implements AutoCloseable {
 
-    private static final int CONNECT_TIMEOUT_MILLIS =
-            (int) Duration.ofSeconds(5).toMillis();
-    private static final int READ_TIMEOUT_MILLIS = (int) Duration.ofSeconds(60).toMillis();
+    /// What is handed to the system at a time, so that a server that takes no more is noticed.
+    private static final int WRITE_BYTES = 1 << 20;
+
+    private static final System.Logger LOG = System.getLogger(RespClient.class.getName());
     private static final byte[] END = {'\r', '\n'};
 
+    private final Socket plain = new Socket();
+
+    /// The same, or TLS over it.
     private final Socket socket;
+
     private final InputStream in;
     private final OutputStream out;
     private final ClientConfig clientConfig;
+    private final Duration timeout;
     private boolean replyReceived;
 
-    /// Connects and authenticates.
+    /// Connects and authenticates; waits [ClientConfig#ANSWER_TIMEOUT] for each answer.
     ///
     /// @throws IOException when there is no server, when authentication fails, or when it refuses, with its reason
     public RespClient(ClientConfig clientConfig) throws IOException {
+        this(clientConfig, ClientConfig.ANSWER_TIMEOUT);
+    }
+
+    /// @param timeout until a connection is made, and for which a server may send nothing of a reply, or take nothing
+    ///     of a request
+    RespClient(ClientConfig clientConfig, Duration timeout) throws IOException {
         this.clientConfig = clientConfig;
-        socket = connect(clientConfig);
+        this.timeout = timeout;
         try {
+            socket = connect();
             in = new BufferedInputStream(socket.getInputStream());
             out = socket.getOutputStream();
             ClientCredentials clientCredentials = clientConfig.clientCredentials();
@@ -48,24 +64,24 @@ public final class RespClient implements AutoCloseable {
                 call(clientCredentials.authCommand());
             }
         } catch (IOException failed) {
-            socket.close();
+            plain.close();
             throw failed;
         }
     }
 
-    private static Socket connect(ClientConfig clientConfig) throws IOException {
-        Socket plain = new Socket();
+    private Socket connect() throws IOException {
+        int millis = (int) timeout.toMillis();
         try {
-            plain.connect(new InetSocketAddress(clientConfig.host(), clientConfig.port()), CONNECT_TIMEOUT_MILLIS);
-            plain.setSoTimeout(READ_TIMEOUT_MILLIS);
+            plain.connect(new InetSocketAddress(clientConfig.host(), clientConfig.port()), millis);
+            plain.setSoTimeout(millis);
             plain.setTcpNoDelay(true); // a request is several writes, and none is to wait for an acknowledgement
             SSLContext tls = clientConfig.tls();
             return tls == null ? plain : withTls(plain, clientConfig, tls);
+        } catch (SocketTimeoutException silent) {
+            throw new IOException(clientConfig.describeTimeout(timeout), silent);
         } catch (SSLException failed) {
-            plain.close();
             throw new IOException(clientConfig.describeTlsFailure(failed), failed);
         } catch (IOException failed) {
-            plain.close();
             throw new IOException(clientConfig.describeNoServer(failed), failed);
         }
     }
@@ -101,9 +117,11 @@ public final class RespClient implements AutoCloseable {
         try {
             send(arguments);
             return readReply();
+        } catch (SocketTimeoutException silent) {
+            throw new IOException(clientConfig.describeTimeout(timeout), silent);
         } catch (SSLException failed) {
             throw replyReceived ? failed : new IOException(clientConfig.describeTlsFailure(failed), failed);
-        } catch (EOFException | SocketException | SocketTimeoutException ended) {
+        } catch (EOFException | SocketException ended) {
             throw replyReceived
                     ? ended
                     : new IOException(clientConfig.describeNoReply("the connection ended without a RESP reply"), ended);
@@ -117,11 +135,37 @@ public final class RespClient implements AutoCloseable {
             head.writeBytes(ascii("$" + argument.length + "\r\n"));
             head.writeTo(out);
             head.reset();
-            out.write(argument);
+            writeInParts(argument);
             head.writeBytes(END);
         }
         head.writeTo(out);
         out.flush();
+    }
+
+    /// A write waits for ever for a server that takes nothing; ends the connection then.
+    private void writeInParts(byte[] bytes) throws IOException {
+        for (int at = 0; at < bytes.length; at += WRITE_BYTES) {
+            CompletableFuture<Void> taken = new CompletableFuture<>();
+            taken.orTimeout(timeout.toNanos(), TimeUnit.NANOSECONDS).exceptionally(_ -> endWrites());
+            try {
+                out.write(bytes, at, Math.min(WRITE_BYTES, bytes.length - at));
+                out.flush();
+            } catch (IOException ended) {
+                throw taken.isDone() ? new SocketTimeoutException("the server takes nothing") : ended;
+            } finally {
+                taken.complete(null);
+            }
+        }
+    }
+
+    /// Ends the connection below TLS, whose own close would wait for the write.
+    private @Nullable Void endWrites() {
+        try {
+            plain.close();
+        } catch (IOException closed) {
+            LOG.log(System.Logger.Level.DEBUG, "a connection could not be closed", closed);
+        }
+        return null;
     }
 
     private RespReply readReply() throws IOException {

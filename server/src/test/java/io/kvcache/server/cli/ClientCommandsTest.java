@@ -7,10 +7,20 @@ import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
 import java.util.Random;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
+import java.util.concurrent.Future;
+import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import picocli.CommandLine;
@@ -69,6 +79,56 @@ final class ClientCommandsTest {
         try (UnresponsivePort deaf = new UnresponsivePort()) {
             assertThat(run(1, "ping", "--port=" + deaf.number()))
                     .startsWith("kvcache: no server at 127.0.0.1:" + deaf.number() + ": ");
+        }
+    }
+
+    /// Every command that asks a server, as it is typed.
+    private static List<String> clientCommands(String prefix, CommandLine commands) {
+        List<String> found = new ArrayList<>();
+        commands.getSubcommands().forEach((name, command) -> {
+            found.addAll(clientCommands(prefix + name + " ", command));
+            if (command.getCommandSpec().findOption("--host") != null) {
+                found.add(prefix + name);
+            }
+        });
+        return found;
+    }
+
+    @Test
+    void givenAServerThatStandsStill_whenAsked_thenEachCommandEndsAndSaysSo() throws Exception {
+        Map<String, List<String>> arguments = Map.of(
+                "put",
+                        List.of(
+                                "key",
+                                Files.write(folder.resolve("value"), new byte[10])
+                                        .toString()),
+                "get", List.of("key"),
+                "del", List.of("key"),
+                "top", List.of("--once"),
+                "disk reopen", List.of("0"));
+        List<String> commands = clientCommands("", Kvcache.commandLine());
+        assertThat(commands)
+                .contains("ping", "put", "get", "del", "stat", "top", "events", "disk list", "cluster drain");
+        // The system accepts connections to a process that stands still.
+        try (ServerSocket still = new ServerSocket(0, 50, InetAddress.getLoopbackAddress());
+                ExecutorService atOnce = Executors.newVirtualThreadPerTaskExecutor()) {
+            Map<String, Future<CliRunner.CliResult>> results = new HashMap<>();
+            for (String command : commands) {
+                List<String> words = new ArrayList<>(List.of(command.split(" ")));
+                words.add("--port=" + still.getLocalPort());
+                words.addAll(arguments.getOrDefault(command, List.of()));
+                results.put(command, atOnce.submit(() -> CliRunner.run(words.toArray(String[]::new))));
+            }
+            for (String command : commands) {
+                CliRunner.CliResult result =
+                        Objects.requireNonNull(results.get(command)).get(30, TimeUnit.SECONDS);
+                assertThat(result.exitCode()).as(command).isEqualTo(1);
+                assertThat(result.err())
+                        .as(command)
+                        .isEqualTo("kvcache: 127.0.0.1:" + still.getLocalPort() + " does not answer within 10 s; its"
+                                + " process may stand still (SIGSTOP, swapping) or be overloaded, or the host is not"
+                                + " reachable\n");
+            }
         }
     }
 }

@@ -1,11 +1,14 @@
 package io.kvcache.server.client;
 
+import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.transport.client.ClientTlsContexts;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.net.Socket;
 import java.time.Duration;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -33,5 +36,24 @@ final class HttpApiClientTest {
     @Test
     void givenAServerOfTlsThatStandsStill_whenAsked_thenTheTimeoutIsSaid() throws Exception {
         assertTimeout(ClientTlsContexts.systemDefault());
+    }
+
+    @Test
+    void givenAServerThatStopsWithinAPage_whenAsked_thenTheTimeoutIsSaid() throws Exception {
+        try (ServerSocket still = new ServerSocket(0, 1, InetAddress.getLoopbackAddress());
+                HttpApiClient client = new HttpApiClient(
+                        ClientConfig.open("127.0.0.1", still.getLocalPort()), Duration.ofMillis(500))) {
+            Thread server = Thread.ofVirtual().start(() -> {
+                try (Socket accepted = still.accept()) {
+                    accepted.getOutputStream()
+                            .write("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{".getBytes(US_ASCII));
+                    accepted.getInputStream().readAllBytes();
+                } catch (IOException ended) {
+                    throw new UncheckedIOException(ended);
+                }
+            });
+            assertThatThrownBy(() -> client.get("/v1/cluster")).hasMessageContaining("does not answer within 500 ms");
+            server.join();
+        }
     }
 }
