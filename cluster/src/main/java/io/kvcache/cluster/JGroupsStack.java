@@ -70,7 +70,7 @@ final class JGroupsStack {
     }
 
     private static TCP transport(JGroupsMembership.Settings settings, InetSocketAddress listen, long failure) {
-        TCP tcp = new TCP();
+        TCP tcp = new UnblockedTcp();
         tcp.setBindAddress(listen.getAddress());
         tcp.setBindPort(listen.getPort());
         tcp.setPortRange(0);

@@ -6,6 +6,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import io.kvcache.transport.cluster.NodeInfo;
 import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.wire.BodyWriter;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -100,6 +102,27 @@ final class JGroupsMembershipTest {
 
         TestMember.await(() -> other.keeper().unreadableMessages() == 2, () -> "messages are not counted");
         assertThat(one.keeper().unreadableMessages()).isZero();
+    }
+
+    /// As a server that is stopped does: the system accepts connections to its port, and no process answers.
+    @Test
+    void givenASeedThatStandsStill_whenTimePasses_thenTheOthersKeepOneView() throws Exception {
+        List<Integer> ports = TestMember.freePorts(3);
+        try (ServerSocket still = new ServerSocket(ports.getLast(), 128, InetAddress.ofLiteral("127.0.0.1"))) {
+            TestMember.start(List.of(member("one", ports.getFirst(), ports), member("other", ports.get(1), ports)));
+            TestMember.awaitOneView(members);
+            List<Long> before = views();
+
+            Thread.sleep(TestMember.FAILURE_AFTER.multipliedBy(20));
+
+            assertThat(views()).as("views of each").isEqualTo(before);
+            assertThat(members).allMatch(member -> member.keeper().mergeCount() == 0);
+            assertThat(still.isClosed()).isFalse();
+        }
+    }
+
+    private List<Long> views() {
+        return members.stream().map(member -> member.keeper().viewChanges()).toList();
     }
 
     private static byte[] pattern(int length) {

@@ -275,6 +275,54 @@ final class ClusterProcessTest {
         }
     }
 
+    /// The others go on connecting to it, and the system accepts that.
+    @Test
+    @Tag("nightly")
+    void givenAServerThatStandsStillForLong_whenItIsOut_thenTheOthersStayTogether() throws Exception {
+        List<Integer> ports = freePorts(3);
+        List<CompletableFuture<ServeCommandProcess>> starting =
+                IntStream.range(0, 3).mapToObj(number -> start(number, ports)).toList();
+        List<ServeCommandProcess> servers = new ArrayList<>();
+        try {
+            for (CompletableFuture<ServeCommandProcess> each : starting) {
+                servers.add(each.join());
+            }
+            awaitOneView(servers);
+            ServeCommandProcess stopped = servers.get(1);
+            List<ServeCommandProcess> others = List.of(servers.getFirst(), servers.getLast());
+            signal(stopped, "STOP");
+            awaitOneView(others);
+            long epoch = epoch(others.getFirst());
+            for (int i = 0; i < 20; i++) {
+                assertThat(command(others.get(i % 2), "SET", "key" + i, "v")).isEqualTo("+OK");
+            }
+
+            long end = System.nanoTime() + TimeUnit.SECONDS.toNanos(90);
+            while (System.nanoTime() - end < 0) {
+                for (int i = 0; i < 20; i++) {
+                    assertThat(command(others.get((i + 1) % 2), "GET", "key" + i))
+                            .isEqualTo("$1");
+                }
+                TimeUnit.SECONDS.sleep(1);
+            }
+            assertThat(epoch(others.getFirst())).isEqualTo(epoch);
+
+            signal(stopped, "CONT");
+            awaitOneView(servers);
+        } finally {
+            for (ServeCommandProcess each : servers) {
+                each.close();
+            }
+        }
+    }
+
+    private static long epoch(ServeCommandProcess server) {
+        return JsonMapper.shared()
+                .readTree(status(server, "--json").out())
+                .get("epoch")
+                .longValue();
+    }
+
     @Test
     void givenAServerInNoCluster_whenRun_thenNoClassOfClustersIsLoaded() throws Exception {
         Path loaded = folder.resolve("loaded");
