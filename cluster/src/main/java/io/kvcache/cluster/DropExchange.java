@@ -196,7 +196,7 @@ public final class DropExchange implements DropListener {
             unsaved.addAll(drops);
             try {
                 if (!unsaved.isEmpty()) {
-                    target.remember(unsaved, beingApplied == 1 ? log : null);
+                    target.remember(unsaved);
                     unsaved = new ArrayList<>();
                 }
             } catch (IOException failed) {

@@ -66,7 +66,7 @@ public record DropRecord(NamespaceDigest namespace, Kind kind, BlockKey key, lon
     }
 
     /// Returns a number that stands for this drop at all servers, whatever time they have given it.
-    long identity() {
+    public long identity() {
         long hash = mix(namespace.first ^ KINDS.indexOf(kind));
         hash = mix(hash ^ key.hi());
         hash = mix(hash ^ key.lo());

@@ -3,7 +3,6 @@ package io.kvcache.cluster;
 import io.kvcache.cluster.DropRecord.NamespaceDigest;
 import java.io.IOException;
 import java.util.List;
-import org.jspecify.annotations.Nullable;
 
 /// The store of a server, as far as drops of the cluster concern it, and the file that remembers them.
 ///
@@ -19,10 +18,9 @@ public interface DropTarget {
 
     /// Remembers drops for ever. All of them have been applied.
     ///
-    /// @param added since the last call
-    /// @param all what there is, these among them; null while some of it is being applied
+    /// @param added since the last call, in the order of the log
     /// @throws IOException when the disk fails. The same are given again
-    void remember(List<DropRecord> added, @Nullable DropLog all) throws IOException;
+    void remember(List<DropRecord> added) throws IOException;
 
     /// Has [#repair] drop everything of the cluster that is here, as it cannot be known what was dropped.
     void giveUp();

@@ -114,7 +114,7 @@ final class DropExchangeTest {
         }
 
         @Override
-        public void remember(List<DropRecord> added, @Nullable DropLog all) {
+        public void remember(List<DropRecord> added) {
             remembered.addAll(added);
         }
 

@@ -667,9 +667,6 @@ public final class CacheServer implements AutoCloseable {
         }
         boolean answered = drain(durable ? timeout.dividedBy(2) : timeout);
         boolean saved = flushToDisk(timeout.minusNanos(clock.nanos() - start));
-        if (saved && cluster != null) {
-            cluster.onFlushed();
-        }
         return new ShutdownResult(answered, saved, saved ? 0 : cache.unsavedBytes());
     }
 

@@ -9,8 +9,10 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.cluster.DropRecord;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.transport.peer.ClusteredKvCache;
+import java.io.IOException;
 import java.io.UncheckedIOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -18,6 +20,7 @@ import java.nio.file.StandardOpenOption;
 import java.time.Duration;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
+import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -104,6 +107,59 @@ final class ClusterDropsTest {
             assertThat(servers.foundAt("kv-2")).isZero();
             assertThat(servers.foundAt("kv-0") + servers.foundAt("kv-1")).isPositive();
         }
+    }
+
+    @Test
+    void givenADropAndAPutThatIsSavedAfterIt_whenTheProcessIsKilled_thenAllOfItIsThere() throws Exception {
+        CacheServer server = servers.start("kv-0", true);
+        try (ClusteredKvCache cache = servers.client(servers.address("kv-0"))) {
+            putAll(cache);
+            cache.drop(RemoteTestBlocks.SPACE);
+            putAll(cache);
+            assertThat(server.flushToDisk(Duration.ofMinutes(1))).isTrue();
+            String killed = copyDisk();
+            servers.stop("kv-0");
+
+            servers.start("kv-0", killed);
+            await(() -> servers.foundAt("kv-0") == CHAINS);
+        }
+    }
+
+    @Test
+    void givenADropThatTheDisksHaveMadeDurable_whenTheProcessIsKilled_thenItIsNotAppliedAgain() throws Exception {
+        CacheServer server = servers.start("kv-0", true);
+        try (ClusteredKvCache cache = servers.client(servers.address("kv-0"))) {
+            putAll(cache);
+            assertThat(server.flushToDisk(Duration.ofMinutes(1))).isTrue();
+            byte[] before = Files.readAllBytes(folder.resolve("kv-0/cluster.drops"));
+            cache.drop(RemoteTestBlocks.SPACE);
+
+            await(() -> size("kv-0") == before.length + 8 + DropRecord.BYTES + 8);
+            String killed = copyDisk();
+            servers.stop("kv-0");
+
+            servers.start("kv-0", killed);
+            assertThat(servers.foundAt("kv-0")).isZero();
+        }
+    }
+
+    private long size(String node) {
+        try {
+            return Files.size(folder.resolve(node + "/cluster.drops"));
+        } catch (IOException gone) {
+            throw new UncheckedIOException(gone);
+        }
+    }
+
+    /// Copies the disk of kv-0 as it is, as a process that is killed leaves it; the settings for the copy.
+    private String copyDisk() throws IOException {
+        Path copy = Files.createDirectory(folder.resolve("killed"));
+        try (Stream<Path> files = Files.list(folder.resolve("kv-0"))) {
+            for (Path file : files.toList()) {
+                Files.copy(file, copy.resolve(file.getFileName().toString()));
+            }
+        }
+        return "disks: [ { directory: %s, bytes: 256MiB } ]\n".formatted(copy);
     }
 
     @Test

@@ -36,6 +36,7 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.core.time.Timeouts;
 import io.kvcache.tiers.ObjectOperations.HostObjectCatalog;
 import io.kvcache.tiers.movement.TierScheduler;
+import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
@@ -50,6 +51,7 @@ import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
 import java.util.function.IntPredicate;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// A store embedded in this JVM, on host memory and, if asked, disks.
@@ -90,6 +92,7 @@ public final class TieredKvCache implements LocalKvCache {
     private final Prefetcher prefetcher;
     private final StoreShutdown storeShutdown;
     private final AccessListeners listeners = new AccessListeners();
+    private final List<Supplier<Runnable>> flushListeners = new CopyOnWriteArrayList<>();
     private final PromptTree prompts = new PromptTree(Caffeine.newBuilder()
             .maximumWeight(PromptTree.maxBytes())
             .weigher(PromptTree::weigh)
@@ -403,7 +406,32 @@ public final class TieredKvCache implements LocalKvCache {
         openHandles.requireOpen();
         long timeoutNanos = Timeouts.toNanos(timeout);
         TierScheduler by = tierScheduler;
-        return by != null && by.awaitUntilInterrupted(by.flushBarrier(), timeoutNanos);
+        List<Runnable> done = flushListeners.stream().map(Supplier::get).toList();
+        boolean durable = by != null && by.awaitUntilInterrupted(by.flushBarrier(), timeoutNanos);
+        if (durable) {
+            done.forEach(Runnable::run);
+        }
+        return durable;
+    }
+
+    /// Registers a listener for flushes from now on, by callers of [#flush].
+    ///
+    /// @param listener is called before a flush begins; what it returns is run when all is durable that was
+    ///     dropped or sealed when it was called, before the flush returns
+    public void addFlushListener(Supplier<Runnable> listener) {
+        flushListeners.add(listener);
+    }
+
+    /// Starts to make durable what has been dropped by now, with little else. Call [FlushBarrier#advance] until
+    /// it has an outcome, which it has not while a disk is being read.
+    ///
+    /// @throws IllegalStateException in a store without disks
+    public FlushBarrier flushDrops() {
+        openHandles.requireOpen();
+        if (tierScheduler == null) {
+            throw new IllegalStateException("this store has no disks, so nothing can be made durable");
+        }
+        return tierScheduler.flushDrops();
     }
 
     /// Has a disk that was taken out, or does not write any more, opened again now.

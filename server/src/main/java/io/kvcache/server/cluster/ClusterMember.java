@@ -297,13 +297,6 @@ public final class ClusterMember implements AutoCloseable {
         return requireExchange().appliedCount();
     }
 
-    /// All that this server has applied is on its disks.
-    public void onFlushed() {
-        if (drops != null) {
-            drops.markFlushed();
-        }
-    }
-
     /// Joins, and returns when the view has this server, which takes some seconds where no other one is there. It
     /// owns nothing before [#serve].
     ///

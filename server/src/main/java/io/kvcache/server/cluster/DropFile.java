@@ -5,8 +5,11 @@ import io.kvcache.cluster.DropRecord;
 import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.ProtocolException;
+import java.io.ByteArrayOutputStream;
 import java.io.IOException;
 import java.io.RandomAccessFile;
+import java.lang.System.Logger;
+import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.channels.ClosedByInterruptException;
@@ -19,32 +22,46 @@ import java.nio.file.StandardCopyOption;
 import java.nio.file.StandardOpenOption;
 import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.LinkedHashMap;
 import java.util.List;
+import java.util.Map;
 import java.util.zip.CRC32C;
 import org.jspecify.annotations.Nullable;
 
-/// The drops that a server has applied, in a file beside the first disk's blocks.
+/// The drops that a server has applied, in a file beside the first disk's blocks, and which of them its disks
+/// have made durable.
 ///
 /// 8 bytes `KVDROPS1`, then entries: `u32 count, u32 CRC32C of the count and the records`, and as many records,
 /// all little-endian. Each change appends an entry and forces it to the disk. A file that has grown to twice its
 /// contents is written anew beside, and takes the place of the old one in one step. An entry without records says
-/// that the store had all of it on its disks.
+/// that the disks had made all drops before it durable.
 ///
-/// **Threads.** One at a time. Requests of clients are interrupted when their session ends, and an interrupt closes a
-/// channel, but not a [RandomAccessFile].
+/// **Threads.** One at a time. Requests of clients are interrupted when their session ends, and an interrupt
+/// closes a channel, but not a [RandomAccessFile].
 final class DropFile implements AutoCloseable {
 
     /// Its name in the directory of the first disk.
     static final String NAME = "cluster.drops";
 
+    private static final Logger LOG = System.getLogger(DropFile.class.getName());
+
     private static final byte[] MAGIC = "KVDROPS1".getBytes(StandardCharsets.US_ASCII);
     private static final int HEAD_BYTES = 2 * Integer.BYTES;
     private static final int MAX_COUNT = 1 << 17;
+
+    /// A head that no entry has, so that a file that is written anew stays damaged until [#markRepaired].
+    private static final byte[] DAMAGE = {-1, -1, -1, -1, -1, -1, -1, -1};
 
     /// A smaller file is not worth writing anew.
     private static final long MIN_REWRITE_BYTES = 1 << 16;
 
     private final Path path;
+    private final DropLog log = new DropLog();
+
+    /// By [DropRecord#identity], in the order in which they were applied.
+    private final Map<Long, DropRecord> unsynced = new LinkedHashMap<>();
+
+    private boolean damaged;
     private @Nullable RandomAccessFile output;
     private long end;
 
@@ -52,41 +69,62 @@ final class DropFile implements AutoCloseable {
         this.path = path;
     }
 
-    /// What was in the file.
-    ///
-    /// @param records in the order in which they were added
-    /// @param isDamaged whether there were more, which cannot be read
-    /// @param isFlushed whether the store had all of them on its disks
-    record Contents(List<DropRecord> records, boolean isDamaged, boolean isFlushed) {}
-
-    /// Reads the file. One that does not exist is empty.
-    static Contents read(Path path) throws IOException {
-        byte[] all;
+    /// Reads a file, and changes nothing. One that does not exist is empty, and one that cannot be read is
+    /// damaged.
+    static DropFile read(Path path) {
+        DropFile file = new DropFile(path);
         try {
-            all = Files.readAllBytes(path);
+            file.readAll(ByteBuffer.wrap(Files.readAllBytes(path)).order(ByteOrder.LITTLE_ENDIAN));
         } catch (NoSuchFileException none) {
-            return new Contents(List.of(), false, true);
+            file.damaged = false;
+        } catch (IOException unreadable) {
+            LOG.log(Level.ERROR, path + " cannot be read: " + unreadable.getMessage(), unreadable);
+            file.damaged = true;
         }
-        ByteBuffer bytes = ByteBuffer.wrap(all).order(ByteOrder.LITTLE_ENDIAN);
-        List<DropRecord> records = new ArrayList<>();
-        boolean flushed = false;
-        if (!startsWithMagic(bytes)) {
-            return new Contents(records, true, false);
-        }
-        while (bytes.hasRemaining()) {
+        return file;
+    }
+
+    private void readAll(ByteBuffer bytes) {
+        damaged = !startsWithMagic(bytes);
+        while (!damaged && bytes.hasRemaining()) {
             List<DropRecord> entry = new ArrayList<>();
             switch (readEntry(bytes, entry)) {
-                case GOOD -> records.addAll(entry);
-                case DAMAGED -> {
-                    return new Contents(records, true, false);
-                }
+                case GOOD -> addEntry(entry);
+                case DAMAGED -> damaged = true;
                 case UNFINISHED -> {
-                    return new Contents(records, false, false);
+                    return;
                 }
             }
-            flushed = entry.isEmpty();
         }
-        return new Contents(records, false, flushed);
+    }
+
+    private void addEntry(List<DropRecord> entry) {
+        entry.forEach(this::note);
+        if (entry.isEmpty()) {
+            unsynced.clear();
+        }
+    }
+
+    /// A drop that was known has another time now, and was applied before.
+    private void note(DropRecord drop) {
+        if (log.add(drop) || unsynced.containsKey(drop.identity())) {
+            unsynced.put(drop.identity(), drop);
+        }
+    }
+
+    /// What has been applied.
+    List<DropRecord> records() {
+        return log.records();
+    }
+
+    /// Those of them whose tombstones may not be on the disks, in the order in which they were applied.
+    List<DropRecord> unsynced() {
+        return List.copyOf(unsynced.values());
+    }
+
+    /// Returns whether there were more records, which cannot be read.
+    boolean isDamaged() {
+        return damaged;
     }
 
     private enum Entry {
@@ -139,39 +177,38 @@ final class DropFile implements AutoCloseable {
         return (int) crc.getValue();
     }
 
-    /// Opens the file with these contents, and writes it anew. Makes its directory where the disk has not done so
-    /// yet.
-    static DropFile open(Path path, List<DropRecord> records) throws IOException {
-        Path folder = path.toAbsolutePath().getParent();
-        if (folder != null) {
-            Files.createDirectories(folder);
-        }
-        DropFile file = new DropFile(path);
-        file.rewrite(records);
-        return file;
-    }
-
-    /// Adds records durably.
-    ///
-    /// @param all what is to be in the file, the added ones among it, where it may be written anew now; else null
-    void append(List<DropRecord> added, @Nullable DropLog all) throws IOException {
-        long needed = MAGIC.length + HEAD_BYTES + (all == null ? 0L : (long) all.size() * DropRecord.BYTES);
-        if (all != null && (output == null || end > Math.max(MIN_REWRITE_BYTES, 2 * needed))) {
-            rewrite(all.records());
+    /// Adds drops that have been applied, durably. After a failure the next one writes the file anew.
+    void add(List<DropRecord> applied) throws IOException {
+        applied.forEach(this::note);
+        long needed = MAGIC.length + HEAD_BYTES + (long) log.size() * DropRecord.BYTES;
+        if (damaged || end > Math.max(MIN_REWRITE_BYTES, 2 * needed)) {
+            rewrite();
         } else {
-            append(toEntry(added));
+            append(toEntry(applied));
         }
     }
 
-    /// Notes that the store has everything on its disks, which holds until the next record.
-    void markFlushed() throws IOException {
-        append(toEntry(List.of()));
+    /// Notes that the disks have made drops durable. Those that were added meanwhile stay as they are.
+    void markSynced(List<DropRecord> drops) throws IOException {
+        drops.forEach(drop -> unsynced.remove(drop.identity()));
+        if (unsynced.isEmpty() && !damaged) {
+            append(toEntry(List.of()));
+        } else {
+            rewrite();
+        }
+    }
+
+    /// Notes that the disks have nothing any more that may have been dropped.
+    void markRepaired() throws IOException {
+        damaged = false;
+        rewrite();
     }
 
     private void append(byte[] entry) throws IOException {
         RandomAccessFile open = output;
         if (open == null) {
-            throw new IOException(path + " could not be written before");
+            rewrite();
+            return;
         }
         try {
             open.seek(end);
@@ -184,17 +221,19 @@ final class DropFile implements AutoCloseable {
         }
     }
 
-    private void rewrite(List<DropRecord> records) throws IOException {
+    /// Writes the file anew, from what is known. Makes its directory where the disk has not done so yet.
+    void rewrite() throws IOException {
         closeOutput();
+        Path folder = path.toAbsolutePath().getParent();
+        if (folder != null) {
+            Files.createDirectories(folder);
+        }
         Path next = path.resolveSibling(NAME + ".new");
         RandomAccessFile open = new RandomAccessFile(next.toFile(), "rw");
         boolean good = false;
         try {
             open.setLength(0);
-            open.write(MAGIC);
-            if (!records.isEmpty()) {
-                open.write(toEntry(records));
-            }
+            open.write(contents());
             open.getFD().sync();
             Files.move(next, path, StandardCopyOption.ATOMIC_MOVE, StandardCopyOption.REPLACE_EXISTING);
             forceDirectory();
@@ -206,6 +245,25 @@ final class DropFile implements AutoCloseable {
             }
         }
         output = open;
+    }
+
+    private byte[] contents() {
+        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
+        bytes.writeBytes(MAGIC);
+        List<DropRecord> synced = log.records().stream()
+                .filter(drop -> !unsynced.containsKey(drop.identity()))
+                .toList();
+        if (!synced.isEmpty()) {
+            bytes.writeBytes(toEntry(synced));
+            bytes.writeBytes(toEntry(List.of()));
+        }
+        if (!unsynced.isEmpty()) {
+            bytes.writeBytes(toEntry(unsynced()));
+        }
+        if (damaged) {
+            bytes.writeBytes(DAMAGE);
+        }
+        return bytes.toByteArray();
     }
 
     private void forceDirectory() throws IOException {

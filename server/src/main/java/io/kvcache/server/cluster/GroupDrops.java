@@ -7,6 +7,7 @@ import io.kvcache.cluster.DropTarget;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.peer.PeeredKvCache;
 import java.io.IOException;
@@ -20,37 +21,51 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicLong;
 import org.jspecify.annotations.Nullable;
 
 /// Applies drops of the cluster to the stores of this server, and remembers them beside its first disk.
 ///
-/// After a process has ended without a flush, the latest drops are applied again: their tombstones may not have
-/// reached the disk. After damage to the file, all groups are dropped.
+/// What has been applied here is made durable by the disks soon after, or by a flush before, and noted as such.
+/// After a process that was killed, the drops that were not noted are applied again: their tombstones may not
+/// have reached the disks. No other drop is, so nothing goes that was put after a drop and flushed. After damage
+/// to the file, all groups are dropped.
 ///
 /// **Threads.** Any, once [#serveThrough] was called.
 final class GroupDrops implements DropTarget, AutoCloseable {
 
     private static final Logger LOG = System.getLogger(GroupDrops.class.getName());
 
-    /// Far longer than a tombstone needs to reach the disk.
-    private static final long UNFLUSHED_MILLIS = TimeUnit.MINUTES.toMillis(10);
+    /// Between two attempts to make drops durable.
+    private static final long SYNC_PAUSE_NANOS = TimeUnit.SECONDS.toNanos(1);
 
     private final List<Store> stores;
     private final DropLog log = new DropLog();
-    private final @Nullable Path path;
-    private @Nullable DropFile file;
+    /// Null without disks.
+    private final @Nullable DropFile file;
+
     private volatile @Nullable PeeredKvCache served;
 
     /// To be applied again, as soon as the store knows the namespace.
-    private final List<DropRecord> unflushed = new ArrayList<>();
+    private final List<DropRecord> again = new ArrayList<>();
 
-    /// Drops of chains while disks were being read: of blocks below them the store may not have known the parents.
+    private int againCount;
+    private long againBlocks;
+
+    /// Drops of chains while disks were being read: of blocks below them the store may not have known the
+    /// parents.
     private final List<DropRecord> early = new ArrayList<>();
 
     private final Set<Namespace> emptied = new HashSet<>();
 
     /// Whether all blocks have to go, as it cannot be known what was dropped.
     private boolean damaged;
+
+    private @Nullable Sync sync;
+    private long syncedNanos = System.nanoTime() - SYNC_PAUSE_NANOS;
+
+    /// Drops that the disks are making durable.
+    private record Sync(List<DropRecord> drops, FlushBarrier barrier) {}
 
     /// A store and the namespaces of groups in it, of which it forgets none.
     private static final class Store {
@@ -90,56 +105,44 @@ final class GroupDrops implements DropTarget, AutoCloseable {
         }
     }
 
-    private GroupDrops(List<TieredKvCache> stores, @Nullable Path path) {
+    private GroupDrops(List<TieredKvCache> stores, @Nullable DropFile file) {
         this.stores = stores.stream().map(Store::new).toList();
-        this.path = path;
+        this.file = file;
     }
 
     /// Reads what has been applied before.
     ///
     /// @param stores the shared one first, which alone may have disks
-    /// @param folder of the first disk; null for a server without disks, which remembers nothing and keeps nothing
+    /// @param folder of the first disk; null for a server without disks, which remembers nothing and keeps
+    ///     nothing
     static GroupDrops open(List<TieredKvCache> stores, @Nullable Path folder) {
-        GroupDrops drops = new GroupDrops(stores, folder == null ? null : folder.resolve(DropFile.NAME));
-        drops.load();
+        if (folder == null) {
+            return new GroupDrops(stores, null);
+        }
+        Path path = folder.resolve(DropFile.NAME);
+        DropFile file = DropFile.read(path);
+        GroupDrops drops = new GroupDrops(stores, file);
+        drops.begin(path, file);
+        stores.getFirst().addFlushListener(drops::onFlush);
         return drops;
     }
 
-    private void load() {
-        Path from = path;
-        if (from == null) {
-            return;
-        }
-        try {
-            DropFile.Contents contents = DropFile.read(from);
-            contents.records().forEach(log::add);
-            damaged = contents.isDamaged();
-            if (!contents.isFlushed()) {
-                addUnflushed();
-            }
-        } catch (IOException unreadable) {
-            LOG.log(Level.ERROR, from + " cannot be read: " + unreadable.getMessage(), unreadable);
-            damaged = true;
-        }
+    private void begin(Path path, DropFile read) {
+        read.records().forEach(log::add);
+        damaged = read.isDamaged();
+        again.addAll(read.unsynced());
+        againCount = again.size();
         if (damaged) {
             LOG.log(
                     Level.ERROR,
-                    from + " is damaged. As it cannot be known what was dropped, this server drops all blocks of the"
+                    path + " is damaged. As it cannot be known what was dropped, this server drops all blocks of the"
                             + " cluster that it has");
         }
         try {
-            file = DropFile.open(from, log.records());
+            read.rewrite();
         } catch (IOException unusable) {
-            LOG.log(Level.WARNING, from + " cannot be written: " + unusable.getMessage());
+            LOG.log(Level.WARNING, path + " cannot be written: " + unusable.getMessage());
         }
-    }
-
-    private void addUnflushed() {
-        List<DropRecord> all = log.records();
-        long newest = all.stream().mapToLong(DropRecord::millis).max().orElse(0);
-        all.stream()
-                .filter(drop -> drop.kind() != DropRecord.Kind.FLOOR && newest - drop.millis() < UNFLUSHED_MILLIS)
-                .forEach(unflushed::add);
     }
 
     /// What has been applied before.
@@ -173,14 +176,17 @@ final class GroupDrops implements DropTarget, AutoCloseable {
         }
     }
 
-    private void apply(DropRecord drop) {
+    /// Returns how many blocks went.
+    private long apply(DropRecord drop) {
+        AtomicLong blocks = new AtomicLong();
         for (Store store : stores) {
             Namespace namespace = store.find(drop.namespace());
             if (namespace != null) {
                 LOG.log(Level.DEBUG, "drops {0} of {1}, as another server has", drop.kind(), namespace);
-                here(store, namespace, () -> drop(store.cache, namespace, drop));
+                here(store, namespace, () -> blocks.addAndGet(drop(store.cache, namespace, drop)));
             }
         }
+        return blocks.get();
     }
 
     private void here(Store store, Namespace namespace, Runnable drop) {
@@ -192,24 +198,36 @@ final class GroupDrops implements DropTarget, AutoCloseable {
         }
     }
 
-    private static void drop(TieredKvCache store, Namespace namespace, DropRecord drop) {
-        if (drop.isWhole()) {
-            store.drop(namespace);
-        } else {
-            store.blocks(namespace).drop(drop.key());
-        }
+    private static long drop(TieredKvCache store, Namespace namespace, DropRecord drop) {
+        return drop.isWhole() ? store.drop(namespace) : store.blocks(namespace).drop(drop.key());
     }
 
     @Override
     public synchronized boolean repair() {
-        if (!damaged && unflushed.isEmpty() && early.isEmpty()) {
-            return true;
+        boolean repaired = isRepaired();
+        if (!repaired) {
+            repairNow();
+            repaired = isRepaired();
         }
+        if (repaired) {
+            makeDurable();
+        }
+        return repaired;
+    }
+
+    private boolean isRepaired() {
+        return !damaged && again.isEmpty() && early.isEmpty();
+    }
+
+    private void repairNow() {
         boolean recovering = isRecovering();
-        unflushed.removeIf(drop -> {
+        again.removeIf(drop -> {
             boolean can = !recovering || stores.getFirst().find(drop.namespace()) != null;
             if (can) {
-                apply(drop);
+                againBlocks += apply(drop);
+                if (recovering && !drop.isWhole()) {
+                    early.add(drop);
+                }
             }
             return can;
         });
@@ -218,10 +236,67 @@ final class GroupDrops implements DropTarget, AutoCloseable {
             damaged = recovering; // until the last disk has told which namespaces it has
         }
         if (!recovering) {
-            early.forEach(this::apply);
+            early.forEach(drop -> againBlocks += apply(drop));
             early.clear();
         }
-        return !damaged && unflushed.isEmpty() && early.isEmpty();
+        if (againCount > 0 && isRepaired()) {
+            LOG.log(
+                    Level.INFO,
+                    "The process before this one ended before its last drops were surely on the disks: applied %s of them again, and so dropped %s blocks"
+                            .formatted(againCount, againBlocks));
+            againCount = 0;
+        }
+    }
+
+    /// Has the disks make durable what was applied, as far as possible now.
+    private void makeDurable() {
+        if (file == null) {
+            return;
+        }
+        Sync running = sync;
+        if (running == null) {
+            List<DropRecord> applied = file.unsynced();
+            if ((!applied.isEmpty() || file.isDamaged()) && System.nanoTime() - syncedNanos >= SYNC_PAUSE_NANOS) {
+                sync = new Sync(applied, stores.getFirst().cache.flushDrops());
+            }
+        } else if (running.barrier.advance()) {
+            sync = null;
+            syncedNanos = System.nanoTime();
+            if (running.barrier.isDurable()) {
+                markDurable(running.drops);
+                markRepaired();
+            }
+        }
+    }
+
+    private void markRepaired() {
+        try {
+            if (file != null && file.isDamaged()) {
+                file.markRepaired();
+            }
+        } catch (IOException failed) {
+            LOG.log(
+                    Level.WARNING,
+                    "all blocks of the cluster are dropped again at the next start: " + failed.getMessage());
+        }
+    }
+
+    /// A flush begins. What it makes durable need not be applied again.
+    private synchronized Runnable onFlush() {
+        List<DropRecord> applied = file == null ? List.of() : new ArrayList<>(file.unsynced());
+        applied.removeAll(again);
+        applied.removeAll(early);
+        return () -> markDurable(applied);
+    }
+
+    private synchronized void markDurable(List<DropRecord> drops) {
+        try {
+            if (file != null && !drops.isEmpty()) {
+                file.markSynced(drops);
+            }
+        } catch (IOException failed) {
+            LOG.log(Level.WARNING, "the last drops are applied again at the next start: " + failed.getMessage());
+        }
     }
 
     @Override
@@ -239,28 +314,9 @@ final class GroupDrops implements DropTarget, AutoCloseable {
     }
 
     @Override
-    public synchronized void remember(List<DropRecord> added, @Nullable DropLog all) throws IOException {
-        Path to = path;
-        if (to == null) {
-            return;
-        }
+    public synchronized void remember(List<DropRecord> added) throws IOException {
         if (file != null) {
-            file.append(added, all);
-        } else if (all != null) {
-            file = DropFile.open(to, all.records());
-        } else {
-            throw new IOException(to + " could not be written before");
-        }
-    }
-
-    /// Notes that everything is on the disks, so that nothing has to be applied again at the next start.
-    synchronized void markFlushed() {
-        try {
-            if (file != null && repair()) {
-                file.markFlushed();
-            }
-        } catch (IOException failed) {
-            LOG.log(Level.WARNING, "the last drops are applied again at the next start: " + failed.getMessage());
+            file.add(added);
         }
     }
 

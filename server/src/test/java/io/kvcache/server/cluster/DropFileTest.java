@@ -2,7 +2,6 @@ package io.kvcache.server.cluster;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
-import io.kvcache.cluster.DropLog;
 import io.kvcache.cluster.DropRecord;
 import io.kvcache.cluster.DropRecord.Kind;
 import io.kvcache.cluster.DropRecord.NamespaceDigest;
@@ -20,6 +19,7 @@ final class DropFileTest {
 
     private static final DropRecord FIRST = drop(1);
     private static final DropRecord SECOND = drop(2);
+    private static final DropRecord THIRD = drop(3);
 
     @TempDir
     private Path folder;
@@ -32,33 +32,97 @@ final class DropFileTest {
         return folder.resolve(DropFile.NAME);
     }
 
-    private void write(boolean flushed) throws IOException {
-        try (DropFile file = DropFile.open(path(), List.of(FIRST))) {
-            file.append(List.of(SECOND), null);
-            if (flushed) {
-                file.markFlushed();
+    private void write(boolean synced) throws IOException {
+        try (DropFile file = DropFile.read(path())) {
+            file.rewrite();
+            file.add(List.of(FIRST));
+            file.add(List.of(SECOND));
+            if (synced) {
+                file.markSynced(file.unsynced());
             }
         }
     }
 
+    private void assertRead(List<DropRecord> records, List<DropRecord> unsynced) {
+        DropFile file = DropFile.read(path());
+        assertThat(file.isDamaged()).isFalse();
+        assertThat(file.records()).isEqualTo(records);
+        assertThat(file.unsynced()).isEqualTo(unsynced);
+    }
+
     @Test
     void givenDrops_whenReadAgain_thenTheyAreThere() throws IOException {
-        assertThat(DropFile.read(path())).isEqualTo(new DropFile.Contents(List.of(), false, true));
+        assertRead(List.of(), List.of());
         write(false);
-        assertThat(DropFile.read(path())).isEqualTo(new DropFile.Contents(List.of(FIRST, SECOND), false, false));
+        assertRead(List.of(FIRST, SECOND), List.of(FIRST, SECOND));
+        Files.delete(path());
         write(true);
-        assertThat(DropFile.read(path())).isEqualTo(new DropFile.Contents(List.of(FIRST, SECOND), false, true));
+        assertRead(List.of(FIRST, SECOND), List.of());
+    }
+
+    @Test
+    void givenDropsThatAreDurable_whenOthersFollow_thenThoseAloneAreNot() throws IOException {
+        write(true);
+        try (DropFile file = DropFile.read(path())) {
+            file.add(List.of(THIRD));
+            assertRead(List.of(FIRST, SECOND, THIRD), List.of(THIRD));
+            file.rewrite();
+            assertRead(List.of(FIRST, SECOND, THIRD), List.of(THIRD));
+        }
+    }
+
+    @Test
+    void givenDropsThatBecomeDurable_whenAnotherOneWasAddedMeanwhile_thenThatOneIsNot() throws IOException {
+        try (DropFile file = DropFile.read(path())) {
+            file.add(List.of(FIRST, SECOND));
+            List<DropRecord> flushing = file.unsynced();
+            file.add(List.of(THIRD));
+            file.markSynced(flushing);
+        }
+        assertRead(List.of(FIRST, SECOND, THIRD), List.of(THIRD));
+    }
+
+    @Test
+    void givenADropOfWhichTheTimeIsCorrected_whenReadAgain_thenItIsAsDurableAsBefore() throws IOException {
+        DropRecord earlier = new DropRecord(FIRST.namespace(), Kind.CHAIN, FIRST.key(), 1, FIRST.id());
+        write(true);
+        try (DropFile file = DropFile.read(path())) {
+            file.add(List.of(earlier));
+        }
+        assertRead(List.of(earlier, SECOND), List.of());
+        Files.delete(path());
+        write(false);
+        try (DropFile file = DropFile.read(path())) {
+            file.add(List.of(earlier));
+            assertRead(List.of(earlier, SECOND), List.of(earlier, SECOND));
+            file.rewrite();
+            assertRead(List.of(earlier, SECOND), List.of(earlier, SECOND));
+        }
+    }
+
+    @Test
+    void givenADamagedFile_whenWrittenAnew_thenItStaysDamagedUntilItIsRepaired() throws IOException {
+        Files.write(path(), new byte[100]);
+        try (DropFile file = DropFile.read(path())) {
+            file.rewrite();
+            file.add(List.of(FIRST));
+            file.markSynced(List.of(FIRST));
+            assertThat(DropFile.read(path()).isDamaged()).isTrue();
+            file.markRepaired();
+        }
+        assertRead(List.of(FIRST), List.of());
     }
 
     @Test
     void givenAThreadThatIsInterrupted_whenItAdds_thenTheFileTakesMore() throws IOException {
-        Thread.currentThread().interrupt();
-        try (DropFile file = DropFile.open(path(), List.of(FIRST))) {
-            file.append(List.of(SECOND), null);
+        try (DropFile file = DropFile.read(path())) {
+            Thread.currentThread().interrupt();
+            file.rewrite();
+            file.add(List.of(FIRST));
             assertThat(Thread.interrupted()).as("kept for the caller").isTrue();
-            file.markFlushed();
+            file.add(List.of(SECOND));
         }
-        assertThat(DropFile.read(path())).isEqualTo(new DropFile.Contents(List.of(FIRST, SECOND), false, true));
+        assertRead(List.of(FIRST, SECOND), List.of(FIRST, SECOND));
     }
 
     @Test
@@ -68,7 +132,7 @@ final class DropFileTest {
         for (int cut = 1; cut < DropRecord.BYTES + 8; cut++) {
             Files.write(path(), Arrays.copyOf(all, all.length - cut));
 
-            assertThat(DropFile.read(path())).isEqualTo(new DropFile.Contents(List.of(FIRST), false, false));
+            assertRead(List.of(FIRST), List.of(FIRST));
         }
     }
 
@@ -80,7 +144,7 @@ final class DropFileTest {
             byte[] damaged = all.clone();
             damaged[at] = (byte) (damaged[at] ^ 1 << at % 8);
             Files.write(path(), damaged);
-            DropFile.Contents contents = DropFile.read(path());
+            DropFile contents = DropFile.read(path());
 
             assertThat(contents.records()).isNotEqualTo(List.of(FIRST, SECOND));
             boolean isCount = (at >= 8 && at < 12)
@@ -91,11 +155,9 @@ final class DropFileTest {
 
     @Test
     void givenAFileThatHasGrown_whenAppended_thenItIsWrittenAnew() throws IOException {
-        DropLog log = new DropLog();
-        log.add(FIRST);
-        try (DropFile file = DropFile.open(path(), List.of(FIRST))) {
+        try (DropFile file = DropFile.read(path())) {
             for (int i = 0; i < 2000; i++) {
-                file.append(List.of(FIRST), log);
+                file.add(List.of(FIRST));
             }
         }
         assertThat(Files.size(path())).isLessThan(70_000);

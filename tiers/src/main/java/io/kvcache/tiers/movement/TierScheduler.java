@@ -268,6 +268,13 @@ public final class TierScheduler implements TierWorker.WorkerListener {
         return new FlushBarrier(tierPort, tierPort.unwrittenCount(), () -> true, this::flushTiers);
     }
 
+    /// Starts to make durable what is dropped by now, with the records queued by now. As with [#flushBarrier], it
+    /// has no outcome while a tier is recovering.
+    public FlushBarrier flushDrops() {
+        workers.forEach(TierWorker::wake);
+        return new FlushBarrier(tierPort, tierPort.unwrittenCount(), () -> !isRecovering(), this::flushTiers);
+    }
+
     private List<CompletableFuture<Boolean>> flushTiers() {
         List<CompletableFuture<Boolean>> all = new ArrayList<>();
         for (int disk = 0; disk < workers.size(); disk++) {
