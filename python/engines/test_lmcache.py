@@ -14,11 +14,16 @@ import io
 import json
 import mmap
 import os
+import pathlib
+import shlex
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 from typing import Any, List, Optional
 from unittest import mock
 
@@ -35,12 +40,13 @@ from lmcache.v1.distributed.storage_controllers.eviction_controller import (
     L2EvictionController,
 )
 from tests import engines
-from tests.serving import ServedTest, Server, until
+from tests.serving import ServedTest, Server, free_ports, until
 
 from kvcache import lmcache_compat
 from kvcache.lmcache import KvCacheL2Adapter
 
 KIB, MIB = 1 << 10, 1 << 20
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def plugin(address: str, **params: Any) -> dict:
@@ -377,6 +383,69 @@ class FaultsTest(LmcacheTest):
             loaded = self.load(adapter, names, memory.objects(8, 8 * MIB, 64 * MIB, 128))
             self.assertEqual(loaded, [True] * 8)
             self.assertTrue(torch.equal(memory.tensor[: 64 * MIB], memory.tensor[64 * MIB :]))
+
+
+class ServerTest(LmcacheTest):
+    """``lmcache server`` as docs/engines.md says to start it, with its own load."""
+
+    def run_lmcache(self, *words: str, **options: Any) -> subprocess.Popen:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "lmcache.cli.main", *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT / "python"), "LMCACHE_TRACK_USAGE": "false"},
+            stdout=self.log,
+            stderr=subprocess.STDOUT,
+            **options,
+        )
+        self.addCleanup(lambda: (process.poll() is None and process.kill(), process.wait()))
+        return process
+
+    def documented(self) -> List[str]:
+        """The words of the command in the documents, with this test's size and server."""
+        text = (ROOT / "docs" / "engines.md").read_text()
+        block = text.partition("## LMCache, multi-process")[2].split("```")[1]
+        words = shlex.split(block.replace("\\\n", " "))
+        self.assertEqual(words[:2], ["lmcache", "server"])
+        words = [{"60": "0.25", "NAME": f"kvcache-test-{os.getpid()}"}.get(each, each) for each in words[1:]]
+        self.assertEqual(json.loads(words[-1]), plugin("127.0.0.1:7420"))
+        return [*words[:-1], words[-1].replace("127.0.0.1:7420", self.server.address)]
+
+    def status(self) -> Any:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.http}/status", timeout=10) as reply:
+                return json.load(reply)
+        except OSError:
+            return None
+
+    def ours(self) -> Any:
+        found: List[Any] = []
+
+        def look(node: Any) -> None:
+            if isinstance(node, dict) and node.get("type") == "KvCacheL2Adapter":
+                found.append(node)
+            for each in node.values() if isinstance(node, dict) else node if isinstance(node, list) else []:
+                look(each)
+
+        look(self.status())
+        return found[0] if found else None
+
+    def text(self) -> str:
+        with open(self.log.name, encoding="utf-8", errors="replace") as log:
+            return log.read()[-4000:]
+
+    def test_its_server_maps_and_stores(self) -> None:
+        self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")
+        self.addCleanup(self.log.close)
+        self.port, self.http = free_ports(2)
+        self.run_lmcache(*self.documented(), "--port", str(self.port), "--http-port", str(self.http))
+        until(self.ours, "the start of lmcache server", 120)
+        load = ["bench", "server", "--mode", "cpu", "--transfer-mode", "lmcache_driven", "--num-tokens", "1024"]
+        load += ["--rpc-url", f"tcp://localhost:{self.port}", "--url", f"http://localhost:{self.http}"]
+        load += ["--kvcache-shape-spec", "(2,1024,16,8,128):bfloat16:8", "--start", "0", "--end", "2"]
+        self.assertEqual(self.run_lmcache(*load).wait(120), 0, self.text())
+        until(lambda: self.ours()["objects"] == 8, "all objects in the server", 30)
+        status = self.ours()
+        shown = [status[each] for each in ("transfer", "stored", "failed_tasks", "objects_without_key")]
+        self.assertEqual(shown, ["mapped", 8, 0, 0], self.text())
 
 
 class VersionTest(unittest.TestCase):

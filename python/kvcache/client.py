@@ -118,9 +118,7 @@ class Job:
     def _finish(self, reply: Optional[Reply], error: Optional[KvCacheError]) -> None:
         if reply is not None:
             try:
-                body = reply.value()
-                (count,) = _U32.unpack_from(body)
-                self.results = [wire.COPY_RESULTS[each] for each in body[8 : 8 + count]]
+                self.results = wire.copy_results(reply.value())
             except KvCacheError as failed:
                 error = failed
             except LookupError:
@@ -823,10 +821,34 @@ class Client:
             raise ValueError(f"{len(values)} values; allowed: 1 to {wire.MAX_KEYS}")
         seconds = self.timeout if timeout is None else timeout
         wire.nanos(seconds, 86_400, "timeout")
-        until = time.monotonic_ns() + int(seconds * 1e9)
         job = Job(len(values), on_done)
         # Numbers change when the connection does, so they are read with the connection that is used.
         connection = self._connection
+        body = self._copy_body(namespace, region, direction, values, seconds)
+        reply = Reply(time.monotonic() + seconds + _GRACE_SECONDS, holds=True)
+        reply.callback = lambda done: job._finish(done, None)
+        job._reply = reply
+        job._connection = connection
+        try:
+            if connection is None or connection.lost is not None:
+                raise self._unconnected()
+            if region.error is not None:
+                raise region.error
+            connection.send(wire.COPY, body, reply, None, int(seconds * 1e9))
+        except KvCacheError as failed:
+            reply.callback = None
+            job._finish(None, failed)
+        return job
+
+    @staticmethod
+    def _copy_body(
+        namespace: Namespace,
+        region: Region,
+        direction: int,
+        values: Sequence[Tuple[bytes, Sequence[Span]]],
+        seconds: float,
+    ) -> bytes:
+        until = time.monotonic_ns() + int(seconds * 1e9)
         head = struct.pack(
             "<IB3xIIQQ", region._number, direction, namespace._number, len(values), int(seconds * 0.9e9), until
         )
@@ -844,21 +866,7 @@ class Client:
         except (TypeError, ValueError, struct.error):
             _check_types(values)
             raise
-        body = b"".join(parts)
-        reply = Reply(time.monotonic() + seconds + _GRACE_SECONDS, holds=True)
-        reply.callback = lambda done: job._finish(done, None)
-        job._reply = reply
-        job._connection = connection
-        try:
-            if connection is None or connection.lost is not None:
-                raise self._unconnected()
-            if region.error is not None:
-                raise region.error
-            connection.send(wire.COPY, body, reply, None, int(seconds * 1e9))
-        except KvCacheError as failed:
-            reply.callback = None
-            job._finish(None, failed)
-        return job
+        return b"".join(parts)
 
     def _unconnected(self) -> ConnectionLost:
         self._wanted.set()

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
+import ctypes
+import mmap
+import operator
+import os
 import struct
 import threading
 import time
@@ -24,11 +29,20 @@ Value = Tuple[bytes, Sequence[Piece]]
 _THREADS = 4
 """That send and receive, each over a connection of its own."""
 
-_PART_BYTES = 1 << 20
+_PART_BYTES = 4 << 20
 """A task is divided among threads, so many bytes each at least."""
 
 _WINDOW_BYTES = 16 << 20
 """On their way over one connection."""
+
+_PASSAGE_BYTES = 4 << 20
+"""Of each of the two buffers that a thread shares with the server; the largest value that goes through them."""
+
+_PASSAGE_VALUES = 256
+"""That are in a buffer at a time."""
+
+_SIZE = operator.itemgetter(1)
+"""Of a piece."""
 
 _LEASES = 32
 """Values that were received are released together."""
@@ -39,8 +53,8 @@ _NO_CHECKSUM = struct.pack("<II", 0, wire.NO_CHECKSUM)
 class Mover:
     """Stores and loads pages that lie in pieces anywhere in this process's memory.
 
-    A page of one shared mapping goes through a region of the server. Other pages, and all where the server is on
-    another host, are sent and received by a few threads.
+    A page of one shared mapping goes through a region of the server. Other pages are moved by a few threads: copied
+    through memory of their own that the server maps, where they are small and it can, and else sent and received.
 
     Threads: any. ``submit`` never waits.
     """
@@ -53,6 +67,7 @@ class Mover:
         self._regions: Dict[Mapping, Region] = {}
         self._threads: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._mine = threading.local()
+        self._passages: List[_Passage] = []
 
     def add(self, address: int, size: int = 1) -> bool:
         """Registers the mapping around an address, before pages of it are moved. May wait for the server.
@@ -150,7 +165,7 @@ class Mover:
             results: List[Result] = []
             error: Optional[KvCacheError] = None
             try:
-                results = (_put_all if store else _get_all)(self._connected(), self.namespace, parts[number])
+                results = self._move(store, parts[number])
             except KvCacheError as failed:
                 error = failed
             except Exception as failed:
@@ -162,6 +177,42 @@ class Mover:
                 threads.submit(work, number)
             except RuntimeError:
                 gathered.take(number, [], KvCacheError("the mover is closed"))
+
+    def _move(self, store: bool, values: Sequence[Value]) -> List[Result]:
+        """Moves values in one of the threads: through memory that the server maps, where it can, else over a connection."""
+        connection = self._connected()
+        passage = self._passage() if self.client.shares_memory else None
+        if passage is None:
+            return (_put_all if store else _get_all)(connection, self.namespace, values)
+        small = [number for number, (_, pieces) in enumerate(values) if sum(map(_SIZE, pieces)) <= _PASSAGE_BYTES]
+        large = sorted(set(range(len(values))).difference(small))
+        results = [Result.ABSENT] * len(values)
+        try:
+            for number, result in zip(small, passage.move(store, connection, [values[each] for each in small])):
+                results[number] = result
+        except BaseException:
+            self._mine.passage = None  # the server may still copy from and to it
+            with self._lock:
+                self._passages.remove(passage)
+            passage.close()
+            raise
+        if large:
+            sent = (_put_all if store else _get_all)(connection, self.namespace, [values[each] for each in large])
+            for number, result in zip(large, sent):
+                results[number] = result
+        return results
+
+    def _passage(self) -> Optional[_Passage]:
+        """Returns this thread's own memory that the server maps, or None where it maps none of this process."""
+        passage = getattr(self._mine, "passage", None)
+        if passage is None:
+            try:
+                passage = self._mine.passage = _Passage(self.client, self.namespace)
+            except (KvCacheError, OSError):
+                return None  # a system without memfds, or where no process sees another one's files
+            with self._lock:
+                self._passages.append(passage)
+        return passage if passage.region.error is None else None
 
     def _connected(self) -> Connection:
         """Returns this thread's own connection of the session."""
@@ -198,6 +249,8 @@ class Mover:
         """Ends the threads; what they move now is finished."""
         if self._threads is not None:
             self._threads.shutdown(wait=True)
+        for passage in self._passages:
+            passage.close()
 
 
 class _Gathered:
@@ -233,6 +286,80 @@ def _messages(values: Sequence[Value]) -> List[Sequence[Value]]:
             size = more
         parts[-1].append(value)
     return list(parts)
+
+
+class _Passage:
+    """Two buffers that the server maps, by which one thread passes it values whose own memory it does not map."""
+
+    def __init__(self, client: Client, namespace: Namespace) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._file = os.memfd_create("kvcache-mover", os.MFD_CLOEXEC)
+        os.ftruncate(self._file, 2 * _PASSAGE_BYTES)
+        self._map = memoryview(mmap.mmap(self._file, 2 * _PASSAGE_BYTES))
+        self._address = address_of(self._map)
+        self.region, self._begin = client.region_of(self._map)
+
+    def move(self, store: bool, connection: Connection, values: Sequence[Value]) -> List[Result]:
+        """Moves values, of a buffer's size at most each. One buffer is filled or emptied while the server has the other."""
+        results = [Result.PRESENT] * len(values)
+        sent: Deque[Tuple[List[int], int, Reply]] = collections.deque()
+        timeout = self._client.timeout
+
+        def take() -> None:
+            numbers, at, reply = sent.popleft()
+            connection.wait(reply, timeout + 1)
+            for number, result in zip(numbers, wire.copy_results(reply.value())):
+                results[number] = result
+                pieces = values[number][1]
+                if not store and result == Result.COPIED:
+                    self._copy(pieces, at, False)
+                at += sum(map(_SIZE, pieces))
+
+        def pass_on(numbers: List[int], at: int) -> None:
+            items: List[Tuple[bytes, List[Piece]]] = []
+            begin = at
+            for number in numbers:
+                key, pieces = values[number]
+                size = sum(map(_SIZE, pieces))
+                if store:
+                    self._copy(pieces, at, True)
+                items.append((key, [(self._begin + at, size)]))
+                at += size
+            reply = Reply(time.monotonic() + timeout + 1)
+            body = self._client._copy_body(self._namespace, self.region, int(store), items, timeout)
+            connection.send(wire.COPY, body, reply, None, int(timeout * 1e9))
+            sent.append((numbers, begin, reply))
+
+        left = [n for n in range(len(values)) if not (store and self._namespace.contains_now(values[n][0]))]
+        buffer = 0
+        while left:
+            size, count = 0, 0
+            while count < len(left) and count < _PASSAGE_VALUES:
+                size += sum(map(_SIZE, values[left[count]][1]))
+                if size > _PASSAGE_BYTES:
+                    break
+                count += 1
+            if len(sent) == 2:
+                take()
+            pass_on(left[:count], buffer * _PASSAGE_BYTES)
+            left = left[count:]
+            buffer = 1 - buffer
+        while sent:
+            take()
+        return results
+
+    def _copy(self, pieces: Sequence[Piece], at: int, into: bool) -> None:
+        for address, size in pieces:
+            mine = self._address + at
+            ctypes.memmove(*((mine, address) if into else (address, mine)), size)
+            at += size
+
+    def close(self) -> None:
+        """Lets go of the memory; what the server still copies does no harm."""
+        with contextlib.suppress(KvCacheError):
+            self.region.close()
+        os.close(self._file)
 
 
 class _Window:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
-from typing import Tuple, Union
+from typing import List, Tuple, Union
 
 MAGIC = b"KVC1"
 HEADER = struct.Struct("<4sHHQIIQ")
@@ -80,6 +80,12 @@ class Result(Code):
 
 COPY_RESULTS = tuple(Result)[: Result.DECLINED + 1]
 """By their codes in a reply to COPY."""
+
+
+def copy_results(reply: bytes) -> List[Result]:
+    """What became of the values of a COPY; raises LookupError where the server answers what is not known here."""
+    (count,) = _U32.unpack_from(reply)
+    return [COPY_RESULTS[each] for each in reply[8 : 8 + count]]
 
 
 def put_result(reply: bytes) -> Result:
