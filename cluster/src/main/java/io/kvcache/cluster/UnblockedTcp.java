@@ -6,6 +6,7 @@ import java.util.Arrays;
 import java.util.Map;
 import java.util.Queue;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicReference;
 import org.jgroups.Address;
 import org.jgroups.protocols.TCP;
 import org.jspecify.annotations.Nullable;
@@ -81,12 +82,12 @@ final class UnblockedTcp extends TCP {
 
     /// Returns the next message. Null when there is none, or one could not be sent: the outbox is gone then.
     private byte @Nullable [] next(Address dest, Outbox outbox) {
-        byte[][] next = new byte[1][];
+        AtomicReference<byte @Nullable []> next = new AtomicReference<>();
         outboxes.computeIfPresent(dest, (_, _) -> {
             byte[] message = outbox.remove();
-            next[0] = message;
+            next.set(message);
             return message == null ? null : outbox;
         });
-        return next[0];
+        return next.get();
     }
 }
