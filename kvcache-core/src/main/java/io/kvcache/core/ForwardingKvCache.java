@@ -60,6 +60,11 @@ public abstract class ForwardingKvCache implements LocalKvCache {
     }
 
     @Override
+    public BlockTable acquireCopy(BlockChain chain, int from, Duration timeout) {
+        return delegate.acquireCopy(chain, from, timeout);
+    }
+
+    @Override
     public BlockWriter put(BlockChain chain, int index, int part, Duration timeout) {
         return delegate.put(chain, index, part, timeout);
     }

@@ -1,5 +1,6 @@
 package io.kvcache.core;
 
+import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
@@ -37,6 +38,10 @@ public interface LocalKvCache extends KvCache {
     /// Pins a resident object without counting as a use. Returns null when it is not resident.
     @Nullable
     ObjectView holdObject(Namespace namespace, byte[] key);
+
+    /// As [#acquire(BlockChain, int, Duration)], for another server that keeps a copy of what it gets: it counts as no
+    /// look-up, so that the hit ratio is that of clients.
+    BlockTable acquireCopy(BlockChain chain, int from, Duration timeout);
 
     /// Has the processor's caches read what the next look-ups of these objects need, for all of them at once: one by
     /// one each would wait for memory by itself. Changes nothing, and counts as no use.

@@ -158,7 +158,7 @@ public final class CacheServer implements AutoCloseable {
                 connectionLimits(config), clock, latencies, slowRequestLog, tenantKeyspaces::throttledReads);
         passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
         NamespaceIdResolver names = new NamespaceIdResolver(cache);
-        blocks = new BlockQuotaTrackers(cache, tenantKeyspaces.quotas(), names::resolve);
+        blocks = new BlockQuotaTrackers(cache, tenantKeyspaces.quotas(), names::resolve, TenantKeyspaces::isOfKeyspace);
         misses = new MissLog(
                 InstantSource.system(),
                 blocks.readStats().missCauses(),
@@ -166,6 +166,9 @@ public final class CacheServer implements AutoCloseable {
         cache.addChainListener(misses);
         blocks.readStats().recordMissesTo(misses);
         tenantKeyspaces.recordMissesTo(misses);
+        if (remote != null) {
+            remote.tellLookupsTo(tenantKeyspaces.lookups(blocks.readStats().missCauses(), misses));
+        }
         policy = config.memory().policy().commandName();
         ConsoleSources consoleSources = consoleSources(config, latencies, slowRequestLog);
         LoadHistory history = new LoadHistory(consoleSources);

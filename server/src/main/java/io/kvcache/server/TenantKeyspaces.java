@@ -1,6 +1,7 @@
 package io.kvcache.server;
 
 import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.config.DiskTierConfig;
@@ -16,10 +17,13 @@ import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
+import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
+import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
+import io.kvcache.transport.endpoint.EndpointOptions.LookupListener;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.InstantSource;
@@ -121,6 +125,38 @@ final class TenantKeyspaces {
     /// Returns the namespace that holds a tenant's values.
     static Namespace namespaceOf(String tenant) {
         return Namespace.objects("objects", tenant);
+    }
+
+    /// Returns whether a namespace is one of a keyspace's form.
+    static boolean isOfKeyspace(Namespace namespace) {
+        return namespaceOf(namespace.tenant()).equals(namespace);
+    }
+
+    /// Counts what clients of transport ask of objects as look-ups of their tenant, like those over the other
+    /// protocols. Tenants that the settings do not name count with the default one.
+    ///
+    /// @param causes why such objects have left
+    LookupListener lookups(MissCauses causes, MissLog log) {
+        return new LookupListener() {
+
+            private Keyspace keyspaceOf(Namespace namespace) {
+                Keyspace own = keyspaces.get(namespace.tenant());
+                return own == null ? TenantKeyspaces.this.keyspaceOf(TenantConfig.DEFAULT) : own;
+            }
+
+            @Override
+            public void onHit(Namespace namespace, byte[] key, long bytes) {
+                keyspaceOf(namespace).countHitOfTransport(bytes);
+            }
+
+            @Override
+            public void onMiss(Namespace namespace, byte[] key, boolean late) {
+                BlockKey digest = BlockKey.ofObject(namespace, key);
+                Reason reason = late ? Reason.LATE : Reason.of(causes.causeOf(digest));
+                keyspaceOf(namespace).countMissOfTransport(reason);
+                log.recordValue(namespace, key, reason, () -> causes.departureOf(digest));
+            }
+        };
     }
 
     /// By tenant, the configured ones first.

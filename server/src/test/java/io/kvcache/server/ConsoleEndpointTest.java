@@ -423,4 +423,20 @@ final class ConsoleEndpointTest {
             }
         }
     }
+
+    @Test
+    void givenABlockLookUpOverHttp_whenItEndsEarly_thenItIsOneMiss() throws Exception {
+        putBlocks(OPEN, "n", 2);
+        HttpTestClient client = new HttpTestClient(server.port(OPEN));
+        clients.add(client);
+        for (String keys : List.of("[\"0000\",\"0001\",\"0099\"]", "[\"0098\",\"0099\"]")) {
+            assertThat(client.post("/v1/blocks/get", "{\"namespace\":\"n\",\"keys\":" + keys + "}\n")
+                            .statusCode())
+                    .isEqualTo(200);
+        }
+        JsonNode misses = get("/v1/misses");
+        assertThat(misses.get("recent").size()).isEqualTo(2);
+        assertThat(misses.at("/reasons/never_seen").intValue()).isEqualTo(2);
+        assertThat(get("/v1/stats").at("/blockReads/default/absent").intValue()).isEqualTo(2);
+    }
 }

@@ -6,6 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.check.BlockContent;
@@ -24,6 +25,7 @@ import io.kvcache.transport.client.RemoteKvCache;
 import io.kvcache.transport.client.RemoteKvCacheBuilder;
 import java.io.IOException;
 import java.io.UncheckedIOException;
+import java.lang.foreign.MemorySegment;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFilePermissions;
@@ -376,5 +378,61 @@ final class RemoteEndpointTest {
                                 ListenerAuthConfig.UNRESTRICTED)),
                         TransportConfig.listeningOn("0.0.0.0:0")))
                 .withMessageContaining("transport.listen is 0.0.0.0:0, which other machines can reach");
+    }
+
+    private static JsonNode json(TestServer server, String path) throws Exception {
+        try (HttpTestClient http = new HttpTestClient(server.port())) {
+            return HttpTestClient.json(http.get(path));
+        }
+    }
+
+    @Test
+    void givenClientsOfOtherJvms_whenTheyFindAndMiss_thenTheyAreInTheStatisticsOfAllProtocols() throws Exception {
+        Namespace objects = Namespace.objects("o", "");
+        byte[] here = {1};
+        byte[] absent = {2};
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+                RemoteKvCache cache = client(server).connect()) {
+            cache.register(RemoteTestBlocks.SPACE);
+            cache.register(objects);
+            cache.acquire(RemoteTestBlocks.chain(RemoteTestBlocks.SPACE, 100)).close();
+            assertThat(cache.storeObject(objects, here, MemorySegment.ofArray(new byte[7]), KvCache.NO_WAIT))
+                    .isTrue();
+            try (ObjectView view = cache.getObject(objects, here)) {
+                assertThat(view).isNotNull();
+            }
+            assertThat(cache.getObject(objects, absent)).isNull();
+            assertThat(cache.containsObject(objects, here))
+                    .as("counts when it is read")
+                    .isTrue();
+            assertThat(cache.containsObject(objects, absent)).isFalse();
+
+            JsonNode misses = json(server, "/v1/misses");
+            assertThat(misses.at("/reasons/never_seen").intValue())
+                    .as("a chain and two values")
+                    .isEqualTo(3);
+            assertThat(misses.get("recent").findValuesAsString("kind")).containsExactly("object", "object", "blocks");
+            JsonNode own = json(server, "/v1/stats").at("/tenants/default");
+            assertThat(own.at("/reads/hits").intValue()).isEqualTo(1);
+            assertThat(own.at("/reads/absent").intValue()).isEqualTo(2);
+            assertThat(own.at("/traffic/sentBytes").intValue()).isEqualTo(7);
+        }
+    }
+
+    @Test
+    void givenAValueOfAnotherJvmThatWasDropped_whenAskedFor_thenTheMissSaysSo() throws Exception {
+        Namespace objects = Namespace.objects("o", "");
+        byte[] key = {1};
+        try (TestServer server = TestServer.start(nobodyInParticular(), TransportConfig.listeningOn("127.0.0.1:0"));
+                RemoteKvCache cache = client(server).connect()) {
+            cache.register(objects);
+            cache.storeObject(objects, key, MemorySegment.ofArray(new byte[7]), KvCache.NO_WAIT);
+            assertThat(cache.dropObject(objects, key)).isTrue();
+            JsonNode reasons = json(server, "/v1/misses").get("reasons");
+            while (reasons.get("deleted").intValue() == 0) { // events are heard of within a moment
+                assertThat(cache.getObject(objects, key)).isNull();
+                reasons = json(server, "/v1/misses").get("reasons");
+            }
+        }
     }
 }

@@ -50,10 +50,15 @@ final class BlockReads {
         return acquire(chain, from, timeoutNanos, AcquireMode.USUAL);
     }
 
+    /// As [io.kvcache.core.LocalKvCache#acquireCopy].
+    BlockTable acquireCopy(BlockChain chain, int from, long timeoutNanos) {
+        return acquire(chain, from, timeoutNanos, AcquireMode.COPY);
+    }
+
     /// As [io.kvcache.core.KvCache#acquireByLayers].
     BlockTable acquireByLayers(BlockChain chain, int from, long timeoutNanos, int layersAStep) {
         LayerSteps steps = LayerSteps.of(chain.namespace(), layersAStep);
-        return acquire(chain, from, timeoutNanos, new AcquireMode(steps, null, true));
+        return acquire(chain, from, timeoutNanos, new AcquireMode(steps, null, true, true));
     }
 
     private BlockTable acquire(BlockChain chain, int from, long timeoutNanos, AcquireMode mode) {
@@ -62,16 +67,16 @@ final class BlockReads {
         }
         NamespaceEntry entry = lookup.require(chain.namespace());
         BlockTable table = acquireKnown(entry, chain, from, timeoutNanos, mode);
-        return awaitRecoveryIfNeeded(chain, table, timeoutNanos);
+        return awaitRecoveryIfNeeded(chain, table, timeoutNanos, mode.counts);
     }
 
     /// As [#acquire], for some blocks of a request that was counted as a whole, and whose time began with
     /// it. What is found counts here.
     BlockTable acquireForRange(BlockChain chain, int from, Deadline deadline) {
         long timeoutNanos = Math.max(0, deadline.remainingNanos());
-        AcquireMode mode = new AcquireMode(null, deadline, true);
+        AcquireMode mode = new AcquireMode(null, deadline, true, true);
         BlockTable table = acquireKnown(lookup.require(chain.namespace()), chain, from, timeoutNanos, mode);
-        return awaitRecoveryIfNeeded(chain, table, timeoutNanos);
+        return awaitRecoveryIfNeeded(chain, table, timeoutNanos, true);
     }
 
     /// Block after the last one of the chain that is here or on disk.
@@ -86,12 +91,12 @@ final class BlockReads {
         listeners.onAccess(chain, from, known, lookup.require(chain.namespace()).blockBytes());
     }
 
-    private BlockTable awaitRecoveryIfNeeded(BlockChain chain, BlockTable table, long timeoutNanos) {
+    private BlockTable awaitRecoveryIfNeeded(BlockChain chain, BlockTable table, long timeoutNanos, boolean counts) {
         boolean mayBeTold = timeoutNanos > 0
                 && table.endBlock() < chain.length()
                 && table.blocksToRecompute() == 0
                 && storeContext.isRecovering();
-        return mayBeTold ? awaitRecovery(chain, table, timeoutNanos) : table;
+        return mayBeTold ? awaitRecovery(chain, table, timeoutNanos, counts) : table;
     }
 
     /// As [TieredKvCache#acquire(Namespace, EngineKey, java.time.Duration)]. A block that is in host memory is
@@ -120,7 +125,7 @@ final class BlockReads {
 
     private @Nullable BlockTable acquireDuringRecovery(Namespace namespace, EngineKey key, Deadline first) {
         BlockChain chain = findChain(namespace, key);
-        return chain == null ? null : acquireAgain(chain, chain.length() - 1, first);
+        return chain == null ? null : acquireAgain(chain, chain.length() - 1, first, true);
     }
 
     /// The table of a block in host memory, or null.
@@ -159,7 +164,7 @@ final class BlockReads {
         return keys.isEmpty() ? null : BlockChain.ofKeys(namespace, keys);
     }
 
-    private BlockTable awaitRecovery(BlockChain chain, BlockTable now, long timeoutNanos) {
+    private BlockTable awaitRecovery(BlockChain chain, BlockTable now, long timeoutNanos, boolean counts) {
         int from = now.firstBlock();
         return awaitRecovery(
                 now,
@@ -167,12 +172,12 @@ final class BlockReads {
                 new RecoveringBlockTable.SecondLookup(
                         chain.length(),
                         () -> lookup.matchKnown(chain, 0) == chain.length(),
-                        deadline -> acquireAgain(chain, from, deadline)));
+                        deadline -> acquireAgain(chain, from, deadline, counts)));
     }
 
     /// A second look for a request that was counted at the first, and whose time began there.
-    private BlockTable acquireAgain(BlockChain chain, int from, Deadline first) {
-        AcquireMode mode = new AcquireMode(null, first, false);
+    private BlockTable acquireAgain(BlockChain chain, int from, Deadline first, boolean counts) {
+        AcquireMode mode = new AcquireMode(null, first, false, counts);
         long left = Math.max(0, first.remainingNanos());
         return acquireKnown(lookup.require(chain.namespace()), chain, from, left, mode);
     }
@@ -208,11 +213,15 @@ final class BlockReads {
     ///
     /// @param steps null for whole blocks in order
     /// @param first the deadline of the request whose second look this is; null of a request of its own
-    /// @param countsFound whether what is found counts here
+    /// @param countsFound whether what is found at once counts here
+    /// @param counts whether what comes from a disk counts, and the request itself if this is its first look
     private record AcquireMode(
-            @Nullable LayerSteps steps, @Nullable Deadline first, boolean countsFound) {
+            @Nullable LayerSteps steps, @Nullable Deadline first, boolean countsFound, boolean counts) {
 
-        static final AcquireMode USUAL = new AcquireMode(null, null, true);
+        static final AcquireMode USUAL = new AcquireMode(null, null, true, true);
+
+        /// For another server.
+        static final AcquireMode COPY = new AcquireMode(null, null, false, false);
     }
 
     /// The blocks that the store knows of by now.
@@ -222,7 +231,7 @@ final class BlockReads {
             NamespaceEntry entry, BlockChain chain, int from, long timeoutNanos, AcquireMode mode) {
         LayerSteps steps = mode.steps;
         Deadline first = mode.first;
-        boolean counts = first == null;
+        boolean counts = first == null && mode.counts;
         OpenHandle openHandle = storeContext.openHandles().acquire(chain);
         long deepest = RecordHandle.MISS;
         BlockTable table = null;
@@ -245,7 +254,7 @@ final class BlockReads {
             known = loadBatch == null ? found : Math.max(0, here + loadBatch.count() - from);
             if (loadBatch != null) {
                 LoadingBlockTable.BlockRange blockRange = new LoadingBlockTable.BlockRange(
-                        entry, deepest, here, loadBatch, from, steps == null ? 0 : steps.layerBytes);
+                        entry, deepest, here, loadBatch, from, steps == null ? 0 : steps.layerBytes, mode.counts);
                 Deadline deadline = first == null ? Deadline.after(storeContext.clock(), timeoutNanos) : first;
                 table = new LoadingBlockTable(storeContext, openHandle, blockRange, deadline);
             } else if (found > 0) {

@@ -80,7 +80,8 @@ final class LoadingBlockTable implements BlockTable {
             int residentBlocks,
             LoadBatch loadBatch,
             int firstBlock,
-            int layerBytes) {}
+            int layerBytes,
+            boolean counts) {}
 
     /// Takes over all pins, and a hold.
     ///
@@ -401,7 +402,9 @@ final class LoadingBlockTable implements BlockTable {
     }
 
     private void release() {
-        blockRange.entry.countLoaded(readyUntil() - Math.max(blockRange.firstBlock, blockRange.residentBlocks));
+        if (blockRange.counts) {
+            blockRange.entry.countLoaded(readyUntil() - Math.max(blockRange.firstBlock, blockRange.residentBlocks));
+        }
         for (int i = 0; i < loadBatch.count(); i++) {
             if (storeContext.tierScheduler() != null) {
                 storeContext.tierScheduler().loadListeners().remove(loadBatch.record(i), listener);

@@ -207,6 +207,11 @@ public final class TieredKvCache implements LocalKvCache {
     }
 
     @Override
+    public BlockTable acquireCopy(BlockChain chain, int from, Duration timeout) {
+        return blockReads.acquireCopy(chain, from, Timeouts.toNanos(timeout));
+    }
+
+    @Override
     public BlockTable acquireByLayers(BlockChain chain, int from, Duration timeout, int layersAStep) {
         return blockReads.acquireByLayers(chain, from, Timeouts.toNanos(timeout), layersAStep);
     }

@@ -186,4 +186,23 @@ final class PartCountsTest {
         assertThat(cache.getRange(CHAIN, 0, range, into, PATIENCE)).isEqualTo(BLOCKS);
         assertThat(blocks(cache)).isEqualTo(new Counts(2 + 2 * BLOCKS, 1 + 2 * BLOCKS, 2 * BLOCKS - 1));
     }
+
+    @Test
+    void givenBlocksOnDisk_whenAnotherServerTakesCopies_thenNothingCounts() {
+        TieredKvCache cache = openWithAllOnDisk();
+        List<String> accesses = new ArrayList<>();
+        cache.addChainListener((_, from, found, _) -> accesses.add(from + " " + found));
+        try (BlockTable table = cache.acquireCopy(CHAIN, 0, Duration.ofMinutes(1))) {
+            assertThat(table.blocks()).isEqualTo(BLOCKS);
+            disk.tickUntil(() -> table.readyBlocks() == BLOCKS);
+        }
+        BlockChain longer = CHAIN.prefix(1);
+        try (BlockTable table = cache.acquireCopy(longer, 0, KvCache.NO_WAIT)) {
+            assertThat(table.readyBlocks()).isEqualTo(1);
+        }
+        assertThat(blocks(cache)).isEqualTo(new Counts(0, 0, 0));
+        assertThat(accesses).isEmpty();
+        cache.acquire(longer).close();
+        assertThat(blocks(cache)).isEqualTo(new Counts(1, 1, 0));
+    }
 }

@@ -15,6 +15,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.function.IntFunction;
+import java.util.function.Predicate;
 import org.jspecify.annotations.Nullable;
 
 /// The blocks of all tenants that have a quota, kept in step with the store by its events, which also say why a
@@ -32,6 +33,7 @@ public final class BlockQuotaTrackers {
     private final TieredKvCache cache;
     private final EventStream events;
     private final IntFunction<Namespace> namespaceById;
+    private final Predicate<Namespace> keyspaces;
     private final Map<String, BlockQuotaTracker> trackers = new LinkedHashMap<>();
     private final List<Namespace> namespaces = new ArrayList<>();
     private final BlockReadStats reads;
@@ -39,8 +41,14 @@ public final class BlockQuotaTrackers {
 
     /// @param quotas by tenant; those without a limit are left out
     /// @param names the namespaces that events name by number
-    public BlockQuotaTrackers(TieredKvCache cache, Map<String, Quota> quotas, IntFunction<Namespace> names) {
+    /// @param keyspaces namespaces whose objects keyspaces follow by themselves
+    public BlockQuotaTrackers(
+            TieredKvCache cache,
+            Map<String, Quota> quotas,
+            IntFunction<Namespace> names,
+            Predicate<Namespace> keyspaces) {
         this.cache = cache;
+        this.keyspaces = keyspaces;
         this.namespaceById = names;
         events = cache.events().withoutObjectPuts();
         next = events.nextSequence();
@@ -54,7 +62,7 @@ public final class BlockQuotaTrackers {
 
     /// No tenant has a quota.
     public static BlockQuotaTrackers withoutQuotas(TieredKvCache cache) {
-        return new BlockQuotaTrackers(cache, new HashMap<>(), _ -> Namespace.objects("none", "none"));
+        return new BlockQuotaTrackers(cache, new HashMap<>(), _ -> Namespace.objects("none", "none"), _ -> true);
     }
 
     /// The blocks of a tenant, or null when it has no quota.
@@ -117,14 +125,15 @@ public final class BlockQuotaTrackers {
 
     private void onEvent(CacheEvent event) {
         Namespace namespace = namespaceById.apply(event.namespaceId());
-        if (namespace.parts().isEmpty()) {
+        boolean objects = namespace.parts().isEmpty();
+        if (objects && keyspaces.test(namespace)) {
             return;
         }
-        BlockQuotaTracker stock = forTenant(namespace.tenant());
         BlockKey key = new BlockKey(event.keyHi(), event.keyLo());
         if (event.kind() != EventKind.STORED) {
             reads.recordRemoval(key, cause(event.kind()));
         }
+        BlockQuotaTracker stock = objects ? null : forTenant(namespace.tenant());
         if (stock == null) {
             return;
         }

@@ -54,26 +54,39 @@ public final class BlockReadStats {
         }
 
         void recordThrottled(BlockLookup lookup) {
-            busy.increment();
+            count(MissLog.Reason.BUSY);
             log(lookup, MissLog.Reason.BUSY);
         }
 
         void recordTimeout(BlockLookup lookup) {
-            late.increment();
+            count(MissLog.Reason.LATE);
             log(lookup, MissLog.Reason.LATE);
         }
 
         /// A block is not here.
         void recordMiss(BlockLookup lookup) {
-            switch (missCauses.causeOf(lookup.key())) {
-                case NEVER_SEEN -> absent.increment();
-                case EVICTED, EXPIRED -> evicted.increment();
-                case QUOTA -> quota.increment();
-                case DELETED -> deleted.increment();
-            }
+            count(MissLog.Reason.of(missCauses.causeOf(lookup.key())));
             MissLog told = missLog;
             if (told != null) {
                 told.recordBlocks(lookup);
+            }
+        }
+
+        /// A block was not found by a look-up that is in the log already: the store tells it of those of chains.
+        ///
+        /// @param late whether it is on disk, and did not come in time
+        void countMiss(BlockKey block, boolean late) {
+            count(late ? MissLog.Reason.LATE : MissLog.Reason.of(missCauses.causeOf(block)));
+        }
+
+        private void count(MissLog.Reason reason) {
+            switch (reason) {
+                case EVICTED, EXPIRED -> evicted.increment();
+                case QUOTA -> quota.increment();
+                case DELETED -> deleted.increment();
+                case BUSY -> busy.increment();
+                case LATE -> late.increment();
+                case NEVER_SEEN, OUTDATED, COMPUTED_SOONER, OTHER_HALF -> absent.increment(); // the first alone
             }
         }
 

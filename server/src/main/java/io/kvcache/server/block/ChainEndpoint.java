@@ -209,18 +209,21 @@ final class ChainEndpoint implements HttpEndpoint {
         BlockChain chain = asked.chain();
         int known = cache.match(chain).blocks();
         int chained = catalog(chain).countLeading(chain, known);
-        BlockTable table = cache.acquire(chained == known ? chain : chain.prefix(chained), 0, diskTimeout);
+        boolean whole = chained == known;
+        BlockTable table = cache.acquire(whole ? chain : chain.prefix(chained), 0, diskTimeout);
+        boolean logged = whole && table.blocks() < chain.length(); // as a look-up that ended early
         if (table.readyBlocks() == table.blocks()) {
-            sendLeading(chain, asked.blockBytes(), table, out);
+            sendLeading(chain, asked.blockBytes(), table, logged, out);
             return;
         }
         // As in BlockEndpoint: the store completes this on its own thread.
         table.onReady(table.endBlock(), Runnable::run)
                 .whenComplete((_, _) ->
-                        out.sendLater(() -> sendLeading(chain, asked.blockBytes(), table, out), table::close));
+                        out.sendLater(() -> sendLeading(chain, asked.blockBytes(), table, logged, out), table::close));
     }
 
-    private void sendLeading(BlockChain chain, long blockBytes, BlockTable table, HttpResponder out) {
+    /// @param logged whether the log has the look-up already
+    private void sendLeading(BlockChain chain, long blockBytes, BlockTable table, boolean logged, HttpResponder out) {
         String tenant = chain.namespace().tenant();
         BlockReadStats.TenantCounters counters = stocks.readStats().forTenant(tenant);
         ByteBudget leaving = outgoing.apply(tenant);
@@ -232,7 +235,7 @@ final class ChainEndpoint implements HttpEndpoint {
             out.sendProblem(ProblemDetails.sendLimitReached(leaving));
             return;
         }
-        recordReads(chain, blocks, counters);
+        recordReads(chain, blocks, logged, counters);
         PinnedBytes held = new PinnedBytes(
                 bytes,
                 (offset, length, each) -> {
@@ -261,7 +264,9 @@ final class ChainEndpoint implements HttpEndpoint {
     }
 
     /// Counts each block once, and as a miss the one that ended the prefix.
-    private void recordReads(BlockChain chain, int blocks, BlockReadStats.TenantCounters counters) {
+    ///
+    /// @param logged whether the log has the look-up already
+    private void recordReads(BlockChain chain, int blocks, boolean logged, BlockReadStats.TenantCounters counters) {
         BlockQuotaTracker stock = stocks.forTenant(chain.namespace().tenant());
         for (int index = 0; index < blocks; index++) {
             counters.recordHit();
@@ -272,7 +277,10 @@ final class ChainEndpoint implements HttpEndpoint {
         if (blocks == chain.length()) {
             return;
         }
-        if (diskTimeout.isPositive() && catalog(chain).countLeading(chain, blocks + 1) > blocks) {
+        boolean late = diskTimeout.isPositive() && catalog(chain).countLeading(chain, blocks + 1) > blocks;
+        if (logged) {
+            counters.countMiss(chain.key(blocks), late);
+        } else if (late) {
             counters.recordTimeout(missAt(chain, blocks));
         } else {
             counters.recordMiss(missAt(chain, blocks));

@@ -222,6 +222,11 @@ public final class ClusterMember implements AutoCloseable {
         }
 
         @Override
+        public BlockTable acquireCopy(BlockChain chain, int from, Duration timeout) {
+            return hides(chain) ? BlockTable.empty(from) : super.acquireCopy(chain, from, timeout);
+        }
+
+        @Override
         public BlockTable acquireByLayers(BlockChain chain, int from, Duration timeout, int layersAStep) {
             return hides(chain)
                     ? BlockTable.empty(from)

@@ -76,7 +76,8 @@ record LoadTotals(
     static LoadTotals ofServer(ConsoleSources sources, CacheStats stats) {
         Sum sum = new Sum();
         stats.namespaces().forEach(sum::add);
-        sources.keyspaces().forEach((tenant, keyspace) -> sum.add(sources, tenant, keyspace));
+        sources.keyspaces().values().forEach(keyspace -> sum.add(sources, keyspace));
+        sources.misses().blockMisses(null).forEach(sum::add);
         return new LoadTotals(
                 sources.clock().nanos(),
                 sum.hits,
@@ -100,8 +101,9 @@ record LoadTotals(
                 .forEach(sum::add);
         Keyspace keyspace = sources.keyspaces().get(tenant);
         if (keyspace != null) {
-            sum.add(sources, tenant, keyspace);
+            sum.add(sources, keyspace);
         }
+        sources.misses().blockMisses(tenant).forEach(sum::add);
         return new LoadTotals(
                 sources.clock().nanos(),
                 sum.hits,
@@ -175,7 +177,7 @@ record LoadTotals(
             blockBytes += blocks ? stats.liveBytes() : 0;
         }
 
-        void add(ConsoleSources sources, String tenant, Keyspace keyspace) {
+        void add(ConsoleSources sources, Keyspace keyspace) {
             KeyspaceStats stats = keyspace.stats();
             KeyspaceStats.Reads reads = stats.reads();
             hits += reads.hits();
@@ -190,14 +192,14 @@ record LoadTotals(
             add(Reason.QUOTA, reads.quota());
             add(Reason.EXPIRED, reads.expired());
             add(Reason.DELETED, reads.deleted());
+            add(Reason.OUTDATED, reads.outdated());
             add(Reason.BUSY, reads.busy());
             add(Reason.LATE, reads.late());
             add(Reason.COMPUTED_SOONER, reads.left());
             add(Reason.OTHER_HALF, reads.halved());
-            sources.misses().blockMisses(tenant).forEach(this::add);
         }
 
-        private void add(Reason reason, long count) {
+        void add(Reason reason, long count) {
             reasons.merge(reason, count, Long::sum);
         }
     }

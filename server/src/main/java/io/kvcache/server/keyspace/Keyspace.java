@@ -14,7 +14,6 @@ import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import io.kvcache.server.keyspace.KeyspaceStats.KeyspaceCounters;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.PartRead;
@@ -125,7 +124,7 @@ public final class Keyspace {
     /// fetched.
     public ReadResult read(byte[] key) {
         ObjectKey asked = ObjectKey.of(namespace, key);
-        if (isStale(asked)) {
+        if (isStaleLookup(asked)) {
             return ReadResult.MISS;
         }
         ObjectView view = cache.getObject(namespace, key);
@@ -180,8 +179,7 @@ public final class Keyspace {
 
     /// A client was told that a value is not here, as computing it takes less time than reading it: a miss.
     void countRecomputed(byte[] key) {
-        counters.cheaperComputed.increment();
-        writes.logMiss(ObjectKey.of(namespace, key), MissLog.Reason.COMPUTED_SOONER);
+        writes.recordMiss(ObjectKey.of(namespace, key), MissLog.Reason.COMPUTED_SOONER);
     }
 
     /// Brings a value into host memory and holds it.
@@ -199,7 +197,7 @@ public final class Keyspace {
     public void fetch(byte[] key, long maxNanos, Executor executor, Consumer<ReadResult> callback) {
         ObjectKey asked = ObjectKey.of(namespace, key);
         Consumer<@Nullable ObjectView> onView =
-                view -> callback.accept(isStale(asked, view) ? ReadResult.MISS : onFetched(asked, view));
+                view -> callback.accept(isStaleLookup(asked, view) ? ReadResult.MISS : onFetched(asked, view));
         // The store completes on its own thread, which must never be one that a loop refuses to run: the view would be
         // lost, and its pin with it. So the hop to the executor is made here, where it can be given back.
         cache.fetchObject(namespace, key, Duration.ofNanos(Math.min(maxNanos, fetchNanos)), Runnable::run)
@@ -218,8 +216,7 @@ public final class Keyspace {
 
     private ReadResult onFetched(ObjectKey key, @Nullable ObjectView view) {
         if (view == null && isOnDisk(key.bytes())) {
-            counters.late.increment();
-            writes.logMiss(key, MissLog.Reason.LATE);
+            writes.recordMiss(key, MissLog.Reason.LATE);
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.TIMED_OUT;
         }
@@ -237,7 +234,7 @@ public final class Keyspace {
     private ReadResult onOpened(ObjectKey key, @Nullable ObjectView view) {
         PinnedValue value = view == null ? null : PinnedValue.of(view);
         if (value == null) {
-            writes.recordMiss(key, missCause(key));
+            writes.recordMiss(key, missReason(key));
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.MISS;
         }
@@ -247,8 +244,7 @@ public final class Keyspace {
         }
         if (!value.startSending(outgoing)) {
             value.close();
-            counters.busy.increment();
-            writes.logMiss(key, MissLog.Reason.BUSY);
+            writes.recordMiss(key, MissLog.Reason.BUSY);
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.THROTTLED;
         }
@@ -269,9 +265,9 @@ public final class Keyspace {
     }
 
     /// One that is still listed was evicted a moment ago.
-    private MissCauses.Cause missCause(ObjectKey key) {
+    private MissLog.Reason missReason(ObjectKey key) {
         BlockKey hash = key.digest();
-        return index.find(hash) == null ? writes.missCauses().causeOf(hash) : MissCauses.Cause.EVICTED;
+        return index.find(hash) == null ? MissLog.Reason.of(writes.missCauses().causeOf(hash)) : MissLog.Reason.EVICTED;
     }
 
     /// Returns whether the store has a key, in memory or on disk.
@@ -281,13 +277,21 @@ public final class Keyspace {
 
     /// Most keys are known at once not to be stale: they are not a half, nothing has an expiry, and no other server
     /// writes them.
-    private boolean isStale(ObjectKey key) {
-        return (hasFence || counters.expiringKeys.get() != 0 || ObjectKey.isHalf(key.bytes())) && writes.isStale(key);
+    private boolean mayBeStale(ObjectKey key) {
+        return hasFence || counters.expiringKeys.get() != 0 || ObjectKey.isHalf(key.bytes());
     }
 
-    /// As [#isStale(ObjectKey)]; gives the view back when it is.
-    private boolean isStale(ObjectKey key, @Nullable ObjectView view) {
-        boolean stale = isStale(key);
+    private boolean isStale(ObjectKey key) {
+        return mayBeStale(key) && writes.isStale(key);
+    }
+
+    private boolean isStaleLookup(ObjectKey key) {
+        return mayBeStale(key) && writes.isStaleLookup(key);
+    }
+
+    /// As [#isStaleLookup(ObjectKey)]; gives the view back when it is.
+    private boolean isStaleLookup(ObjectKey key, @Nullable ObjectView view) {
+        boolean stale = isStaleLookup(key);
         if (stale && view != null) {
             view.close();
         }
@@ -308,7 +312,7 @@ public final class Keyspace {
     /// As [#exists] for a caller that must not report it: counts a miss, but no hit.
     boolean existsWithoutHit(byte[] key) {
         ObjectKey asked = ObjectKey.of(namespace, key);
-        if (isStale(asked)) {
+        if (isStaleLookup(asked)) {
             return false;
         }
         boolean here = existsPins.renew(asked, clock.nanos()) || (isStored(key) && grantPin(asked));
@@ -317,7 +321,7 @@ public final class Keyspace {
             here = announceExists(half) || !isStored(half.bytes());
         }
         if (!here) { // One that cannot be kept counts as evicted too: there is too little memory for it.
-            writes.recordMiss(asked, missCause(asked));
+            writes.recordMiss(asked, missReason(asked));
         }
         return here;
     }
@@ -331,12 +335,12 @@ public final class Keyspace {
     }
 
     private boolean isPresent(ObjectKey key) {
-        if (isStale(key)) {
+        if (isStaleLookup(key)) {
             return false;
         }
         boolean here = isStored(key.bytes());
         if (!here) {
-            writes.recordMiss(key, missCause(key));
+            writes.recordMiss(key, missReason(key));
         }
         return here;
     }
@@ -360,6 +364,17 @@ public final class Keyspace {
     /// @return whether it may be told, as by [#exists]
     public boolean announceExists(byte[] key) {
         return announceExists(ObjectKey.of(namespace, key));
+    }
+
+    /// A client of transport was given an object of the tenant's, of another namespace than this.
+    public void countHitOfTransport(long bytes) {
+        counters.hits.increment();
+        counters.sentBytes.add(bytes);
+    }
+
+    /// A client of transport was told that an object of the tenant's is not here.
+    public void countMissOfTransport(MissLog.Reason reason) {
+        counters.recordMiss(reason);
     }
 
     /// A chunk of a sequence was read.

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
-import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.miss.MissLog;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
@@ -9,7 +9,7 @@ import java.util.concurrent.atomic.LongAdder;
 ///
 /// @param keys keys that are listed
 /// @param expiringKeys those that have a time to live
-/// @param reads what became of look-ups
+/// @param reads what became of look-ups, also of the tenant's values that clients of transport keep elsewhere
 /// @param writes what became of writes
 /// @param promises what was said to exist
 /// @param usage what it takes of the store
@@ -53,6 +53,7 @@ public record KeyspaceStats(
     /// @param evicted misses of keys whose room the store took
     /// @param quota misses of keys that went because of the quota
     /// @param deleted misses of keys that a client deleted
+    /// @param outdated misses of keys of which another server of the cluster may have a later value
     /// @param expired misses of keys whose time was up
     /// @param halved misses of keys whose other half was gone
     /// @param busy misses because as much was being sent as may be
@@ -64,13 +65,14 @@ public record KeyspaceStats(
             long evicted,
             long quota,
             long deleted,
+            long outdated,
             long expired,
             long halved,
             long busy,
             long late,
             long left) {
         public long misses() {
-            return absent + evicted + quota + deleted + expired + halved + busy + late + left;
+            return absent + evicted + quota + deleted + outdated + expired + halved + busy + late + left;
         }
     }
 
@@ -102,6 +104,7 @@ public record KeyspaceStats(
         final LongAdder missedEvicted = new LongAdder();
         final LongAdder missedQuota = new LongAdder();
         final LongAdder missedDeleted = new LongAdder();
+        final LongAdder outdated = new LongAdder();
         final LongAdder evicted = new LongAdder();
         final LongAdder expired = new LongAdder();
         final LongAdder otherHalfMissing = new LongAdder();
@@ -136,14 +139,19 @@ public record KeyspaceStats(
         /// Positive answers whose moment is not known to be over.
         final AtomicInteger existsAnswers = new AtomicInteger();
 
-        /// A read found nothing.
-        void recordMiss(MissCauses.Cause cause) {
-            switch (cause) {
+        /// A look-up found nothing.
+        void recordMiss(MissLog.Reason reason) {
+            switch (reason) {
                 case NEVER_SEEN -> absent.increment();
                 case EVICTED -> missedEvicted.increment();
                 case QUOTA -> missedQuota.increment();
                 case EXPIRED -> expired.increment();
                 case DELETED -> missedDeleted.increment();
+                case OUTDATED -> outdated.increment();
+                case BUSY -> busy.increment();
+                case LATE -> late.increment();
+                case COMPUTED_SOONER -> cheaperComputed.increment();
+                case OTHER_HALF -> otherHalfMissing.increment();
             }
         }
 
@@ -154,6 +162,7 @@ public record KeyspaceStats(
                     missedEvicted.sum(),
                     missedQuota.sum(),
                     missedDeleted.sum(),
+                    outdated.sum(),
                     expired.sum(),
                     otherHalfMissing.sum(),
                     busy.sum(),

@@ -106,14 +106,9 @@ final class KeyspaceWrites {
         missLog = log;
     }
 
-    /// A look-up found nothing, as the key has left or was never here.
-    void recordMiss(ObjectKey key, MissCauses.Cause cause) {
-        counters.recordMiss(cause);
-        logMiss(key, MissLog.Reason.of(cause));
-    }
-
-    /// A look-up found nothing, and that is counted.
-    void logMiss(ObjectKey key, MissLog.Reason reason) {
+    /// A look-up found nothing.
+    void recordMiss(ObjectKey key, MissLog.Reason reason) {
+        counters.recordMiss(reason);
         MissLog log = missLog;
         if (log != null) {
             log.recordValue(namespace, key.bytes(), reason, () -> missCauses.departureOf(key.digest()));
@@ -370,8 +365,8 @@ final class KeyspaceWrites {
                 if (entry != null) {
                     dropEntry(entry);
                 }
-                dropFromStore(key, MissCauses.Cause.EVICTED);
-                missCauses.record(key.digest(), MissCauses.Cause.EVICTED);
+                dropFromStore(key, MissCauses.Cause.OUTDATED);
+                missCauses.record(key.digest(), MissCauses.Cause.OUTDATED);
             }
         } finally {
             lock.unlock();
@@ -381,31 +376,40 @@ final class KeyspaceWrites {
     }
 
     /// Returns whether a key counts as gone although the store has it: it has expired, its other half is gone, or
-    /// another server may have a later value. It is dropped then, and the reason is counted.
+    /// another server may have a later value. It is dropped then. Counts nothing.
     boolean isStale(ObjectKey key) {
+        return staleReason(key) != null;
+    }
+
+    /// As [#isStale], for a look-up: it is a miss if so.
+    boolean isStaleLookup(ObjectKey key) {
+        MissLog.Reason reason = staleReason(key);
+        if (reason != null) {
+            recordMiss(key, reason);
+        }
+        return reason != null;
+    }
+
+    private MissLog.@Nullable Reason staleReason(ObjectKey key) {
         if (isFenced(key)) {
             MissCauses.Cause left = missCauses.causeOf(key.digest());
-            recordMiss(key, left == MissCauses.Cause.NEVER_SEEN ? MissCauses.Cause.EVICTED : left);
-            return true;
+            return left == MissCauses.Cause.NEVER_SEEN ? MissLog.Reason.OUTDATED : MissLog.Reason.of(left);
         }
         KeyEntry entry = index.find(key.digest());
         if (entry == null) {
-            return false;
+            return null;
         }
         ObjectKey other = key.otherHalf(namespace);
         long now = wallClock.millis();
         if (entry.isExpired(now)) {
             expire(entry, now);
-            recordMiss(key, MissCauses.Cause.EXPIRED);
-            return true;
+            return MissLog.Reason.EXPIRED;
         }
         if (other != null && entry.isPaired() && !isStored(other)) {
-            counters.otherHalfMissing.increment();
-            logMiss(key, MissLog.Reason.OTHER_HALF);
             removeUnlessWriting(entry, MissCauses.Cause.EVICTED, _ -> true);
-            return true;
+            return MissLog.Reason.OTHER_HALF;
         }
-        return false;
+        return null;
     }
 
     /// Returns whether a value has expired whose expiry was not known: one from before a restart. From now on it
@@ -419,7 +423,7 @@ final class KeyspaceWrites {
         if (entry != null) {
             expire(entry, now);
         }
-        recordMiss(key, MissCauses.Cause.EXPIRED);
+        recordMiss(key, MissLog.Reason.EXPIRED);
         return true;
     }
 

@@ -143,6 +143,7 @@ public record ServerMetrics(
         reads.add("evicted", stats -> stats.reads().evicted());
         reads.add("quota", stats -> stats.reads().quota());
         reads.add("deleted", stats -> stats.reads().deleted());
+        reads.add("outdated", stats -> stats.reads().outdated());
         reads.add("expired", stats -> stats.reads().expired());
         reads.add("halved", stats -> stats.reads().halved());
         reads.add("busy", stats -> stats.reads().busy());

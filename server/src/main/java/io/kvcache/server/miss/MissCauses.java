@@ -28,7 +28,9 @@ public final class MissCauses {
         /// Its TTL expired.
         EXPIRED(3),
         /// A client deleted it.
-        DELETED(4);
+        DELETED(4),
+        /// Another server of the cluster may have a later value, so it was given up.
+        OUTDATED(5);
 
         private static final Cause[] ALL = values();
 

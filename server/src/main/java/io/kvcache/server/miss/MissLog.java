@@ -59,6 +59,8 @@ public final class MissLog implements ChainListener {
         EXPIRED,
         /// A client deleted it.
         DELETED,
+        /// Another server of the cluster may have a later value, so it was given up.
+        OUTDATED,
         /// As much was being sent as may be.
         BUSY,
         /// It is on a disk, and did not come in time.
@@ -76,6 +78,7 @@ public final class MissLog implements ChainListener {
                 case QUOTA -> QUOTA;
                 case EXPIRED -> EXPIRED;
                 case DELETED -> DELETED;
+                case OUTDATED -> OUTDATED;
             };
         }
 
@@ -239,11 +242,16 @@ public final class MissLog implements ChainListener {
                 .sum();
     }
 
-    /// Returns how many look-ups of a tenant's blocks ended early, by reason.
-    public Map<Reason, Long> blockMisses(String tenant) {
+    /// Returns how many look-ups of blocks ended early, by reason.
+    ///
+    /// @param tenant whose; null for those of all, also of tenants that the server's settings do not name
+    public Map<Reason, Long> blockMisses(@Nullable String tenant) {
         Map<Reason, Long> counts = new EnumMap<>(Reason.class);
-        TenantMisses misses = tenants.getOrDefault(tenant, new TenantMisses());
-        misses.ofBlocks.forEach((reason, counter) -> counts.put(reason, counter.sum()));
+        tenants.forEach((of, misses) -> {
+            if (tenant == null || of.equals(tenant)) {
+                misses.ofBlocks.forEach((reason, counter) -> counts.merge(reason, counter.sum(), Long::sum));
+            }
+        });
         return counts;
     }
 

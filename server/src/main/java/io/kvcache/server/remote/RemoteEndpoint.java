@@ -14,6 +14,7 @@ import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.endpoint.CommandRunner;
 import io.kvcache.transport.endpoint.EndpointOptions;
+import io.kvcache.transport.endpoint.EndpointOptions.LookupListener;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.endpoint.TcpEndpoint;
@@ -51,14 +52,17 @@ public final class RemoteEndpoint implements AutoCloseable {
     private final @Nullable UcxMemory ucx;
     private final SharedSecrets secrets;
     private final TrustDomainStores domains;
+    private final LookupRelay lookups;
     private final @Nullable ReloadableTls reloadableTls;
 
     private RemoteEndpoint(
             Endpoints endpoints,
             SharedSecrets secrets,
             @Nullable ReloadableTls reloadableTls,
-            TrustDomainStores domains) {
+            TrustDomainStores domains,
+            LookupRelay lookups) {
         this.reloadableTls = reloadableTls;
+        this.lookups = lookups;
         tcp = endpoints.tcp;
         aeron = endpoints.aeron;
         ucx = endpoints.ucx;
@@ -111,7 +115,9 @@ public final class RemoteEndpoint implements AutoCloseable {
             return null;
         }
         SharedSecrets secrets = SharedSecrets.open(config, tenants);
+        LookupRelay lookups = new LookupRelay();
         EndpointOptions options = EndpointOptions.DEFAULTS
+                .withLookups(lookups)
                 .withAuth(secrets.endpointAuth())
                 .withMaxConnections(config.connections())
                 .withMaxLease(config.lease())
@@ -136,7 +142,7 @@ public final class RemoteEndpoint implements AutoCloseable {
                     options.withAeron(describeAlternatives(aeron)).withFabric(ucx == null ? null : ucx.descriptor());
             TcpEndpoint tcp = config.isTcpEnabled() ? tcp(config, cache, offering, tlsEngines(reloadableTls)) : null;
             RemoteEndpoint front =
-                    new RemoteEndpoint(new Endpoints(tcp, aeron, ucx), secrets, reloadableTls, stores.domains);
+                    new RemoteEndpoint(new Endpoints(tcp, aeron, ucx), secrets, reloadableTls, stores.domains, lookups);
             good = true;
             return front;
         } finally {
@@ -221,6 +227,27 @@ public final class RemoteEndpoint implements AutoCloseable {
             return Objects.requireNonNull(one == null ? other : one);
         }
         return one.plus(other);
+    }
+
+    /// Has clients' look-ups of objects told of from now on.
+    public void tellLookupsTo(LookupListener listener) {
+        lookups.target = listener;
+    }
+
+    /// Passes look-ups on to what is there only after the endpoint.
+    private static final class LookupRelay implements LookupListener {
+
+        private volatile LookupListener target = LookupListener.NONE;
+
+        @Override
+        public void onHit(Namespace namespace, byte[] key, long bytes) {
+            target.onHit(namespace, key, bytes);
+        }
+
+        @Override
+        public void onMiss(Namespace namespace, byte[] key, boolean late) {
+            target.onMiss(namespace, key, late);
+        }
     }
 
     /// The store of each trust domain, by its name.

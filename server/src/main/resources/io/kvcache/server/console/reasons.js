@@ -5,6 +5,7 @@ const REASONS = {
   quota: ['beyond the tenant’s quota', 'quota', 'Raise the tenant’s quota.'],
   expired: ['its time to live was over', 'expired', 'Raise the time to live (TTL).'],
   deleted: ['deleted by a client', 'deleted', 'Check which client sends deletes.'],
+  outdated: ['given up, as another server may have a later value', 'outdated', 'A server was gone, or joined: see docs/cluster.md, “What a crash costs”.'],
   busy: ['too much was being sent at once', 'busy', 'Raise limits.sending, or spread the reads.'],
   late: ['on disk, and did not come in time', 'late from disk', 'Check the read latency under Disks.'],
   computed_sooner: ['on disk, but computing is sooner than reading', 'computed sooner', 'None: the engine computes faster than the disk reads.'],

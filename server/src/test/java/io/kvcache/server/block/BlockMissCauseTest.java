@@ -47,7 +47,8 @@ final class BlockMissCauseTest {
         private final EmbeddedConnection embeddedConnection;
 
         Served(TieredKvCache cache, ManualClock time, Quota quota, Duration arrival) {
-            stocks = new BlockQuotaTrackers(cache, Map.of("default", quota), new NamespaceIdResolver(cache)::resolve);
+            stocks = new BlockQuotaTrackers(
+                    cache, Map.of("default", quota), new NamespaceIdResolver(cache)::resolve, _ -> true);
             namespaces = new TenantNamespaceRegistry(cache);
             BlockEndpoint area = new BlockEndpoint(
                     cache,

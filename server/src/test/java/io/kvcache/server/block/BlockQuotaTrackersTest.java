@@ -40,7 +40,7 @@ final class BlockQuotaTrackersTest {
     private final Quota quota = new Quota(8 * PAGE);
     private final NamespaceIdResolver names = new NamespaceIdResolver(cache);
     private final BlockQuotaTrackers stocks =
-            new BlockQuotaTrackers(cache, Map.of("blue", quota, "green", new Quota(0)), names::resolve);
+            new BlockQuotaTrackers(cache, Map.of("blue", quota, "green", new Quota(0)), names::resolve, _ -> true);
 
     BlockQuotaTrackersTest() {
         cache.register(model);
@@ -215,7 +215,7 @@ final class BlockQuotaTrackersTest {
     void givenBlocksFromBeforeTheStart_whenTheirNamespaceIsUsed_thenTheyCountAndGoFirst() {
         chain(0, 8);
         Quota later = new Quota(6 * PAGE);
-        BlockQuotaTrackers restarted = new BlockQuotaTrackers(cache, Map.of("blue", later), names::resolve);
+        BlockQuotaTrackers restarted = new BlockQuotaTrackers(cache, Map.of("blue", later), names::resolve, _ -> true);
         restarted.onRegistered(model);
         restarted.onRecovered();
         assertThat(later.usedBytes()).isEqualTo(8 * PAGE);

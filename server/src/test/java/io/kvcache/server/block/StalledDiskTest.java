@@ -47,8 +47,8 @@ final class StalledDiskTest {
     private final TieredKvCache cache = ticked.cache();
     private final ByteBudget outgoing = new ByteBudget(2 * PART);
     private final TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(cache);
-    private final BlockQuotaTrackers stocks =
-            new BlockQuotaTrackers(cache, Map.of("default", new Quota(0)), new NamespaceIdResolver(cache)::resolve);
+    private final BlockQuotaTrackers stocks = new BlockQuotaTrackers(
+            cache, Map.of("default", new Quota(0)), new NamespaceIdResolver(cache)::resolve, _ -> true);
     private final EmbeddedConnection first = connect();
     private final EmbeddedConnection second = connect();
 

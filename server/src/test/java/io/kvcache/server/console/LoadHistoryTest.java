@@ -62,7 +62,7 @@ final class LoadHistoryTest {
         assertThat(first.memoryHits()).isEqualTo(1);
         assertThat(first.misses()).isEqualTo(1);
         assertThat(first.seconds()).isEqualTo(10);
-        assertThat(first.missReasons()).isEqualTo(new MissCounts(1, 0, 0, 0, 0, 0, 0, 0, 0));
+        assertThat(first.missReasons()).isEqualTo(new MissCounts(1, 0, 0, 0, 0, 0, 0, 0, 0, 0));
         assertThat(samples.get(1).memoryHits()).isZero();
         assertThat(history.history("default", 60).samples()).as("each minute").isEmpty();
         for (int i = 0; i < 4; i++) {

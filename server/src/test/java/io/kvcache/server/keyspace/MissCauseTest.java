@@ -46,12 +46,12 @@ final class MissCauseTest {
             assertThat(test.get("d")).isNull();
             assertThat(test.get("d")).isNull();
 
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 2, 0, 0, 0, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(0, 1, 0, 1, 1, 0, 2, 0, 0, 0, 0));
             test.put("b", value(5));
             assertThat(test.get("b")).isEqualTo(value(5));
             test.keyspace().clear();
             assertThat(test.get("b")).isNull();
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 2, 0, 0, 0, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 2, 0, 2, 0, 0, 0, 0));
         }
     }
 
@@ -67,7 +67,7 @@ final class MissCauseTest {
             assertThat(test.get("k1")).isNull();
             assertThat(test.get("none")).isNull();
             KeyspaceStats stats = test.keyspace().stats();
-            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0, 0, 0));
+            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(0, 1, 2, 0, 0, 0, 0, 0, 0, 0, 0));
             assertThat(stats.evicted()).isEqualTo(stored - stats.keys()).isPositive();
         }
     }
@@ -87,7 +87,7 @@ final class MissCauseTest {
             assertThat(exists(test, "d")).isFalse();
             assertThat(exists(test, "c")).isTrue();
 
-            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 1, 1, 0, 0, 0, 0));
+            assertThat(reads(test)).isEqualTo(new KeyspaceStats.Reads(1, 1, 0, 1, 1, 0, 1, 0, 0, 0, 0));
         }
     }
 
@@ -126,7 +126,7 @@ final class MissCauseTest {
             assertThat(fetched(store, store::timeOutFetch)).containsExactly(ReadResult.Outcome.TIMED_OUT);
 
             KeyspaceStats stats = store.keyspace().stats();
-            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(1, 0, 0, 0, 0, 0, 0, 0, 1, 0));
+            assertThat(stats.reads()).isEqualTo(new KeyspaceStats.Reads(1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
             assertThat(stats.promises().broken()).as("nothing was promised").isZero();
             assertThat(store.keyspace().exists(key)).isTrue();
             store.keyspace()
@@ -153,7 +153,7 @@ final class MissCauseTest {
             assertThat(store.keyspace().read(TestKeyspace.key("k")).outcome()).isEqualTo(ReadResult.Outcome.ON_DISK);
             assertThat(fetched(store, store::timeOutFetch)).containsExactly(ReadResult.Outcome.TIMED_OUT);
             assertThat(store.keyspace().stats().reads())
-                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
+                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0));
         }
     }
 
@@ -167,7 +167,7 @@ final class MissCauseTest {
             });
             assertThat(outcomes).containsExactly(ReadResult.Outcome.MISS);
             assertThat(store.keyspace().stats().reads())
-                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 1, 0, 0, 0, 0, 0));
+                    .isEqualTo(new KeyspaceStats.Reads(0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0));
         }
     }
 }

@@ -191,4 +191,25 @@ final class SlotOwnershipTest {
         }
         assertThat(List.of(views.view().epoch())).containsExactly(1L);
     }
+
+    @Test
+    void givenValuesBelowTheFence_whenAsked_thenTheyAreOutdatedAndOnlyLookUpsCount() {
+        views.tell(SELF);
+        for (String key : List.of("read", "asked", "ttl", "deleted", "held")) {
+            test.put(key, V1);
+        }
+        views.tell(server("kv-0", NodeState.DRAINING), OTHER);
+        views.tell(SELF);
+
+        assertThat(keyspace.info(key("ttl"))).isNull();
+        assertThat(keyspace.delete(key("deleted"))).isFalse();
+        assertThat(keyspace.hold(key("held"))).isNull();
+        assertThat(keyspace.stats().reads().misses()).as("no look-ups").isZero();
+
+        assertThat(test.get("read")).isNull();
+        assertThat(keyspace.exists(key("asked"))).isFalse();
+        assertThat(test.get("ttl")).as("why it left is known").isNull();
+        assertThat(keyspace.stats().reads().outdated()).isEqualTo(3);
+        assertThat(keyspace.stats().reads().misses()).isEqualTo(3);
+    }
 }

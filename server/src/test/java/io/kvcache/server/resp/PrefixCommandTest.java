@@ -192,7 +192,7 @@ final class PrefixCommandTest {
         ask("GET k0");
         ask("GET k1");
         assertThat(resp.test().keyspace().stats().reads())
-                .isEqualTo(new KeyspaceStats.Reads(2, 1, 0, 0, 0, 0, 0, 0, 0, 0));
+                .isEqualTo(new KeyspaceStats.Reads(2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0));
     }
 
     @Test

@@ -2,6 +2,9 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
+import io.kvcache.core.ObjectView;
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
 import io.kvcache.transport.endpoint.EndpointRequest.RequestException;
@@ -64,6 +67,27 @@ record EndpointContext(
                         || options.domains().containsValue(cache)
                 ? this
                 : with(cluster.local(), options);
+    }
+
+    /// A client has read an object, or is told that there is none.
+    void onRead(ClientSession session, Namespace namespace, byte[] key, @Nullable ObjectView view) {
+        if (session.isServer()) {
+            return;
+        }
+        if (view != null) {
+            options.lookups().onHit(namespace, key, view.bytes());
+        } else {
+            boolean late = cache instanceof LocalKvCache local
+                    && local.objects(namespace).contains(BlockKey.ofObject(namespace, key));
+            options.lookups().onMiss(namespace, key, late);
+        }
+    }
+
+    /// A client that has asked whether an object is here is told that it is not.
+    void onAbsent(ClientSession session, Namespace namespace, byte[] key) {
+        if (!session.isServer()) {
+            options.lookups().onMiss(namespace, key, false);
+        }
     }
 
     /// @throws RequestException when the endpoint is draining: it begins nothing that has to be given back

@@ -2,6 +2,7 @@ package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.codec.BlockCodec.CodedBlock;
 import io.kvcache.core.identity.BlockChain;
@@ -75,7 +76,9 @@ final class LeaseRequestHandler {
         int places = placeKind(body, NOTHING);
         boolean coded = mayBeCoded(body);
         context.requireNotDraining();
-        BlockTable table = context.cache().acquire(chain, from, timeout);
+        BlockTable table = session.isServer() && context.cache() instanceof LocalKvCache local
+                ? local.acquireCopy(chain, from, timeout)
+                : context.cache().acquire(chain, from, timeout);
         if (table.blocks() == 0) {
             table.close();
             request.reply(
@@ -212,13 +215,18 @@ final class LeaseRequestHandler {
         context.requireNotDraining();
         KvCache cache = context.cache();
         if (timeout == 0) {
-            sendObject(request, cache.getObject(namespace, key), send, places);
+            ObjectView view = cache.getObject(namespace, key);
+            context.onRead(session, namespace, key, view);
+            sendObject(request, view, send, places);
         } else {
             context.later(
                     session,
                     request,
                     () -> cache.fetchObject(namespace, key, Duration.ofNanos(timeout), context.executor()),
-                    view -> sendObject(request, view, false, places));
+                    view -> {
+                        context.onRead(session, namespace, key, view);
+                        sendObject(request, view, false, places);
+                    });
         }
     }
 

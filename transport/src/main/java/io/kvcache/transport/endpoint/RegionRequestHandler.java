@@ -1,6 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.PutOutcome;
@@ -165,10 +166,8 @@ final class RegionRequestHandler {
         }
 
         private Result store(Item item) throws RequestException {
-            try (ObjectView there = context.cache().getObject(namespace, item.key())) {
-                if (there != null && there.bytes() == item.bytes()) {
-                    return Result.PRESENT;
-                }
+            if (isPresent(item)) {
+                return Result.PRESENT;
             }
             try (ObjectWriter writer =
                     context.cache().putObject(namespace, item.key(), item.bytes(), KvCache.NO_WAIT)) {
@@ -184,6 +183,21 @@ final class RegionRequestHandler {
                 sum.update(MemorySegment.ofArray(item.key()));
                 SealOutcome sealed = writer.seal(sum.value());
                 return sealed == SealOutcome.DROPPED ? Result.NO_ROOM : Result.COPIED;
+            }
+        }
+
+        /// Returns whether an object of that size is here; if so, it counts as used, and one that is not counts as no
+        /// look-up.
+        private boolean isPresent(Item item) {
+            if (context.cache() instanceof LocalKvCache local) {
+                try (ObjectView there = local.holdObject(namespace, item.key())) {
+                    if (there == null || there.bytes() != item.bytes()) {
+                        return false;
+                    }
+                }
+            }
+            try (ObjectView there = context.cache().getObject(namespace, item.key())) {
+                return there != null && there.bytes() == item.bytes();
             }
         }
 
@@ -205,15 +219,24 @@ final class RegionRequestHandler {
         void loadResident() throws RequestException {
             for (int i = 0; i < results.length; i++) {
                 Item item = copy.items().get(i);
-                ObjectView view = context.cache().getObject(namespace, item.key());
-                if (view != null) {
-                    results[i] = load(view, item);
-                } else if (copy.timeoutNanos() > 0 && context.cache().containsObject(namespace, item.key())) {
+                boolean mayWait = copy.timeoutNanos() > 0;
+                boolean away = mayWait && isOnDiskAlone(item); // whose one look-up is the one that waits
+                ObjectView view = away ? null : context.cache().getObject(namespace, item.key());
+                if (view == null && mayWait && (away || context.cache().containsObject(namespace, item.key()))) {
                     late.add(i);
                 } else {
-                    results[i] = Result.ABSENT;
+                    results[i] = loadOrAbsent(view, item);
                 }
             }
+        }
+
+        private boolean isOnDiskAlone(Item item) {
+            return context.cache() instanceof LocalKvCache local && local.diskObject(namespace, item.key()) != null;
+        }
+
+        private Result loadOrAbsent(@Nullable ObjectView view, Item item) throws RequestException {
+            context.onRead(session, namespace, item.key(), view);
+            return view == null ? Result.ABSENT : load(view, item);
         }
 
         private Result load(ObjectView found, Item item) throws RequestException {
@@ -240,7 +263,7 @@ final class RegionRequestHandler {
                 results[i] = Result.ABSENT;
                 loads.add(context.cache()
                         .fetchObject(namespace, item.key(), timeout, context.executor())
-                        .thenAccept(view -> results[i] = view == null ? Result.ABSENT : loadOrMiss(view, item))
+                        .thenAccept(view -> results[i] = loadOrMiss(view, item))
                         .toCompletableFuture());
             }
             return CompletableFuture.allOf(loads.toArray(CompletableFuture[]::new))
@@ -250,9 +273,9 @@ final class RegionRequestHandler {
                     });
         }
 
-        private Result loadOrMiss(ObjectView view, Item item) {
+        private Result loadOrMiss(@Nullable ObjectView view, Item item) {
             try {
-                return load(view, item);
+                return loadOrAbsent(view, item);
             } catch (RequestException over) {
                 return Result.ABSENT;
             }

@@ -140,7 +140,12 @@ final class StoreRequestHandler {
     /// `u32 namespace, u32 key bytes, key` → `u8 here`
     void containsObject(EndpointRequest request, BodyReader body) throws ProtocolException {
         Namespace namespace = session.requireNamespace(body);
-        request.reply(yesNo(context.cache().containsObject(namespace, key(body))));
+        byte[] key = key(body);
+        boolean here = context.cache().containsObject(namespace, key);
+        if (!here) {
+            context.onAbsent(session, namespace, key);
+        }
+        request.reply(yesNo(here));
     }
 
     private static byte[] key(BodyReader body) throws ProtocolException {
@@ -157,6 +162,7 @@ final class StoreRequestHandler {
         while (present < count && context.cache().containsObject(namespace, keys.get(present))) {
             present++;
         }
+        keys.subList(present, count).forEach(key -> context.onAbsent(session, namespace, key));
         int pinned = pin.isZero() ? 0 : applyHint(namespace, keys.subList(0, present), new ObjectHint.Pin(pin));
         request.reply(new BodyWriter().i32(present).i32(pinned));
     }

@@ -5,6 +5,7 @@ import com.github.benmanes.caffeine.cache.Caffeine;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.identity.BlockChain;
@@ -39,7 +40,7 @@ final class PeerStore implements AutoCloseable {
     /// Of a peer that was not asked, has failed, or had blocks of which none could be kept. That is no miss.
     private static final int NOT_ASKED = -1;
 
-    private final KvCache local;
+    private final LocalKvCache local;
     private final PeerDirectory directory;
     private final PeerClock clock;
     private final Cache<BlockKey, Boolean> misses;
@@ -48,7 +49,7 @@ final class PeerStore implements AutoCloseable {
     private final LongAdder fetched = new LongAdder();
     private final LongAdder copied = new LongAdder();
 
-    PeerStore(KvCache local, PeerDirectory directory, PeerOptions options, PeerClock clock) {
+    PeerStore(LocalKvCache local, PeerDirectory directory, PeerOptions options, PeerClock clock) {
         this.local = local;
         this.directory = directory;
         this.clock = clock;
@@ -252,7 +253,7 @@ final class PeerStore implements AutoCloseable {
         int last = chain.length() - 1;
         BlockGroup whole = directory.group(chain, last);
         boolean all = true;
-        try (BlockTable table = local.acquire(chain, whole.first(), KvCache.NO_WAIT)) {
+        try (BlockTable table = local.acquireCopy(chain, whole.first(), KvCache.NO_WAIT)) {
             int ready = table.readyBlocks();
             List<MemorySegment> blocks = IntStream.range(whole.first(), whole.first() + ready)
                     .mapToObj(table::segment)

@@ -3,6 +3,11 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
+import io.kvcache.core.NamespaceStats;
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.client.CommandReply;
 import io.kvcache.transport.client.RemoteKvCache;
@@ -245,5 +250,31 @@ final class CommandEndpointTest {
                 : new Proof(new Secret(secret), hello, challenge).clientProof().bytes();
         return client.request(new BodyWriter().bytes(proof).request(MessageType.AUTH, 2, 0))
                 .getFirst();
+    }
+
+    @Test
+    void givenAnotherServerThatAsksForBlocks_whenTheyAreMissing_thenNoLookUpCounts() {
+        Namespace space = Namespace.of("m", BlockShape.kv(1, 1, 8, 4, Dtype.BF16));
+        BlockChain chain = BlockChain.of(space, new int[] {1, 2, 3, 4, 5, 6, 7, 8});
+        String address = "127.0.0.1:" + endpoint.address().getPort();
+        try (RemoteKvCache server =
+                RemoteKvCache.builder(address).server(() -> SECRET).connect()) {
+            server.register(space);
+            server.acquire(chain, 0, Duration.ZERO).close();
+            assertThat(requestedBlocks(space)).as("by a server").isZero();
+        }
+        try (RemoteKvCache client =
+                RemoteKvCache.builder(address).secret(CLIENTS).connect()) {
+            client.register(space);
+            client.acquire(chain, 0, Duration.ZERO).close();
+            assertThat(requestedBlocks(space)).as("by a client").isEqualTo(2);
+        }
+    }
+
+    private long requestedBlocks(Namespace of) {
+        return store.stats().namespaces().stream()
+                .filter(each -> each.namespace().equals(of))
+                .mapToLong(NamespaceStats::blocksRequested)
+                .sum();
     }
 }

@@ -3,6 +3,7 @@ package io.kvcache.transport.endpoint;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.ForwardingKvCache;
+import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.core.identity.BlockKey;
@@ -459,5 +460,25 @@ final class RegionTest {
         while (Files.readString(Path.of("/proc/self/maps")).contains(file.toString())) {
             LockSupport.parkNanos(1_000_000);
         }
+    }
+
+    private NamespaceStats counts() {
+        return serving.store().stats().namespaces().stream()
+                .filter(each -> each.namespace().equals(OBJECTS))
+                .findFirst()
+                .orElseThrow();
+    }
+
+    @Test
+    void givenARegion_whenObjectsAreStoredAndLoaded_thenOnlyLoadsAreLookUps() throws Exception {
+        int region = register();
+        Item item = new Item("counted", 0, 1000);
+
+        assertThat(store(region, item)).containsExactly(Result.COPIED);
+        assertThat(counts().objectsRequested()).as("a store").isZero();
+
+        assertThat(load(region, item, new Item("absent", 0, 1000))).containsExactly(Result.COPIED, Result.ABSENT);
+        assertThat(counts().objectsRequested()).isEqualTo(2);
+        assertThat(counts().objectsFound()).isEqualTo(1);
     }
 }
