@@ -11,16 +11,17 @@ import os
 import pathlib
 import random
 import re
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 import urllib.request
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from engines.vllm_engine import environment, make_model
 from tests import engines as doubles
-from tests.serving import Server
+from tests.serving import Server, end_with_parent
 
 _TOKENS = 16
 _START_SECONDS = 300
@@ -60,6 +61,7 @@ class Engine:
             pass_fds=[writer],
             env={**environment(), "ANSWERS_TO": str(writer)},
             text=True,
+            preexec_fn=end_with_parent,
         )
         os.close(writer)
         self._answers = os.fdopen(reader)
@@ -68,21 +70,24 @@ class Engine:
         return pathlib.Path(self.log.name).read_text(errors="replace")
 
     def ready(self) -> "Engine":
-        self._answer()
+        self.answer()
         return self
 
-    def _answer(self) -> Dict[str, Any]:
+    def answer(self) -> Dict[str, Any]:
         line = self._answers.readline()
         if not line:
             self._process.wait(30)
             raise AssertionError("vLLM ended:\n" + self.text()[-6000:])
         return json.loads(line)
 
-    def ask(self, **order: Any) -> Dict[str, Any]:
+    def begin(self, **order: Any) -> None:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
-        return self._answer()
+
+    def ask(self, **order: Any) -> Dict[str, Any]:
+        self.begin(**order)
+        return self.answer()
 
     def generate(self, asked: List[List[int]]) -> List[List[int]]:
         return self.ask(generate=asked, tokens=_TOKENS)["tokens"]
@@ -122,8 +127,13 @@ def tier(address: str, **settings: Any) -> Dict[str, Any]:
     }
 
 
-class TierTest(unittest.TestCase):
-    """Token-equal in every way that a block can come back, or not."""
+class VllmTest(unittest.TestCase):
+    """Engines with a connector of ours, beside one without any, and a server with a disk."""
+
+    transfer: Callable[..., Dict[str, Any]]
+    plain: Engine
+    filling: Engine
+    second: Engine
 
     folder: tempfile.TemporaryDirectory
     server: Server
@@ -140,7 +150,7 @@ class TierTest(unittest.TestCase):
         cls.server = Server("64MiB", "--disk", f"{home / 'disk'}:256MiB", "--set", "admission=always")
         cls.asked = prompts(1)
         cls.later = prompts(2, 8)
-        plain, filling = cls.engine(), cls.engine(tier(cls.server.address))
+        plain, filling = cls.engine(), cls.engine(cls.transfer(cls.server.address))
         plain.ready()
         cls.expected, cls.expected_later = plain.generate(cls.asked), plain.generate(cls.later)
         cls.filling = filling.ready()
@@ -178,15 +188,39 @@ class TierTest(unittest.TestCase):
             self.assertEqual([], mine, log[-6000:])
         self.assertIn("kvcache", log)
 
+    def restart(self) -> None:
+        """Ends the server, when what was stored is on its disk, and starts it again."""
+        assert self.server.process is not None
+        self.server.signal(signal.SIGTERM)
+        self.server.process.wait(60)
+        self.server.start()
+
+    def server_is_killed(self) -> None:
+        self.server.kill()
+        self.assertEqual(self.expected_later, self.second.generate(self.later))
+        self.server.start()
+        self.assertEqual({"reset": True}, self.second.ask(reset=False))
+        self.assertEqual(self.expected_later, self.second.generate(self.later))
+        self.assertEqual({"reset": True}, self.filling.ask(reset=False))
+        self.assertEqual(self.expected, self.filling.generate(self.asked))
+
+    def reset_forgets(self) -> None:
+        self.assertEqual({"reset": True}, self.second.ask(reset=True))
+        before = self.second.metric("vllm:external_prefix_cache_hits")
+        self.assertEqual(self.expected, self.second.generate(self.asked))
+        self.assertEqual(before, self.second.metric("vllm:external_prefix_cache_hits"))
+
+
+class TierTest(VllmTest):
+    """The secondary tier: token-equal in every way that a block can come back, or not."""
+
+    transfer = staticmethod(tier)
+
     def test_1_engines_that_follow_each_other_find_the_same_tokens(self) -> None:
         self.assertEqual(20, len(set(map(tuple, self.expected))), "the answers tell prompts apart")
         self.assertEqual(self.expected, self.filling.generate(self.asked))
         self.assertEqual(0, self.filling.metric("vllm:external_prefix_cache_hits"))
-
-        self.server.signal(15)  # what was stored is on the disk when it has ended
-        self.server.process.wait(60)
-        self.server.start()
-
+        self.restart()
         second = self.engine(tier(self.server.address)).ready()
         before = self.gets("hit")
         self.assertEqual(self.expected, second.generate(self.asked))
@@ -197,13 +231,7 @@ class TierTest(unittest.TestCase):
         type(self).second = second
 
     def test_2_a_server_that_is_killed_costs_hits_alone(self) -> None:
-        self.server.kill()
-        self.assertEqual(self.expected_later, self.second.generate(self.later))
-        self.server.start()
-        self.assertEqual({"reset": True}, self.second.ask(reset=False))
-        self.assertEqual(self.expected_later, self.second.generate(self.later))
-        self.assertEqual({"reset": True}, self.filling.ask(reset=False))
-        self.assertEqual(self.expected, self.filling.generate(self.asked))
+        self.server_is_killed()
 
     def test_3_two_engines_at_once(self) -> None:
         for engine in (self.filling, self.second):
@@ -212,16 +240,12 @@ class TierTest(unittest.TestCase):
         self.assertEqual({"reset": True}, self.plain.ask(reset=False))
         expected = self.plain.generate(both)
         for engine in (self.filling, self.second):
-            engine._process.stdin.write(json.dumps({"generate": both, "tokens": _TOKENS}) + "\n")
-            engine._process.stdin.flush()
+            engine.begin(generate=both, tokens=_TOKENS)
         for engine in (self.filling, self.second):
-            self.assertEqual(expected, engine._answer()["tokens"])
+            self.assertEqual(expected, engine.answer()["tokens"])
 
     def test_4_a_reset_forgets_what_is_stored(self) -> None:
-        before = self.second.metric("vllm:external_prefix_cache_hits")
-        self.assertEqual({"reset": True}, self.second.ask(reset=True))
-        self.assertEqual(self.expected, self.second.generate(self.asked))
-        self.assertEqual(before, self.second.metric("vllm:external_prefix_cache_hits"))
+        self.reset_forgets()
         self.close(self.filling)
         self.close(self.second)
 
@@ -232,6 +256,52 @@ class TierTest(unittest.TestCase):
         self.assertEqual(self.expected, engine.generate(self.asked))
         self.assertEqual(0, engine.metric("vllm:external_prefix_cache_hits"))
         self.close(engine)
+
+
+def cpu(address: str, **changes: Any) -> Dict[str, Any]:
+    """vLLM's configuration with our connector for the CPU, by its entry point."""
+    return {
+        "kv_connector": "KvCacheCpuConnector",
+        "kv_role": "kv_both",
+        "kv_load_failure_policy": "recompute",
+        "kv_connector_extra_config": {"address": address},
+        **changes,
+    }
+
+
+class CpuTest(VllmTest):
+    """The connector for the CPU: one that fills, one that follows, prefill and decode apart."""
+
+    transfer = staticmethod(cpu)
+
+    def test_1_engines_that_follow_each_other_find_the_same_tokens(self) -> None:
+        self.assertEqual(self.expected, self.filling.generate(self.asked))
+        self.restart()
+        second = self.engine(cpu(self.server.address)).ready()
+        self.assertEqual(self.expected, second.generate(self.asked))
+        self.assertEqual(blocks_of(self.asked) * _BLOCK_TOKENS, second.metric("vllm:external_prefix_cache_hits"))
+        type(self).second = second
+
+    def test_2_a_server_that_is_killed_costs_hits_alone(self) -> None:
+        self.server_is_killed()
+
+    def test_3_a_reset_forgets_what_is_stored(self) -> None:
+        self.reset_forgets()
+        self.close(self.filling)
+        self.close(self.second)
+
+    def test_4_prefill_and_decode_in_two_processes(self) -> None:
+        asked = prompts(5)
+        self.assertEqual({"reset": True}, self.plain.ask(reset=False))
+        expected = self.plain.generate(asked)
+        prefill = self.engine(cpu(self.server.address, kv_role="kv_producer"))
+        decode = self.engine(cpu(self.server.address, kv_role="kv_consumer"))
+        prefill.ready().ask(generate=asked, tokens=1)
+        self.assertEqual(expected, decode.ready().generate(asked))
+        self.assertEqual(blocks_of(asked) * _BLOCK_TOKENS, decode.metric("vllm:external_prefix_cache_hits"))
+        self.assertEqual(0, prefill.metric("vllm:external_prefix_cache_hits"))
+        self.close(prefill)
+        self.close(decode)
 
 
 class InterfaceTest(unittest.TestCase):

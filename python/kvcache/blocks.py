@@ -248,6 +248,10 @@ def _allowed(chain: Chain, most: int) -> str:
     return f"{numbers} (full blocks of the chain: {len(chain)})"
 
 
+Block = Union[bytes, bytearray, memoryview, Sequence[Union[bytes, bytearray, memoryview]]]
+"""The bytes of a block, in one piece or in several."""
+
+
 class Match(NamedTuple):
     """How many leading blocks of a chain are present, each counted in the fastest place that has it."""
 
@@ -555,25 +559,79 @@ class Blocks:
             pieces.append(reply.data)
         return pieces
 
-    def put(self, chain: Chain, index: int, block: Union[bytes, bytearray, memoryview]) -> wire.Result:
+    def put(self, chain: Chain, index: int, block: Block) -> wire.Result:
         """Stores one block. Its parent, the block before it, comes first. The server computes the checksum.
 
         :param index: in the chain, from 0
-        :param block: ``shape.block_bytes`` bytes
+        :param block: ``shape.block_bytes`` bytes, in one piece or in several that are gathered in order
         :return: COPIED or PRESENT; NO_PARENT; NO_ROOM or DECLINED; BUSY while another client stores it; FOREIGN if
             another namespace has its key
         """
-        self._check(chain)
-        index = _number("index", index, chain, len(chain) - 1)
-        data = memoryview(block).cast("B")
-        if data.nbytes != self.shape.block_bytes:
-            raise ValueError(f"a block of {data.nbytes} bytes; allowed: {self.shape.block_bytes}")
+        index, pieces = self._put_arguments(chain, index, block)
         head = struct.pack("<II", index, 0)
-        with self._client._staged(data) as staged:
+        with self._client._staged(pieces) as staged:
             if staged is not None:
                 return wire.put_result(self._request(chain, index + 1, wire.PUT_STAGED, head + staged))
         head += struct.pack("<II", 0, wire.NO_CHECKSUM)
+        data = pieces[0] if len(pieces) == 1 else memoryview(b"".join(pieces))
         return wire.put_result(self._request(chain, index + 1, wire.PUT, head, data))
+
+    def submit_put(
+        self,
+        chain: Chain,
+        index: int,
+        block: Block,
+        on_done: Callable[[Optional[wire.Result]], None],
+        wait: float = 0.0,
+    ) -> bool:
+        """As ``put``, without waiting for the server: the block is copied into its memory, and may be written again.
+
+        Blocks of a chain may be on their way together, in order.
+
+        :param on_done: hears the result, or None where it is not known, in the thread that finds out
+        :param wait: seconds to wait for room in what the server shares for this
+        :return: False where it was not begun: there is no connection, the server shares no memory, or what it shares for
+            this is full
+        """
+        index, pieces = self._put_arguments(chain, index, block)
+        if not self._client.shares_memory:
+            return False
+        try:
+            gathered = self._client._gather(pieces, wait)
+            if gathered is None:
+                return False
+            stage, at, name = gathered
+            slots = self._chain_slots()
+        except KvCacheError:
+            return False
+
+        def finish(reply: Reply) -> None:
+            stage.give(at)
+            result = None
+            with contextlib.suppress(KvCacheError):
+                result = wire.put_result(reply.value())
+            on_done(result)
+
+        reply = Reply(time.monotonic() + self._client.timeout)
+        reply.callback = finish
+        request = (wire.PUT_STAGED, struct.pack("<II", index, 0) + name)
+        try:
+            slots.send(chain, self.namespace._number, index + 1, request, reply, None)
+        except KvCacheError:
+            reply.callback = None
+            stage.give(at)
+            return False
+        return True
+
+    def _put_arguments(self, chain: Chain, index: int, block: Block) -> Tuple[int, List[memoryview]]:
+        self._check(chain)
+        index = _number("index", index, chain, len(chain) - 1)
+        whole = isinstance(block, (bytes, bytearray, memoryview)) or not isinstance(block, Sequence)
+        pieces = [memoryview(each).cast("B") for each in ((block,) if whole else block)]  # type: ignore[arg-type]
+        size = sum(each.nbytes for each in pieces)
+        if size != self.shape.block_bytes:
+            raise ValueError(f"a block of {size} bytes; allowed: {self.shape.block_bytes}")
+        return index, pieces
 
     def drop(self, chain: Chain, begin: int = 0) -> int:
         """Forgets the blocks of a chain from one on; returns how many there were.

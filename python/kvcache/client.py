@@ -21,7 +21,7 @@ from kvcache.blocks import Blocks, BlockShape, ChainSlots, namespace_digest
 from kvcache.connection import Connection, Reply
 from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
 from kvcache.memory import address_of, locate
-from kvcache.shared import SharedIndex, open_file, try_open
+from kvcache.shared import SharedIndex, Stage, open_file, try_open
 from kvcache.wire import Result
 
 Span = Tuple[int, int]
@@ -366,7 +366,7 @@ class Namespace:
             raise ValueError(f"a value of {data.nbytes} bytes; allowed: 1 to {wire.MAX_PAYLOAD_BYTES}")
         plain = wire.key(key)
         head = _ITEM.pack(self._number, len(plain))
-        with self._client._staged(data) as staged:
+        with self._client._staged([data]) as staged:
             if staged is not None:
                 return wire.put_result(self._client._request(wire.PUT_OBJECT_STAGED, head + staged + plain))
         head += _ITEM.pack(0, wire.NO_CHECKSUM)
@@ -550,7 +550,7 @@ class Client:
         self._index: Optional[SharedIndex] = None
         self._share: Optional[Tuple[int, str, str, str]] = None
         self._slot_map: Optional[memoryview] = None
-        self._stage: Optional[memoryview] = None
+        self._stage: Optional[Stage] = None
         self._stage_lock = threading.Lock()
         self._chain_slots: Optional[ChainSlots] = None
         self._namespaces: Dict[Tuple[Tuple[str, ...], Optional[BlockShape]], Namespace] = {}
@@ -919,18 +919,38 @@ class Client:
                 continue
             connection.poll()
 
+    def _gather(self, pieces: Sequence[memoryview], seconds: float) -> Optional[Tuple[Stage, int, bytes]]:
+        """Copies what is put into memory of the server, and says how a request names it.
+
+        :param seconds: to wait for room there; None is returned where there is none by then, and where it is sent
+        :return: the stage, the part of it that the caller gives back, and the part's name in requests
+        """
+        size = sum(each.nbytes for each in pieces)
+        stage = self._staging(self._connected())
+        at = None if stage is None else stage.take(size, seconds)
+        if stage is None or at is None:
+            return None
+        end = at
+        for each in pieces:
+            stage.memory[end : end + each.nbytes] = each
+            end += each.nbytes
+        return stage, at, struct.pack("<QQII", at, size, 0, wire.NO_CHECKSUM)
+
     @contextlib.contextmanager
-    def _staged(self, data: memoryview) -> Iterator[Optional[bytes]]:
-        """Writes what is put into memory of the server, and shows how a request names it; None where it is sent."""
-        stage = self._staging(self._connected()) if data.nbytes >= _STAGE_FROM else None
-        if stage is None or data.nbytes > stage.nbytes:
+    def _staged(self, pieces: Sequence[memoryview]) -> Iterator[Optional[bytes]]:
+        """As ``_gather`` for a request that is waited for; None where it is sent, as what is small always is."""
+        large = sum(each.nbytes for each in pieces) >= _STAGE_FROM
+        gathered = self._gather(pieces, self.timeout) if large else None
+        if gathered is None:
             yield None
             return
-        with self._stage_lock:
-            stage[: data.nbytes] = data
-            yield struct.pack("<QQII", 0, data.nbytes, 0, wire.NO_CHECKSUM)
+        stage, at, name = gathered
+        try:
+            yield name
+        finally:
+            stage.give(at)
 
-    def _staging(self, connection: Connection) -> Optional[memoryview]:
+    def _staging(self, connection: Connection) -> Optional[Stage]:
         """Memory of the server that puts are written into, or None where it gives none."""
         if self._index is None or not connection.capabilities & wire.STAGED_OBJECTS:
             return None
@@ -949,7 +969,7 @@ class Client:
                     os.close(descriptor)
                 if bytes(whole[:8]) != b"KVCSTAGE" or int.from_bytes(whole[16:24], "little") != ticket:
                     raise KvCacheError(f"{name} is not the file that the server made for this session")
-                self._stage = whole[_STAGE_HEADER:]
+                self._stage = Stage(whole[_STAGE_HEADER:])
             return self._stage
 
     def _keep(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import collections
 import mmap
 import os
 import stat
 import struct
-from typing import List, Optional, Tuple
+import threading
+from typing import Deque, List, Optional, Tuple
 
 from kvcache.errors import KvCacheError
 
@@ -46,6 +48,54 @@ def open_file(directory: str, name: str, flags: int) -> int:
         os.close(descriptor)
         raise KvCacheError(f"{name} in {directory} is not a regular file of this user")
     return descriptor
+
+
+class Stage:
+    """Memory of a server that this process writes values into, before a request names them.
+
+    Parts are taken one behind the other around the end, and are free again once all before them are given back.
+
+    Threads: any.
+    """
+
+    def __init__(self, memory: memoryview) -> None:
+        self.memory = memory
+        self._changed = threading.Condition()
+        self._parts: Deque[List[int]] = collections.deque()
+        """Where each begins and ends, and whether it was given back."""
+
+    def take(self, size: int, seconds: float) -> Optional[int]:
+        """Returns where a part begins, or None where there is no room within so many seconds."""
+        if size > self.memory.nbytes:
+            return None
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._place(size) is not None, seconds):
+                return None
+            at = self._place(size)
+            assert at is not None
+            self._parts.append([at, at + size, 0])
+            return at
+
+    def _place(self, size: int) -> Optional[int]:
+        if not self._parts:
+            return 0
+        first, last = self._parts[0][0], self._parts[-1][1]
+        if last > first:
+            if last + size <= self.memory.nbytes:
+                return last
+            return 0 if size <= first else None
+        return last if last + size <= first else None
+
+    def give(self, at: int) -> None:
+        """Gives the part back that begins there."""
+        with self._changed:
+            for part in self._parts:
+                if part[0] == at and not part[2]:
+                    part[2] = 1
+                    break
+            while self._parts and self._parts[0][2]:
+                self._parts.popleft()
+            self._changed.notify_all()
 
 
 class SharedIndex:

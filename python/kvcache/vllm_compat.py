@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
 import os
 from collections.abc import Sequence
 from typing import Any, Dict, Optional, Tuple
@@ -139,5 +140,17 @@ def register() -> None:
 
     if "kvcache" not in SecondaryTierFactory._registry:
         SecondaryTierFactory.register_tier("kvcache", "kvcache.vllm", "KvCacheTier")
-    if "KvCacheConnector" not in KVConnectorFactory._registry:
-        KVConnectorFactory.register_connector("KvCacheConnector", "kvcache.vllm_gpu", "KvCacheConnector")
+    for name, module in (("KvCacheConnector", "kvcache.vllm_gpu"), ("KvCacheCpuConnector", "kvcache.vllm_cpu")):
+        if name not in KVConnectorFactory._registry:
+            KVConnectorFactory.register_connector(name, module, name)
+
+
+def cpu_kernel(vllm_config: Any, spec: Any) -> Optional[str]:
+    """Which of vLLM's kernels for the CPU reads and writes the pages of a group; None where this vLLM does not tell."""
+    from vllm.v1.attention.backends import cpu_attn
+
+    choose = getattr(cpu_attn, "_get_attn_isa", None)
+    if choose is None:
+        return None
+    told = (spec.dtype, spec.block_size, spec.head_size, read(vllm_config, "cache_config.cache_dtype"))
+    return str(choose(*told[: len(inspect.signature(choose).parameters)]))

@@ -6,6 +6,7 @@ checkout.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
 import shlex
@@ -20,6 +21,11 @@ from typing import List, Optional
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
 _START_SECONDS = 180
+
+
+def end_with_parent() -> None:
+    """Has the process that calls it end when the tests are killed, and cannot end it."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)
 
 
 def free_ports(count: int) -> List[int]:
@@ -59,7 +65,7 @@ class Server:
         self._log.seek(0)
         self._log.truncate()
         self.process = subprocess.Popen(
-            self.command(), stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True
+            self.command(), stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent
         )
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:

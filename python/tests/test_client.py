@@ -27,6 +27,7 @@ from kvcache.blocks import namespace_digest
 from kvcache.connection import Reply
 from kvcache.memory import address_of
 from kvcache.mover import Mover
+from kvcache.shared import Stage
 
 from tests.content import content
 from tests.serving import ServedTest, Server, free_port, until
@@ -408,6 +409,39 @@ class ClientTest(ServedTest):
                 call()
 
 
+class StageTest(unittest.TestCase):
+    def test_parts_never_overlap_and_all_room_comes_back(self) -> None:
+        stage = Stage(memoryview(bytearray(1000)))
+        source = random.Random(7)
+        held: dict = {}
+        for _ in range(5000):
+            if held and source.random() < 0.5:
+                at = source.choice(list(held))
+                stage.give(at)
+                del held[at]
+                continue
+            size = source.randint(1, 300)
+            at = stage.take(size, 0.0)
+            if at is None:
+                self.assertTrue(held, "there is room for any part when none is held")
+                continue
+            self.assertLessEqual(at + size, 1000)
+            for other, length in held.items():
+                self.assertTrue(at + size <= other or other + length <= at, (at, size, other, length))
+            held[at] = size
+        for at in list(held):
+            stage.give(at)
+        self.assertEqual(stage.take(1000, 0.0), 0)
+        self.assertIsNone(stage.take(1, 0.0))
+        self.assertIsNone(stage.take(1001, 1.0))
+
+    def test_one_that_waits_gets_the_room_that_is_given_back(self) -> None:
+        stage = Stage(memoryview(bytearray(100)))
+        self.assertEqual(stage.take(80, 0.0), 0)
+        threading.Timer(0.05, stage.give, (0,)).start()
+        self.assertEqual(stage.take(90, 20.0), 0)
+
+
 class ShownTest(unittest.TestCase):
     """What people see of the client's types, and what they are in an ``if``. Needs no server."""
 
@@ -584,6 +618,51 @@ class BlocksTest(ServedTest):
         self.assertEqual(self.blocks.drop(chain, 4), 3)
         self.assertEqual(self.matched(chain), 4)
         self.assertEqual(self.blocks.get(chain, 4), [])
+
+    def test_blocks_are_gathered_and_put_without_waiting(self) -> None:
+        shape = BlockShape(layers=4, heads=1, dim=1024, tokens=16, dtype="int8", planes=1)  # 64 KiB
+        blocks = self.client.blocks(self.id(), shape)
+        chain = blocks.chain(range(16 * 40))
+        wanted = [content(b"%d" % number, shape.block_bytes) for number in range(40)]
+        third = shape.block_bytes // 3
+        results: list = []
+        for number, data in enumerate(wanted):
+            copy = bytearray(data)
+            pieces = [copy[:third], memoryview(copy)[third : 2 * third], bytes(copy[2 * third :])]
+            self.assertTrue(blocks.submit_put(chain, number, pieces, results.append, 5.0))
+            copy[:] = bytes(len(copy))  # written again at once
+
+        def collected() -> bool:
+            self.client.poll()
+            return len(results) == 40
+
+        until(collected, "the results of all puts")
+        self.assertEqual(results, [Result.COPIED] * 40)
+        self.assertEqual(blocks.get(chain), wanted)
+        self.assertEqual(blocks.put(chain, 3, [wanted[3][:5], wanted[3][5:]]), Result.PRESENT)
+        with self.assertRaisesRegex(ValueError, f"a block of 7 bytes; allowed: {shape.block_bytes}"):
+            blocks.submit_put(chain, 0, [b"1234", b"567"], results.append)
+        self.client.close()
+        self.assertFalse(blocks.submit_put(chain, 0, wanted[0], results.append))
+
+    def test_a_dropped_namespace_is_empty_for_all(self) -> None:
+        values, others = self.client.namespace(self.id()), self.client.namespace(self.id() + " other")
+        for number in range(10):
+            values.put(b"%d" % number, b"value")
+        others.put(b"0", b"value")
+        self.assertEqual(values.drop(), 10)
+        self.assertEqual([values.contains(b"%d" % number) for number in range(10)], [False] * 10)
+        self.assertTrue(others.contains(b"0"))
+        heard: list = []
+        values.put(b"1", b"again")
+        values.submit_drop(heard.append)
+
+        def answered() -> bool:
+            self.client.poll()
+            return bool(heard)
+
+        until(answered, "the answer")
+        self.assertEqual((heard, values.contains(b"1")), ([True], False))
 
     def test_ranges_of_blocks_come_back_as_they_were_put(self) -> None:
         blocks = self.client.blocks("ranges", BlockShape(layers=4, heads=8, dim=64, tokens=64))

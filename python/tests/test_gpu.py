@@ -413,8 +413,9 @@ class Vllm:
 
     def __init__(self, server: Server, name: str, together: bool = False, by_layers: bool = False) -> None:
         config = SimpleNamespace(
-            model_config=SimpleNamespace(model="vllm model", revision=None),
-            parallel_config=SimpleNamespace(world_size=1, rank=0),
+            model_config=SimpleNamespace(model="vllm model", revision=None, dtype="torch.bfloat16"),
+            cache_config=SimpleNamespace(cache_dtype="auto"),
+            parallel_config=SimpleNamespace(world_size=1, rank=0, tensor_parallel_size=1, pipeline_parallel_size=1),
             kv_transfer_config=SimpleNamespace(
                 engine_id=name,
                 kv_connector_extra_config={
@@ -600,7 +601,7 @@ class VllmGpuTest(unittest.TestCase):
         self.prefill(engine, Request("one", prompt), [1, 2, 3, 4, 5, 6, 7])
         again = Request("two", prompt)
         until(lambda: engine.match(again) == 96, "the blocks to be findable")
-        blocks = engine.scheduler._scheduling()._blocks[0]
+        blocks = engine.scheduler._scheduling()._ranks()[0]
         self.assertEqual(blocks.drop(blocks.chain(prompt), 4), 2)
         engine.scheduler.update_state_after_alloc(again, None, 96)
         pages = [11, 12, 13, 14, 15, 16, 17]

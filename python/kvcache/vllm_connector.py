@@ -1,0 +1,273 @@
+"""What connectors to vLLM share that name blocks by tokens: the scheduler's part, and what vLLM asks of any."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, Callable, ClassVar, Dict, List, Optional, Set, Tuple
+
+import vllm.distributed.kv_transfer.kv_connector.v1.base as _base
+from vllm.distributed.kv_transfer.kv_connector.v1.base import (
+    KVConnectorBase_V1,
+    KVConnectorMetadata,
+    KVConnectorRole,
+)
+
+from kvcache import vllm_compat
+from kvcache.blocks import Blocks, Chain
+from kvcache.client import Client
+from kvcache.errors import KvCacheError
+from kvcache.settings import NAMES, open_client, split
+
+logger = logging.getLogger(__name__)
+
+_NEVER = 1 << 62
+
+_SupportsHMA: Any = getattr(_base, "SupportsHMA", object)
+
+
+@dataclasses.dataclass
+class Transfer:
+    """Blocks of one request to load or store: ``pages[i]`` is vLLM's block for block ``first + i`` of the tokens."""
+
+    request: str
+    tokens: List[int]
+    first: int
+    pages: List[int]
+
+
+@dataclasses.dataclass
+class Transfers(KVConnectorMetadata):
+    """The work of one step, from the scheduler to the workers."""
+
+    loads: List[Transfer] = dataclasses.field(default_factory=list)
+    stores: List[Transfer] = dataclasses.field(default_factory=list)
+    finished: List[str] = dataclasses.field(default_factory=list)
+
+
+def _unusable(request: Any) -> bool:
+    """Whether tokens alone do not name a request's KV."""
+    if getattr(request, "prompt_embeds", None) is not None:
+        return True
+    return any(getattr(request, name, None) for name in ("lora_request", "mm_features", "cache_salt"))
+
+
+class _Request:
+    """A request that the scheduler runs."""
+
+    def __init__(self, request: Any) -> None:
+        self.request = request
+        self.chains: List[Chain] = []
+        self.external = 0
+        """Tokens to load in the next step."""
+        self.stored = 0
+        """Leading blocks that the server has, or that were sent to it."""
+        self.pages: List[int] = []
+
+    def tokens(self) -> Sequence[int]:
+        tokens: Sequence[int] = self.request.all_token_ids
+        return tokens
+
+
+class Scheduler:
+    """The part in the scheduler's process. Look-ups read the server's index in shared memory."""
+
+    def __init__(
+        self, client: Client, ranks: Callable[[], List[Blocks]], block_tokens: int, loads: bool, stores: bool
+    ) -> None:
+        self._client = client
+        self._ranks = ranks
+        self._block_tokens = block_tokens
+        self._loads, self._stores = loads, stores
+        self._requests: Dict[str, _Request] = {}
+
+    def matched(self, request: Any, computed: int) -> int:
+        """Returns how many tokens beyond those computed can be loaded."""
+        size = self._block_tokens
+        if _unusable(request) or computed % size or not self._client.connected:
+            return 0
+        state = self._requests.get(request.request_id)
+        if state is None:
+            state = self._requests[request.request_id] = _Request(request)
+        if getattr(request, "skip_reading_prefix_cache", False):
+            return 0  # as for log probabilities of the prompt, which only computing it gives
+        try:
+            ranks = self._ranks()
+            tokens = state.tokens()
+            limit = (len(tokens) - 1) // size  # one token has to be computed
+            if not ranks or limit < 1:
+                return 0
+            if len(state.chains) != len(ranks) or len(state.chains[0]) < limit:
+                state.chains = [each.chain(tokens[: limit * size]) for each in ranks]
+            present = min(blocks.match(chain).blocks for blocks, chain in zip(ranks, state.chains))
+        except (KvCacheError, ValueError) as failed:  # a token that no vocabulary has, for one
+            logger.debug("no look-up: %s", failed)
+            return 0
+        state.stored = present
+        return max(0, present * size - computed) if self._loads else 0
+
+    def drop(self) -> bool:
+        """Forgets the blocks of all workers; returns whether all are forgotten.
+
+        Requests that go on have keys and values from before, so what they compute is not stored.
+        """
+        for state in self._requests.values():
+            state.stored = _NEVER
+        if not self._client.connected:
+            return False
+        try:
+            ranks = self._ranks()
+            for blocks in ranks:
+                blocks.namespace.drop()
+        except KvCacheError as failed:
+            logger.warning("KVCache: blocks are not dropped: %s", failed)
+            return False
+        return bool(ranks)
+
+    def allocated(self, request: Any, external: int) -> None:
+        state = self._requests.get(request.request_id)
+        if state is not None:
+            state.external = external
+
+    def step(self, output: Any) -> Transfers:
+        """Says what to load before a step, and what to store after it."""
+        work = Transfers(finished=sorted(output.finished_req_ids))
+        for each in work.finished:
+            self._requests.pop(each, None)
+        for new in output.scheduled_new_reqs:
+            self._add(work, output, new.req_id, new.num_computed_tokens, new.block_ids, True)
+        cached = output.scheduled_cached_reqs
+        resumed = getattr(cached, "resumed_req_ids", None)
+        if resumed is None:
+            flags = getattr(cached, "resumed_from_preemption", [])
+            resumed = {name for name, flag in zip(cached.req_ids, flags) if flag}
+        for at, name in enumerate(cached.req_ids):
+            anew = name in resumed
+            self._add(work, output, name, cached.num_computed_tokens[at], cached.new_block_ids[at], anew)
+        return work
+
+    def _add(self, work: Transfers, output: Any, name: str, computed: int, pages: Any, anew: bool) -> None:
+        state = self._requests.get(name)
+        if state is None:
+            return
+        if pages:
+            state.pages = ([] if anew else state.pages) + list(pages[0])
+        size = self._block_tokens
+        tokens = state.tokens()
+        if state.external:
+            first, end = (computed - state.external) // size, computed // size
+            work.loads.append(Transfer(name, list(tokens[: end * size]), first, state.pages[first:end]))
+            state.external = 0
+        drafts = len((getattr(output, "scheduled_spec_decode_tokens", None) or {}).get(name, ()))
+        done = min(computed + output.num_scheduled_tokens.get(name, 0) - drafts, len(tokens))
+        full = min(done // size, len(state.pages))
+        if self._stores and full > state.stored:
+            work.stores.append(
+                Transfer(name, list(tokens[: full * size]), state.stored, state.pages[state.stored : full])
+            )
+            state.stored = full
+
+
+class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
+    """Blocks of vLLM in a KVCache server, named by their tokens, so processes need no common ``PYTHONHASHSEED``.
+
+    Requests with a LoRA adapter, images, a cache salt or embedded prompts are computed as without it. A ``kv_consumer``
+    only loads, and a ``kv_producer`` only stores. Settings: address, tenant, secret_file, tls, timeout.
+    """
+
+    settings: ClassVar[Tuple[str, ...]] = ()
+    """Names of a connector's own settings."""
+
+    def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any = None) -> None:
+        super().__init__(vllm_config, role, kv_cache_config)
+        vllm_compat.check()
+        transfer = vllm_config.kv_transfer_config
+        mine, others = split(dict(transfer.kv_connector_extra_config or {}))
+        unknown = sorted(set(others) - set(self.settings))
+        if unknown:
+            raise ValueError(f"unknown settings {unknown}; allowed: {', '.join((*NAMES, *self.settings))}")
+        groups = [] if kv_cache_config is None else kv_cache_config.kv_cache_groups
+        if len(groups) != 1:
+            raise ValueError(f"{len(groups)} KV cache groups; allowed: 1; hybrid models go through the tiering offload")
+        self._role_name = str(getattr(transfer, "kv_role", None) or "kv_both")
+        self._client = open_client(mine)
+        self._scheduler: Optional[Scheduler] = None
+        self._worker: Any = None
+        if role == KVConnectorRole.SCHEDULER:
+            if getattr(transfer, "kv_load_failure_policy", "recompute") == "fail":
+                logger.warning(
+                    "a request ends with an error when a block of its prompt is gone before it is loaded; set"
+                    ' "kv_load_failure_policy": "recompute" in --kv-transfer-config, and vLLM computes it instead'
+                )
+            self._scheduler = self._open_scheduler(vllm_config, kv_cache_config)
+        else:
+            self._worker = self._open_worker(vllm_config, kv_cache_config, others)
+
+    @abstractmethod
+    def _open_scheduler(self, vllm_config: Any, kv_cache_config: Any) -> Scheduler:
+        """Returns the scheduler's part."""
+
+    @abstractmethod
+    def _open_worker(self, vllm_config: Any, kv_cache_config: Any, settings: Dict[str, Any]) -> Any:
+        """Returns the worker's part, with ``failed`` and ``close``."""
+
+    def _scheduler_of(self, ranks: Callable[[], List[Blocks]], kv_cache_config: Any) -> Scheduler:
+        tokens = int(kv_cache_config.kv_cache_groups[0].kv_cache_spec.block_size)
+        role = self._role_name
+        return Scheduler(self._client, ranks, tokens, role != "kv_producer", role != "kv_consumer")
+
+    def _scheduling(self) -> Scheduler:
+        assert self._scheduler is not None, "called in the scheduler's process"
+        return self._scheduler
+
+    def _working(self) -> Any:
+        assert self._worker is not None, "called in a worker's process"
+        return self._worker
+
+    @property
+    def requires_kv_delivery(self) -> bool:
+        """A block that is not stored is computed again: nothing has to wait for it."""
+        return False
+
+    def get_num_new_matched_tokens(self, request: Any, num_computed_tokens: int) -> Tuple[int, bool]:
+        """Returns how many tokens can be loaded, before the step and not beside it."""
+        return self._scheduling().matched(request, num_computed_tokens), False
+
+    def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
+        """Remembers what to load."""
+        self._scheduling().allocated(request, num_external_tokens)
+
+    def build_connector_meta(self, scheduler_output: Any) -> Transfers:
+        """Returns the work of a step."""
+        return self._scheduling().step(scheduler_output)
+
+    def request_finished(self, request: Any, block_ids: Any) -> Tuple[bool, Optional[Dict[str, Any]]]:
+        """Blocks may be freed at once: copies come before what is written to them next."""
+        return False, None
+
+    def request_finished_all_groups(self, request: Any, block_ids: Any) -> Tuple[bool, Optional[Dict[str, Any]]]:
+        """As ``request_finished``."""
+        return False, None
+
+    def reset_cache(self) -> bool:
+        """Forgets what is stored, also for others who use it, as after new weights; False where it cannot be forgotten."""
+        return self._scheduler is not None and self._scheduler.drop()
+
+    def wait_for_layer_load(self, layer_name: str) -> None:
+        """Nothing to do: a step begins when all its blocks are there."""
+
+    def save_kv_layer(self, layer_name: str, kv_layer: Any, attn_metadata: Any, **kwargs: Any) -> None:
+        """Nothing to do: all layers are stored together."""
+
+    def get_block_ids_with_load_errors(self) -> Set[int]:
+        """Returns the blocks that were gone when they were to be loaded: vLLM computes them."""
+        failed: Set[int] = self._working().failed()
+        return failed
+
+    def shutdown(self) -> None:
+        """Ends the session."""
+        if self._worker is not None:
+            self._worker.close()
+        self._client.close()
