@@ -39,10 +39,10 @@ def prompts(seed: int, count: int = 20) -> List[List[int]]:
 
 
 def blocks_of(asked: List[List[int]]) -> int:
-    """The full blocks of prompts, each counted once."""
+    """The blocks of prompts that can be loaded, each counted once: the last token is always computed."""
     found = set()
     for prompt in asked:
-        for end in range(_BLOCK_TOKENS, len(prompt) + 1, _BLOCK_TOKENS):
+        for end in range(_BLOCK_TOKENS, len(prompt), _BLOCK_TOKENS):
             found.add(tuple(prompt[:end]))
     return len(found)
 
