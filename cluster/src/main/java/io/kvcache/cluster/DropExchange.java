@@ -18,6 +18,7 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Queue;
 import java.util.Set;
 import java.util.concurrent.ArrayBlockingQueue;
@@ -38,9 +39,9 @@ import org.jspecify.annotations.Nullable;
 /// digest that others see after it. [#digest] is that of the log. So a server that asks another one for blocks,
 /// and compares its own log with what the other one tells, never gets what it knows to be dropped.
 ///
-/// **A server that is never told.** Where the messages of the others cannot be read, a server that joins would wait
-/// without end. After [#GIVE_UP_NANOS] without news it has its store [give up][DropTarget#giveUp] everything that may
-/// have been dropped, and agrees.
+/// **A server that is never told.** Where the messages of the others cannot be read, a server that joins would
+/// wait without end. After [#GIVE_UP_NANOS] without news it has its store [give up][DropTarget#giveUp] everything
+/// that may have been dropped, and agrees.
 ///
 /// **Ownership.** Hears the messages of its views from the start.
 ///
@@ -57,8 +58,8 @@ public final class DropExchange implements DropListener {
     /// A whole log, from several servers.
     private static final int MAX_MESSAGES = 1024;
 
-    /// What a server that joins waits for news of drops that it lacks, when its disks have been read: the others have
-    /// then told them three times.
+    /// What a server that joins waits for news of drops that it lacks, when its disks have been read: the others
+    /// have then told them three times.
     private static final long GIVE_UP_NANOS = TimeUnit.SECONDS.toNanos(31);
 
     /// A client needs about this long to bring a drop to all servers by itself.
@@ -158,6 +159,26 @@ public final class DropExchange implements DropListener {
     /// A client drops something here. The record is durable when what this returns has been run.
     @Override
     public Runnable onDrop(Namespace groups, @Nullable BlockKey from, DropMark mark) {
+        DropRecord added = begin(groups, from, mark);
+        return () -> onApplied(added == null ? List.of() : List.of(added), true);
+    }
+
+    /// Drops a block and all below it: here now, at the other servers when they hear of it, mostly within half a
+    /// second. May wait for a disk.
+    ///
+    /// @return how many blocks went here
+    /// @throws UncheckedIOException when they went, and the disk cannot remember it
+    public long drop(Namespace groups, BlockKey from) {
+        DropRecord drop = Objects.requireNonNull(begin(groups, from, new DropMark(wallMillis.getAsLong(), 0)));
+        try {
+            return target.drop(drop);
+        } finally {
+            onApplied(List.of(drop), true);
+        }
+    }
+
+    /// The store is about to apply a drop. Returns its record; null when it is known.
+    private @Nullable DropRecord begin(Namespace groups, @Nullable BlockKey from, DropMark mark) {
         NamespaceDigest namespace = NamespaceDigest.of(groups);
         long now = wallMillis.getAsLong();
         boolean believed = Math.abs(mark.millis() - now) <= MAX_CLOCK_DIFFERENCE_MILLIS;
@@ -173,8 +194,7 @@ public final class DropExchange implements DropListener {
             }
             beingApplied++;
         }
-        DropRecord added = drop;
-        return () -> onApplied(added == null ? List.of() : List.of(added), true);
+        return drop;
     }
 
     /// Under the lock.
@@ -270,8 +290,8 @@ public final class DropExchange implements DropListener {
         }
     }
 
-    /// Whether a drop may be on its way to this server that a client was told of before. Others tell a new digest with
-    /// their next step, and a client may not have seen yet that this server is there.
+    /// Whether a drop may be on its way to this server that a client was told of before. Others tell a new digest
+    /// with their next step, and a client may not have seen yet that this server is there.
     private boolean listens(long nowNanos) {
         boolean joins = views.self().state() == NodeState.JOINING;
         boolean sees = joins && !views.view().serving().isEmpty();

@@ -14,7 +14,9 @@ public interface DropTarget {
     boolean canDrop(NamespaceDigest namespace);
 
     /// Drops something here; nothing where the store does not know the namespace.
-    void drop(DropRecord drop);
+    ///
+    /// @return how many blocks went
+    long drop(DropRecord drop);
 
     /// Remembers drops for ever. All of them have been applied.
     ///

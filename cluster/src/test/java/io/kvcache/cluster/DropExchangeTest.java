@@ -109,8 +109,9 @@ final class DropExchangeTest {
         }
 
         @Override
-        public void drop(DropRecord drop) {
+        public long drop(DropRecord drop) {
             dropped.add(drop);
+            return 1;
         }
 
         @Override

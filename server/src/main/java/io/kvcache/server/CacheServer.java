@@ -375,6 +375,7 @@ public final class CacheServer implements AutoCloseable {
             ServerConfig config, RequestLatencies latencies, SlowRequestLog slowRequestLog) {
         RecomputeConfig recompute = config.disks().recompute();
         PrefillCost cost = recompute.cost();
+        ClusterMember member = cluster;
         return new ConsoleSources(
                 cache,
                 tenantKeyspaces.keyspaces(),
@@ -389,7 +390,7 @@ public final class CacheServer implements AutoCloseable {
                 cost == null ? null : 1 / cost.secondsPerToken(),
                 policy,
                 ProtocolFactory.version(),
-                cluster != null,
+                member == null ? null : (groups, from) -> member.dropEverywhere(groups, from),
                 config.disks().disks().stream().anyMatch(disk -> disk.bytesPerDay() > 0));
     }
 

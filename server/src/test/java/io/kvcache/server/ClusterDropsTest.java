@@ -11,6 +11,8 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.cluster.DropRecord;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.transport.client.RemoteKvCache;
+import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.IOException;
 import java.io.UncheckedIOException;
@@ -25,6 +27,7 @@ import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
+import tools.jackson.databind.JsonNode;
 
 /// What was dropped while a server was away stays dropped when that one is back.
 final class ClusterDropsTest {
@@ -197,6 +200,49 @@ final class ClusterDropsTest {
                     .hasMessageContaining(servers.address("kv-2"));
             assertThat(servers.foundAt("kv-0") + servers.foundAt("kv-1")).isZero();
         }
+    }
+
+    /// As the button of the console's page Prefixes does.
+    @Test
+    void givenAPrefixAtAllServers_whenOneIsAskedToDropIt_thenNoneHasIt() throws Exception {
+        startAll(true);
+        try (ClusteredKvCache cache = servers.client(servers.address("kv-0"));
+                HttpTestClient client =
+                        new HttpTestClient(servers.server("kv-0").address().getPort())) {
+            BlockChain group = BlockGroup.of(chains().getFirst(), 0).chain();
+            for (String node : NODES) { // as copies have it
+                try (RemoteKvCache server = RemoteTestBlocks.clientBuilder(servers.address(node))
+                        .localOnly(true)
+                        .connect()) {
+                    server.register(group.namespace());
+                    RemoteTestBlocks.put(server, group);
+                    RemoteTestBlocks.put(
+                            server, BlockGroup.of(chains().getLast(), 0).chain());
+                }
+            }
+            int before = foundAtAll();
+
+            JsonNode page = HttpTestClient.json(client.get("/v1/prefixes"));
+            int namespace = page.get("namespaces").values().stream()
+                    .filter(each -> each.get("groups").booleanValue())
+                    .findFirst()
+                    .orElseThrow()
+                    .get("id")
+                    .intValue();
+            JsonNode dropped =
+                    HttpTestClient.json(client.send(client.request("/v1/prefixes/" + namespace + "/" + group.key(0))
+                            .DELETE()));
+
+            assertThat(dropped.get("dropped").intValue()).isEqualTo(1);
+            assertThat(dropped.get("cluster").booleanValue()).isTrue();
+            await(() -> foundAtAll() == before - NODES.size());
+            assertThat(RemoteTestBlocks.verifiedBlocks(cache, chains().getFirst()))
+                    .isZero();
+        }
+    }
+
+    private int foundAtAll() {
+        return NODES.stream().mapToInt(servers::foundAt).sum();
     }
 
     @Test

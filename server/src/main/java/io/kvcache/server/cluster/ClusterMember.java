@@ -15,7 +15,9 @@ import io.kvcache.core.KvCache;
 import io.kvcache.core.LocalKvCache;
 import io.kvcache.core.Match;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.ByteRange;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.ClusterAddress;
 import io.kvcache.server.config.ClusterConfig;
 import io.kvcache.server.config.ClusterConfig.ClusterTlsConfig;
@@ -290,6 +292,13 @@ public final class ClusterMember implements AutoCloseable {
     /// Hears what clients drop.
     public DropListener dropListener() {
         return requireExchange();
+    }
+
+    /// Drops a block of groups and all below it in its group, here and at all other servers; see [DropExchange#drop].
+    ///
+    /// @return how many blocks went here
+    public long dropEverywhere(Namespace groups, BlockKey from) {
+        return requireExchange().drop(groups, from);
     }
 
     /// Returns the number of drops that this server knows.

@@ -166,14 +166,15 @@ final class GroupDrops implements DropTarget, AutoCloseable {
     }
 
     @Override
-    public void drop(DropRecord drop) {
+    public long drop(DropRecord drop) {
         boolean recovering = isRecovering();
-        apply(drop);
+        long blocks = apply(drop);
         if (recovering && !drop.isWhole()) {
             synchronized (this) {
                 early.add(drop);
             }
         }
+        return blocks;
     }
 
     /// Returns how many blocks went.

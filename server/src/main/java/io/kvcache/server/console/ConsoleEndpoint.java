@@ -23,9 +23,11 @@ import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Protocol.ProtocolKind;
 import io.kvcache.server.net.SlowRequestLog.SlowRequest;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
+import io.kvcache.transport.cluster.BlockGroup;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.QueryStringDecoder;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
@@ -319,6 +321,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         };
     }
 
+    /// @param groups whether its blocks are groups of chains that a cluster has spread over its servers
     private record NamespaceJson(
             int id,
             String name,
@@ -326,7 +329,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             @Nullable Integer blockTokens,
             @Nullable Long blockBytes,
             long live,
-            long liveBytes) {
+            long liveBytes,
+            boolean groups) {
 
         static NamespaceJson of(int id, NamespaceStats stats) {
             Namespace namespace = stats.namespace();
@@ -338,7 +342,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                     blocks ? namespace.blockTokens() : null,
                     blocks ? namespace.parts().getFirst().bytes() : null,
                     stats.live(),
-                    stats.liveBytes());
+                    stats.liveBytes(),
+                    BlockGroup.isGroups(namespace));
         }
     }
 
@@ -551,9 +556,10 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         return new BlockKey(Long.parseUnsignedLong(text, 0, 16, 16), Long.parseUnsignedLong(text, 16, 32, 16));
     }
 
-    private record DroppedJson(int dropped) {}
+    /// @param cluster whether the other servers of the cluster forget it too
+    private record DroppedJson(long dropped, boolean cluster) {}
 
-    /// Forgets a block and all below it.
+    /// Forgets a block and all below it: of a cluster's groups at all servers.
     ///
     /// @param path number of the namespace and key, with a slash between them
     private HttpRequestHandler drop(Viewer viewer, String path) {
@@ -575,11 +581,32 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                             HttpResponseStatus.FORBIDDEN, "read-only", "clients of this listener may change nothing")
                     .toHandler();
         }
+        ConsoleSources.ClusterDrop everywhere = BlockGroup.isGroups(namespace) ? parts.sources.clusterDrop() : null;
         return (HttpRequestHandler.BodylessHandler) out -> {
-            int dropped = parts.sources.cache().blocks(namespace).drop(key);
-            parts.scans.onChanged();
-            out.sendJson(HttpResponseStatus.OK, new DroppedJson(dropped));
+            if (everywhere == null) {
+                sendDropped(out, parts.sources.cache().blocks(namespace).drop(key), false);
+            } else {
+                Thread.ofVirtual().start(() -> dropEverywhere(out, everywhere, namespace, key));
+            }
         };
+    }
+
+    private void dropEverywhere(
+            HttpResponder out, ConsoleSources.ClusterDrop everywhere, Namespace groups, BlockKey key) {
+        try {
+            long dropped = everywhere.drop(groups, key);
+            out.sendLater(() -> sendDropped(out, dropped, true), () -> {});
+        } catch (UncheckedIOException | IllegalStateException failed) {
+            ProblemDetails problem = new ProblemDetails(
+                    HttpResponseStatus.INTERNAL_SERVER_ERROR,
+                    failed.getMessage() + ", so it may be back after a restart, and other servers may not hear of it");
+            out.sendLater(() -> out.sendProblem(problem), () -> {});
+        }
+    }
+
+    private void sendDropped(HttpResponder out, long dropped, boolean cluster) {
+        parts.scans.onChanged();
+        out.sendJson(HttpResponseStatus.OK, new DroppedJson(dropped, cluster));
     }
 
     private record SlowJson(

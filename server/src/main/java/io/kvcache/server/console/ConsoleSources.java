@@ -1,5 +1,7 @@
 package io.kvcache.server.console;
 
+import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.metrics.RequestLatencies;
@@ -8,6 +10,7 @@ import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.SlowRequestLog;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
+import java.io.UncheckedIOException;
 import java.time.InstantSource;
 import java.util.Map;
 import java.util.function.Supplier;
@@ -21,7 +24,7 @@ import org.jspecify.annotations.Nullable;
 /// @param prefillTokensPerSecond that engines compute; null when it is not configured
 /// @param policy name of the eviction policy
 /// @param hasWriteBudget whether a disk may be written only so much a day
-/// @param inCluster whether the server belongs to a cluster
+/// @param clusterDrop null where the server is in no cluster
 public record ConsoleSources(
         TieredKvCache cache,
         Map<String, Keyspace> keyspaces,
@@ -36,5 +39,22 @@ public record ConsoleSources(
         @Nullable Double prefillTokensPerSecond,
         String policy,
         String version,
-        boolean inCluster,
-        boolean hasWriteBudget) {}
+        @Nullable ClusterDrop clusterDrop,
+        boolean hasWriteBudget) {
+
+    /// Drops a block of a cluster's groups, and all below it in its group, at all servers.
+    @FunctionalInterface
+    public interface ClusterDrop {
+
+        /// Drops it here now, and has the other servers do so. May wait for a disk.
+        ///
+        /// @return how many blocks went here
+        /// @throws UncheckedIOException when they went, and the disk cannot remember it
+        long drop(Namespace groups, BlockKey from);
+    }
+
+    /// Returns whether the server belongs to a cluster.
+    boolean inCluster() {
+        return clusterDrop != null;
+    }
+}

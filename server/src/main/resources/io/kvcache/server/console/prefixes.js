@@ -175,6 +175,10 @@ export function open(view) {
     return button('Drop', () => drop(node), 'outline-danger', { 'aria-label': `Drop prefix ${node.key}` });
   }
 
+  function groups(node) {
+    return server.cluster && namespaces.get(node.namespace)?.groups;
+  }
+
   async function drop(node) {
     const agreed = await confirm({
       title: 'Drop this prefix?',
@@ -184,6 +188,8 @@ export function open(view) {
         `${counted(node.blocks, 'block')}, ${bytes(node.bytes)}${node.uses === null ? '' : `, used about ${counted(node.uses, 'time')}`}. `
           + 'Includes all blocks below it.',
         'The blocks are removed from memory and disk. This cannot be undone; clients have to compute them again.',
+        ...(groups(node) ? ['All servers of the cluster drop them, with their copies. A prompt is kept in groups of blocks on several '
+          + 'servers: those of its later groups stay, and are found again once this part is back. The Java client drops them too.'] : []),
       ],
       action: `Drop ${counted(node.blocks, 'block')}`,
     });
@@ -191,8 +197,8 @@ export function open(view) {
       return;
     }
     try {
-      const { dropped } = await request(`prefixes/${encodeURIComponent(node.namespace)}/${encodeURIComponent(node.key)}`, { method: 'DELETE', signal });
-      toast(`Dropped ${counted(dropped, 'block')}.`);
+      const { dropped, cluster } = await request(`prefixes/${encodeURIComponent(node.namespace)}/${encodeURIComponent(node.key)}`, { method: 'DELETE', signal });
+      toast(`Dropped ${counted(dropped, 'block')}${cluster ? ' here; the other servers follow within a second' : ''}.`);
       nodes.heading.focus(); // the row with the button goes away
       if (under === node.key) {
         view.go({ under: '', path: '' });

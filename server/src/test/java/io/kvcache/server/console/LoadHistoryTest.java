@@ -35,7 +35,7 @@ final class LoadHistoryTest {
             null,
             "lru",
             "1",
-            false,
+            null,
             false));
 
     @AfterEach

@@ -38,7 +38,7 @@ final class WhatIfTest {
             null,
             "lru",
             "1",
-            false,
+            null,
             false);
     private final LoadHistory history = new LoadHistory(sources);
     private final ConsoleEndpoint endpoint = new ConsoleEndpoint(
