@@ -298,7 +298,6 @@ public final class JGroupsMembership implements Membership {
         private final byte[] address;
         private final MemberTable<Address> table;
         private List<NodeInfo> told = List.of();
-        private long epoch;
         private boolean merged;
         private @Nullable NodeInfo reportedRival;
         private volatile @Nullable Future<?> helloTask;
@@ -456,12 +455,11 @@ public final class JGroupsMembership implements Membership {
                 }
                 boolean first = told.isEmpty();
                 boolean afterMerge = merged && !first;
-                long number = ++epoch;
                 told = present;
                 merged = false;
                 reportRival();
                 delivery.add(() -> {
-                    listener.onMembers(number, present, afterMerge);
+                    listener.onMembers(present, afterMerge);
                     firstList.countDown();
                 });
             }

@@ -53,10 +53,9 @@ public interface Membership extends AutoCloseable {
 
         /// The members have changed.
         ///
-        /// @param epoch greater than in each earlier call
         /// @param members all present servers about which something is known, this one among them
         /// @param merged whether two sides of a partition have met again in this change
-        void onMembers(long epoch, List<NodeInfo> members, boolean merged);
+        void onMembers(List<NodeInfo> members, boolean merged);
 
         /// A message of another member has arrived.
         ///

@@ -9,13 +9,15 @@ import io.kvcache.transport.wire.ProtocolException;
 import java.lang.System.Logger.Level;
 import java.nio.ByteBuffer;
 import java.time.Duration;
-import java.util.HashMap;
+import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.SequencedMap;
 import java.util.Set;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Consumer;
 import java.util.function.LongSupplier;
@@ -25,13 +27,14 @@ import org.jspecify.annotations.Nullable;
 ///
 /// **Ownership.** Closes its membership.
 ///
-/// **Threads.** Any. Listeners are called by the membership's threads, one view after another; the last is the newest.
+/// **Threads.** Any. Listeners are called by the membership's threads, one view after another; the last is the
+/// newest.
 public final class ViewKeeper implements ViewSource, AutoCloseable {
 
     private static final System.Logger LOG = System.getLogger(ViewKeeper.class.getName());
 
     private final Membership membership;
-    private final Flaps flaps;
+    private final Departures departures;
     private final List<Listener> listeners = new CopyOnWriteArrayList<>();
     private final Map<Integer, MessageReader> messageReaders = new ConcurrentHashMap<>();
     private final Set<String> unreadable = ConcurrentHashMap.newKeySet();
@@ -39,8 +42,8 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
     private final AtomicLong viewChanges = new AtomicLong();
     private final AtomicLong merges = new AtomicLong();
 
-    /// Held while this server's information changes, so that the membership hears the changes in order. Listeners may
-    /// be called meanwhile.
+    /// Held while this server's information changes, so that the membership hears the changes in order. Listeners
+    /// may be called meanwhile.
     private final Object selfLock = new Object();
 
     private volatile @Nullable NodeInfo self;
@@ -55,7 +58,7 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
     /// @param nanoTime nanoseconds since some fixed moment
     public ViewKeeper(String cluster, Membership membership, Duration failureAfter, LongSupplier nanoTime) {
         this.membership = membership;
-        flaps = new Flaps(failureAfter.toNanos(), nanoTime);
+        departures = new Departures(failureAfter.toNanos(), nanoTime);
         view = new ClusterView(cluster, 0, List.of());
     }
 
@@ -179,11 +182,23 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
     /// Returns how often servers were gone from the view for less than the failure timeout, without a restart. It
     /// stays 0 as long as no live server is suspected.
     public long flaps() {
-        return flaps.count.get();
+        return departures.flaps.get();
     }
 
-    /// Returns how many messages of other servers could not be read or believed. It stays 0 while all servers have
-    /// the same version.
+    /// A server that is in the view no more.
+    ///
+    /// @param ago when it left
+    /// @param drained whether it had drained before, as a server does that is stopped
+    public record LeftServer(String name, Duration ago, boolean drained) {}
+
+    /// Returns the servers that have left within the last hour and are not back, the latest 64 of them, those
+    /// that left first at the beginning.
+    public List<LeftServer> left() {
+        return departures.left();
+    }
+
+    /// Returns how many messages of other servers could not be read or believed. It stays 0 while all servers
+    /// have the same version.
     public long unreadableMessages() {
         return unreadableMessages.get();
     }
@@ -194,22 +209,26 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         membership.close();
     }
 
-    private void onMembers(long epoch, List<NodeInfo> members, boolean merged) {
+    /// A view in which other drops are applied and nothing else differs has the number of the one before.
+    private void onMembers(List<NodeInfo> members, boolean merged) {
         ClusterView before = view;
-        ClusterView after = before.next(epoch, members, merged);
-        ViewChange change = new ViewChange(before, after, merged);
-        view = after;
+        ClusterView numbered = before.next(before.epoch() + 1, members, merged);
+        ViewChange change = new ViewChange(before, numbered, merged);
         if (change.isOfDropsAlone()) {
-            listeners.forEach(listener -> listener.tell(after));
+            ClusterView same = before.next(before.epoch(), members, false);
+            view = same;
+            listeners.forEach(listener -> listener.tell(same));
             return;
         }
+        ClusterView after = change.after();
+        view = after;
         viewChanges.incrementAndGet();
         if (merged) {
             merges.incrementAndGet();
         }
         LOG.log(change.isTrouble() ? Level.WARNING : Level.INFO, change::toString);
         change.gone().forEach(node -> unreadable.remove(node.name()));
-        flaps.onChange(change);
+        departures.onChange(change);
         listeners.forEach(listener -> listener.tell(after));
     }
 
@@ -234,8 +253,8 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
     private final class MembershipListener implements Membership.Listener {
 
         @Override
-        public void onMembers(long epoch, List<NodeInfo> members, boolean merged) {
-            ViewKeeper.this.onMembers(epoch, members, merged);
+        public void onMembers(List<NodeInfo> members, boolean merged) {
+            ViewKeeper.this.onMembers(members, merged);
         }
 
         @Override
@@ -265,39 +284,59 @@ public final class ViewKeeper implements ViewSource, AutoCloseable {
         }
     }
 
-    /// Counts servers that come back so soon that they cannot have been away.
-    private static final class Flaps {
+    /// Knows the servers that have left, and counts those that come back so soon that they cannot have been away.
+    ///
+    /// **Threads.** Any.
+    private static final class Departures {
+
+        private static final long KEPT_NANOS = TimeUnit.HOURS.toNanos(1);
+        private static final int MAX_KEPT = 64;
 
         private final long failureNanos;
         private final LongSupplier nanoTime;
-        private final Map<String, Departure> departures = new HashMap<>();
-        private final AtomicLong count = new AtomicLong();
+        private final SequencedMap<String, Departure> departures = new LinkedHashMap<>();
+        private final AtomicLong flaps = new AtomicLong();
 
-        private record Departure(long incarnation, long nanos) {}
+        private record Departure(NodeInfo node, long nanos) {}
 
-        Flaps(long failureNanos, LongSupplier nanoTime) {
+        Departures(long failureNanos, LongSupplier nanoTime) {
             this.failureNanos = failureNanos;
             this.nanoTime = nanoTime;
         }
 
-        void onChange(ViewChange change) {
+        synchronized void onChange(ViewChange change) {
             long now = nanoTime.getAsLong();
-            departures.values().removeIf(departure -> now - departure.nanos > failureNanos);
             List<String> back = change.came().stream()
                     .filter(node -> {
                         Departure departure = departures.remove(node.name());
-                        return departure != null && departure.incarnation == node.incarnation();
+                        return departure != null
+                                && departure.node.incarnation() == node.incarnation()
+                                && now - departure.nanos <= failureNanos;
                     })
                     .map(NodeInfo::name)
                     .toList();
             if (!back.isEmpty()) {
-                count.incrementAndGet();
+                flaps.incrementAndGet();
                 LOG.log(
                         Level.WARNING,
                         "view " + change.after().epoch() + ": " + String.join(", ", back)
                                 + " came back within the failure timeout without a restart; check load and network");
             }
-            change.gone().forEach(node -> departures.put(node.name(), new Departure(node.incarnation(), now)));
+            change.gone().forEach(node -> departures.putLast(node.name(), new Departure(node, now)));
+            while (departures.size() > MAX_KEPT) {
+                departures.pollFirstEntry();
+            }
+        }
+
+        synchronized List<LeftServer> left() {
+            long now = nanoTime.getAsLong();
+            departures.values().removeIf(departure -> now - departure.nanos > KEPT_NANOS);
+            return departures.values().stream()
+                    .map(departure -> new LeftServer(
+                            departure.node.name(),
+                            Duration.ofNanos(now - departure.nanos),
+                            departure.node.state() == NodeState.DRAINING))
+                    .toList();
         }
     }
 }

@@ -48,7 +48,6 @@ final class DropExchangeTest {
         private boolean gaveUp;
         private @Nullable NodeInfo self;
         private @Nullable Listener listener;
-        private long epoch;
 
         Server(String name, List<DropRecord> before) {
             this(name, before, NodeState.SERVING);
@@ -137,7 +136,7 @@ final class DropExchangeTest {
                     .map(other -> Objects.requireNonNull(other.self))
                     .toList();
             if (server.listener != null) {
-                server.listener.onMembers(++server.epoch, seen, false);
+                server.listener.onMembers(seen, false);
             }
         }
     }

@@ -29,7 +29,6 @@ public final class SimulatedMembership implements Membership {
     private List<NodeInfo> told = List.of();
     private @Nullable NodeInfo self;
     private @Nullable Listener listener;
-    private long epoch;
     private long revision;
     private boolean stopped;
     private boolean hasToLook;
@@ -153,7 +152,7 @@ public final class SimulatedMembership implements Membership {
         List<NodeInfo> list = List.copyOf(byName.values());
         if (!list.equals(told) || merged) {
             told = list;
-            listener.onMembers(++epoch, list, merged);
+            listener.onMembers(list, merged);
         }
     }
 }

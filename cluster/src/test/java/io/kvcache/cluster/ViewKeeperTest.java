@@ -160,12 +160,36 @@ final class ViewKeeperTest {
         network.crash(nodes.getLast().membership);
         network.advance(2 * SECOND);
         assertThat(nodes.getFirst().names()).containsExactly("kv-0");
+        assertThat(nodes.getFirst().keeper.left()).singleElement().satisfies(left -> {
+            assertThat(left.name()).isEqualTo("kv-1");
+            assertThat(left.ago()).isBetween(Duration.ZERO, Duration.ofSeconds(2));
+            assertThat(left.drained()).isFalse();
+        });
         Node.start(network, "kv-1", 2);
         network.advance(SECOND);
+        assertThat(nodes.getFirst().keeper.left()).isEmpty();
 
         assertThat(nodes.getFirst().names()).containsExactly("kv-0", "kv-1");
         assertThat(incarnationOf("kv-1", nodes.getFirst())).isEqualTo(2);
         assertThat(nodes.getFirst().keeper.flaps()).isZero();
+    }
+
+    @Test
+    void givenServersThatDrop_whenOnlyThatDiffers_thenTheViewKeepsItsNumber() {
+        startNodes(2);
+        ViewKeeper keeper = nodes.getFirst().keeper;
+        List<ClusterView> told = new ArrayList<>();
+        keeper.listen(told::add);
+        long before = keeper.view().epoch();
+
+        nodes.getLast().keeper.setDrops(17);
+        network.advance(SECOND);
+
+        assertThat(told).last().satisfies(view -> assertThat(view.node("kv-1")).matches(node -> node.drops() == 17));
+        assertThat(keeper.view().epoch()).isEqualTo(before).isEqualTo(keeper.viewChanges());
+        nodes.getLast().keeper.setState(NodeState.DRAINING);
+        network.advance(SECOND);
+        assertThat(keeper.view().epoch()).isEqualTo(before + 1).isEqualTo(keeper.viewChanges());
     }
 
     private static long incarnationOf(String name, Node node) {

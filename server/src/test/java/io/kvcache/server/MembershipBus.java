@@ -45,7 +45,6 @@ final class MembershipBus {
         private @Nullable NodeInfo self;
         private @Nullable Listener listener;
         private List<NodeInfo> seen = List.of();
-        private long epoch;
 
         private NodeInfo info() {
             return Objects.requireNonNull(self);
@@ -78,7 +77,7 @@ final class MembershipBus {
                     members.stream().filter(this::reaches).map(Member::info).toList();
             if (!now.equals(seen)) {
                 seen = now;
-                Objects.requireNonNull(listener).onMembers(++epoch, now, false);
+                Objects.requireNonNull(listener).onMembers(now, false);
             }
         }
 

@@ -193,7 +193,6 @@ final class RedisClusterServers implements AutoCloseable {
         private CompletableFuture<Void> told = CompletableFuture.completedFuture(null);
         private @Nullable Listener listener;
         private String name = "";
-        private long epoch;
 
         Member(Network network) {
             this.network = network;
@@ -216,10 +215,9 @@ final class RedisClusterServers implements AutoCloseable {
 
         /// Under the network's lock.
         void tell(List<NodeInfo> members, long afterMillis) {
-            long number = ++epoch;
             Listener heard = Objects.requireNonNull(listener);
             told = told.thenRunAsync(
-                    () -> heard.onMembers(number, members, false),
+                    () -> heard.onMembers(members, false),
                     CompletableFuture.delayedExecutor(afterMillis, TimeUnit.MILLISECONDS));
         }
 

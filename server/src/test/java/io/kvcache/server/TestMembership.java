@@ -74,8 +74,7 @@ final class TestMembership implements Membership {
         told.add(self.state().toString());
         epoch++;
         Objects.requireNonNull(listener)
-                .onMembers(
-                        epoch, Stream.concat(Stream.of(self), others.stream()).toList(), epoch == 2);
+                .onMembers(Stream.concat(Stream.of(self), others.stream()).toList(), epoch == 2);
     }
 
     @Override

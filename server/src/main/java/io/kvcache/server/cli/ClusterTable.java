@@ -80,8 +80,8 @@ record ClusterTable(JsonNode cluster) {
         return StreamSupport.stream(cluster.get("nodes").spliterator(), false).toList();
     }
 
-    /// Returns a line on the view, one for each server, and one for each that has other settings. Columns are as wide
-    /// as their widest text.
+    /// Returns a line on the view, one for each server, one for each that has other settings, and one for each
+    /// that has left within the last hour. Columns are as wide as their widest text.
     String format() {
         List<List<String>> rows = new ArrayList<>();
         rows.add(HEADINGS);
@@ -119,7 +119,14 @@ record ClusterTable(JsonNode cluster) {
                         .append(System.lineSeparator());
             }
         }
+        cluster.get("left").forEach(node -> table.append(describeLeft(node)).append(System.lineSeparator()));
         return table.toString();
+    }
+
+    private static String describeLeft(JsonNode node) {
+        long seconds = node.get("secondsAgo").longValue();
+        return text(node, "name") + " left " + (seconds < 60 ? seconds + " s" : seconds / 60 + " min") + " ago"
+                + (node.get("drained").booleanValue() ? "" : ", without a drain");
     }
 
     private static List<String> row(JsonNode node) {

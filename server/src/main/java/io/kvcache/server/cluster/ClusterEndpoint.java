@@ -1,5 +1,6 @@
 package io.kvcache.server.cluster;
 
+import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.server.cluster.ClusterMember.DrainOutcome;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
@@ -148,6 +149,7 @@ public final class ClusterEndpoint implements HttpEndpoint {
     /// @param handoverBlocks that it has fetched from their former owners
     /// @param copiedBlocks that it has fetched as copies of what other servers own
     /// @param givenValues that it has given to the servers that own them
+    /// @param left servers that have left within the last hour and are not back
     private record ClusterJson(
             String cluster,
             String node,
@@ -158,7 +160,8 @@ public final class ClusterEndpoint implements HttpEndpoint {
             long handoverBlocks,
             long copiedBlocks,
             long givenValues,
-            List<NodeJson> nodes) {
+            List<NodeJson> nodes,
+            List<LeftJson> left) {
 
         static ClusterJson of(ClusterMember here) {
             String node = here.node();
@@ -180,7 +183,18 @@ public final class ClusterEndpoint implements HttpEndpoint {
                     view.nodes().stream()
                             .map(each -> NodeJson.of(
                                     each, serving, own == null ? 0 : own.drops(), here.differencesAt(each.name())))
-                            .toList());
+                            .toList(),
+                    here.views().left().stream().map(LeftJson::of).toList());
+        }
+    }
+
+    /// A server that has left.
+    ///
+    /// @param drained whether it had drained before, as a server does that is stopped
+    private record LeftJson(String name, long secondsAgo, boolean drained) {
+
+        static LeftJson of(ViewKeeper.LeftServer left) {
+            return new LeftJson(left.name(), left.ago().toSeconds(), left.drained());
         }
     }
 

@@ -25,7 +25,8 @@ final class ClusterTableTest {
     @Test
     void givenServersWithOtherSettings_whenShown_thenEachDifferenceIsALine() {
         String cluster = """
-                {"cluster":"demo","node":"kv-0","state":"serving","notServing":"","epoch":6,"digest":"6d56c23559fa067d","nodes":[%s,%s,%s,%s]}
+                {"cluster":"demo","node":"kv-0","state":"serving","notServing":"","epoch":6,"digest":"6d56c23559fa067d","nodes":[%s,%s,%s,%s],
+                "left":[{"name":"kv-4","secondsAgo":185,"drained":false},{"name":"kv-5","secondsAgo":59,"drained":true}]}
                 """.formatted(
                         node("kv-0", ",\"configDiffers\":[]"),
                         node("kv-1", ",\"configDiffers\":[\"cluster.handover\",\"tenants.alice.quota\"]"),
@@ -39,6 +40,8 @@ final class ClusterTableTest {
                 kv-2  serving  33.3 %  3       same   -       2026-11-27T15:15:44Z  10.0.0.5:7420  10.0.0.5:7389  -     h     1
                 kv-3  serving  33.3 %  3       same   -       2026-11-27T15:15:44Z  10.0.0.5:7420  10.0.0.5:7389  -     h     1
                 CONFIG differs at kv-1: cluster.handover, tenants.alice.quota
+                kv-4 left 3 min ago, without a drain
+                kv-5 left 59 s ago
                 """);
     }
 
