@@ -291,6 +291,7 @@ public final class ClusteredKvCache implements KvCache {
         return blocks.putAll(chain, groupsOf(chain), from, run, timeout);
     }
 
+    /// @return blocks that went at all servers together; a block counts at each server that has it or a copy
     /// @throws UncheckedIOException when a server does not answer. The others have forgotten them, and tell it so
     ///     when they meet it again
     @Override
@@ -301,6 +302,7 @@ public final class ClusteredKvCache implements KvCache {
         return (int) atAll(groups, server -> (long) ClusterBlocks.drop(server, chain, groups, from, mark));
     }
 
+    /// @return blocks and objects that went at all servers together; a block counts at each that has it or a copy
     /// @throws UncheckedIOException when a server does not answer. The others have forgotten all, and tell it of
     ///     the blocks when they meet it again; it may keep objects
     @Override
