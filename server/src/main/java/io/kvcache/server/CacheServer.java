@@ -383,6 +383,7 @@ public final class CacheServer implements AutoCloseable {
                 latencies,
                 slowRequestLog,
                 misses,
+                () -> remote == null ? 0 : remote.stats().requests(),
                 uses::missRatioCurve,
                 clock,
                 InstantSource.system(),

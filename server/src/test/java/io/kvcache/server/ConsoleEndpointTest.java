@@ -439,4 +439,17 @@ final class ConsoleEndpointTest {
         assertThat(misses.at("/reasons/never_seen").intValue()).isEqualTo(2);
         assertThat(get("/v1/stats").at("/blockReads/default/absent").intValue()).isEqualTo(2);
     }
+
+    @Test
+    void givenANamespaceThatWasRegisteredAnew_whenListed_thenItIsThereOnce() throws Exception {
+        putBlocks(OPEN, "n", 1);
+        assertThat(send(OPEN, "", "DELETE", "/v1/blocks/n/0000").statusCode()).isBetween(200, 204);
+        assertThat(send(OPEN, "", "DELETE", "/v1/namespaces/n").statusCode()).isBetween(200, 204);
+        HttpTestClient client = new HttpTestClient(server.port(OPEN));
+        clients.add(client);
+        String other = SHAPE.replace("}}", "},\"revision\":\"2\"}");
+        assertThat(client.put("/v1/namespaces/n", other).statusCode()).isEqualTo(201);
+        assertThat(get("/v1/prefixes").get("namespaces").findValuesAsString("name"))
+                .containsOnlyOnce("n");
+    }
 }

@@ -229,11 +229,11 @@ final class TopCommand implements Callable<Integer> {
             for (JsonNode node : level.get("nodes")) {
                 long blocks = node.get("blocks").longValue();
                 out.format(
-                        "%2s %-10s %-14s %5d %5d %4d %7d %8.1f %5s %4s %5s%n",
+                        "%2s %-10s %-14s %5s %5d %4d %7d %8.1f %5s %4s %5s%n",
                         ++number > 9 ? "" : number,
                         node.get("key").stringValue().substring(0, 10),
                         abbreviate(names.getOrDefault(node.get("namespace").intValue(), ""), 14),
-                        node.get("depth").intValue(),
+                        node.get("depth").isNull() ? "-" : node.get("depth").asString(),
                         node.get("run").intValue(),
                         node.get("branches").intValue(),
                         blocks,

@@ -47,6 +47,7 @@ import java.util.function.Function;
 import java.util.function.IntPredicate;
 import java.util.function.Supplier;
 import java.util.regex.Pattern;
+import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
@@ -332,6 +333,23 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             long liveBytes,
             boolean groups) {
 
+        /// Returns whether a namespace is empty, and another one has its name: it was registered anew with another
+        /// shape,
+        /// or a cluster's groups have its blocks. A store forgets no namespace.
+        static boolean isReplaced(int id, List<NamespaceStats> all) {
+            NamespaceStats own = all.get(id);
+            return own.live() == 0
+                    && IntStream.range(0, all.size())
+                            .filter(other -> other > id || all.get(other).live() > 0)
+                            .filter(other -> other != id)
+                            .mapToObj(other -> all.get(other).namespace())
+                            .anyMatch(other -> other.model()
+                                            .equals(own.namespace().model())
+                                    && other.tenant().equals(own.namespace().tenant())
+                                    && other.parts().isEmpty()
+                                            == own.namespace().parts().isEmpty());
+        }
+
         static NamespaceJson of(int id, NamespaceStats stats) {
             Namespace namespace = stats.namespace();
             boolean blocks = !namespace.parts().isEmpty();
@@ -350,7 +368,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     private record NodeJson(
             String key,
             int namespace,
-            int depth,
+            @Nullable Integer depth,
             int run,
             long blocks,
             long bytes,
@@ -472,7 +490,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         }
         List<NamespaceJson> namespaces = new ArrayList<>();
         for (int id = 0; id < all.size(); id++) {
-            if (tenant == null || all.get(id).namespace().tenant().equals(tenant)) {
+            boolean asked = tenant == null || all.get(id).namespace().tenant().equals(tenant);
+            if (asked && !NamespaceJson.isReplaced(id, all)) {
                 namespaces.add(NamespaceJson.of(id, all.get(id)));
             }
         }
@@ -482,7 +501,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 level.blocks() + chunks.stream().mapToLong(NodeJson::blocks).sum(),
                 level.bytes() + chunks.stream().mapToLong(NodeJson::bytes).sum(),
                 namespaces,
-                Stream.concat(level.nodes().stream().map(this::nodeJson), chunks.stream())
+                Stream.concat(level.nodes().stream().map(node -> nodeJson(node, all)), chunks.stream())
                         .limit(limit)
                         .toList(),
                 level.more() + Math.max(0, chunks.size() - limit),
@@ -533,11 +552,13 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                 parts.history.secondsSince(node.lastUse()));
     }
 
-    private NodeJson nodeJson(PrefixNode node) {
+    private NodeJson nodeJson(PrefixNode node, List<NamespaceStats> all) {
+        // A server does not know where in its chain a cluster's group stands.
+        boolean ofGroup = BlockGroup.isGroups(all.get(node.namespaceId()).namespace());
         return new NodeJson(
                 node.key().toString(),
                 node.namespaceId(),
-                node.depth(),
+                ofGroup ? null : node.depth(),
                 node.run(),
                 node.blocks(),
                 node.bytes(),

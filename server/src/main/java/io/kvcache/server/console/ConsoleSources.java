@@ -13,12 +13,14 @@ import io.kvcache.tiers.use.LruHitRatioEstimator;
 import java.io.UncheckedIOException;
 import java.time.InstantSource;
 import java.util.Map;
+import java.util.function.LongSupplier;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// What the console reads.
 ///
 /// @param keyspaces by tenant, of all tenants
+/// @param transportRequests of other JVMs so far, whose latencies are not measured
 /// @param curve estimated hit ratio for other memory sizes
 /// @param chunkTokens tokens of one of LMCache's chunks
 /// @param prefillTokensPerSecond that engines compute; null when it is not configured
@@ -32,6 +34,7 @@ public record ConsoleSources(
         RequestLatencies latencies,
         SlowRequestLog slowRequests,
         MissLog misses,
+        LongSupplier transportRequests,
         Supplier<LruHitRatioEstimator.Report> curve,
         Clock clock,
         InstantSource wall,

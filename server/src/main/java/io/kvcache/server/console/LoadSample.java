@@ -18,7 +18,8 @@ import org.jspecify.annotations.Nullable;
 /// @param diskBudgetSpent share of a day's write budget, of the disk that has least left
 /// @param diskReads blocks and values that came from disks, in whole or in part
 /// @param diskReadP99Micros that 99 % of these did not exceed
-/// @param p50Micros that half of the requests did not exceed
+/// @param requests also of other JVMs
+/// @param p50Micros that half of the requests did not exceed, but for those of other JVMs; null without any
 /// @param evicted of a tenant values alone
 /// @param missReasons look-ups that found nothing, and requests for blocks that ended early, by reason
 record LoadSample(

@@ -26,7 +26,8 @@ import org.jspecify.annotations.Nullable;
 /// @param memoryBytes in host memory; of a tenant what it has stored, in any tier
 /// @param memoryCapacityBytes of host memory; of a tenant its quota, 0 without one
 /// @param disk null for a tenant
-/// @param latencyCounts requests by how long they took; empty for a tenant
+/// @param latencyCounts requests by how long they took, but for those of other JVMs; empty for a tenant
+/// @param transportRequests of other JVMs
 /// @param missReasons why look-ups found nothing: values, and requests for blocks that ended early
 @SuppressWarnings("ArrayRecordComponent") // never compared
 record LoadTotals(
@@ -39,6 +40,7 @@ record LoadTotals(
         long memoryCapacityBytes,
         @Nullable Disk disk,
         long[] latencyCounts,
+        long transportRequests,
         long evicted,
         int connections,
         Map<Reason, Long> missReasons) {
@@ -88,6 +90,7 @@ record LoadTotals(
                 stats.host().capacityBytes(),
                 disk(sources),
                 sources.latencies().mergedCounts(),
+                sources.transportRequests().getAsLong(),
                 stats.removals().evicted() + stats.removals().quota(),
                 sources.connections().openCount(),
                 sum.reasons);
@@ -114,6 +117,7 @@ record LoadTotals(
                 keyspace == null ? 0 : keyspace.quota().limitBytes(),
                 null,
                 new long[0],
+                0,
                 sum.evicted,
                 0,
                 sum.reasons);
@@ -209,8 +213,9 @@ record LoadTotals(
     /// @param atSeconds of the clock on the wall, by now
     LoadSample since(LoadTotals before, long atSeconds) {
         long[] latencies = difference(before.latencyCounts, latencyCounts);
-        long requests = Arrays.stream(latencies).sum();
         boolean server = latencies.length > 0;
+        long measured = Arrays.stream(latencies).sum();
+        long requests = measured + transportRequests - before.transportRequests;
         Disk disks = disk;
         Disk disksBefore = before.disk;
         Disk moved = disks == null || disksBefore == null ? null : disks.since(disksBefore);
@@ -233,8 +238,8 @@ record LoadTotals(
                 moved == null ? null : Arrays.stream(moved.writeCounts).sum(),
                 moved == null ? null : RequestLatencies.quantileMicros(moved.writeCounts, 0.99),
                 server ? requests : null,
-                server ? RequestLatencies.quantileMicros(latencies, 0.5) : null,
-                server ? RequestLatencies.quantileMicros(latencies, 0.99) : null,
+                measured > 0 ? RequestLatencies.quantileMicros(latencies, 0.5) : null,
+                measured > 0 ? RequestLatencies.quantileMicros(latencies, 0.99) : null,
                 evicted - before.evicted,
                 server ? connections : null,
                 MissCounts.between(before.missReasons, missReasons));

@@ -78,7 +78,7 @@ function columns() {
     { id: 'name', label: 'Server', value: (node) => node.name,
       cell: (node) => twoLines(h('span', {}, name(node.name), node.here && h('span', { class: 'quiet' }, ' (this one)')), name(node.address ?? '–', 'mono')) },
     { id: 'state', label: 'State', value: (node) => node.state,
-      cell: (node) => twoLines(state(node.state), [`${node.version}, started `, ago(node.incarnation)]) },
+      cell: (node) => twoLines(node.load?.reachable === false ? state('no answer') : state(node.state), [`${node.version}, started `, ago(node.incarnation)]) },
     { id: 'agrees', label: 'Agrees', hint: 'Same drops and same settings as this server', class: 'wrap',
       value: (node) => differences(node) },
     { id: 'share', label: 'Share', number: true, wide: true, hint: 'Average share of block groups owned', value: (node) => node.sharePercent,

@@ -120,7 +120,7 @@ export function open(view) {
       above.map((key, index) => h('li', {},
         h('a', { class: 'key-short', title: key, href: link({ under: key, path: above.slice(0, index).join('.') }) }, shorten(key)))),
       under && h('li', { 'aria-current': 'page' }, keyText(under),
-        parent && `: ${counted(parent.run, 'block')} from depth ${count(parent.depth)}, then ${counted(parent.branches, 'branch', 'branches')}`,
+        parent && `: ${counted(parent.run, 'block')}${parent.depth === null ? '' : ` from depth ${count(parent.depth)}`}, then ${counted(parent.branches, 'branch', 'branches')}`,
         parent && server.mayChange && [' ', dropButton(parent)])));
   }
 
@@ -168,7 +168,7 @@ export function open(view) {
 
   function tokensOf(node) {
     const blockTokens = stem ? chunkTokens : namespaces.get(node.namespace)?.blockTokens;
-    return blockTokens ? (node.depth + node.run) * blockTokens : null;
+    return blockTokens && node.depth !== null ? (node.depth + node.run) * blockTokens : null;
   }
 
   function dropButton(node) {

@@ -48,7 +48,7 @@ function slowColumns() {
     { id: 'at', label: 'Time', value: (each) => each.at, cell: (each) => ago(each.at) },
     { id: 'request', label: 'Request', value: (each) => each.request },
     { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => name(each.tenant) },
-    { id: 'address', label: 'Client', value: (each) => each.address, cell: (each) => name(each.address, 'mono') },
+    { id: 'address', label: 'Client', value: (each) => each.address, cell: client },
     { id: 'millis', label: 'Took', number: true, value: (each) => each.millis, cell: (each) => millis(each.millis) },
     { id: 'waited', label: 'Waited', number: true, value: (each) => each.waitedMillis, cell: (each) => millis(each.waitedMillis) },
     { id: 'bytes', label: 'Size', number: true, value: (each) => each.bytes, cell: (each) => bytes(each.bytes) },
@@ -68,7 +68,7 @@ function latencyColumns() {
 function connectionColumns() {
   return [
     { id: 'id', label: 'ID', number: true, value: (each) => each.id },
-    { id: 'address', label: 'Client', value: (each) => each.address, cell: (each) => name(each.address, 'mono') },
+    { id: 'address', label: 'Client', value: (each) => each.address, cell: client },
     { id: 'name', label: 'Name', value: (each) => each.name, cell: (each) => (each.name ? name(each.name) : '') },
     { id: 'tenant', label: 'Tenant', value: (each) => each.tenant, cell: (each) => (each.tenant ? name(each.tenant) : '–') },
     { id: 'protocol', label: 'Protocol', value: (each) => each.protocol },
@@ -79,4 +79,9 @@ function connectionColumns() {
     { id: 'unread', label: 'Unread', number: true, hint: 'Reply bytes not yet read by the client',
       value: (each) => each.unreadBytes, cell: (each) => bytes(each.unreadBytes) },
   ];
+}
+
+/** Requests that another server passes on come over no connection of a client's. */
+function client(each) {
+  return each.address ? name(each.address, 'mono') : 'another server';
 }

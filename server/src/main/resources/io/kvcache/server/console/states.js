@@ -3,7 +3,7 @@ import { h } from './dom.js';
 const KINDS = {
   serving: 'good', ready: 'good',
   opening: 'busy', joining: 'busy', draining: 'busy', read_only: 'busy',
-  failed: 'bad', refused: 'bad', stopped: 'bad',
+  failed: 'bad', refused: 'bad', stopped: 'bad', 'no answer': 'bad',
 };
 
 /** A state in words, with a mark whose shape tells as much as its colour. */

@@ -2,6 +2,10 @@ package io.kvcache.server.console;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissCauses;
@@ -13,6 +17,7 @@ import io.kvcache.tiers.use.LruHitRatioEstimator;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -21,6 +26,7 @@ final class LoadHistoryTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final MissLog misses = new MissLog(test.time(), new MissCauses(test.time()::nanos), (_, _) -> false);
+    private final AtomicLong transportRequests = new AtomicLong();
     private final LoadHistory history = new LoadHistory(new ConsoleSources(
             test.cache(),
             Map.of("default", test.keyspace()),
@@ -28,6 +34,7 @@ final class LoadHistoryTest {
             new RequestLatencies(),
             new SlowRequestLog(Duration.ZERO, test.time()),
             misses,
+            transportRequests::get,
             () -> new LruHitRatioEstimator(64 << 20, 0).report(),
             test.time(),
             test.time(),
@@ -103,5 +110,29 @@ final class LoadHistoryTest {
         assertThat(history.secondsSince(clock)).isEqualTo(130);
         assertThat(history.secondsSince(-1)).isNull();
         assertThat(history.secondsSince(0)).as("before the history began").isNull();
+    }
+
+    @Test
+    void givenRequestsOfOtherJvms_whenASampleIsTaken_thenTheyCountAndHaveNoLatency() {
+        history.tick();
+        transportRequests.set(7);
+        tickAfterTenSeconds();
+
+        LoadSample sample = history.history(null, 60).samples().getFirst();
+        assertThat(sample.requests()).isEqualTo(7);
+        assertThat(sample.p99Micros()).isNull();
+    }
+
+    @Test
+    void givenALookUpOfATenantThatTheSettingsDoNotName_whenItEndsEarly_thenItsReasonCounts() {
+        Namespace elsewhere = Namespace.of("m", BlockShape.kv(1, 1, 8, 4, Dtype.BF16)).toBuilder()
+                .tenant("unnamed")
+                .build();
+        history.tick();
+        misses.onAccess(BlockChain.of(elsewhere, new int[] {1, 2, 3, 4}), 0, 0, 1);
+        tickAfterTenSeconds();
+
+        assertThat(history.history(null, 60).samples().getFirst().missReasons().neverSeen())
+                .isEqualTo(1);
     }
 }
