@@ -47,6 +47,7 @@ public record ClusterConfig(
     private static final String AUTO = "auto";
     private static final Duration DEFAULT_FAILURE_AFTER = Duration.ofSeconds(3);
     private static final Duration MAX_FAILURE_AFTER = Duration.ofMinutes(1);
+    private static final String FAILURE_AFTER_RANGE = "1s to 60s";
     private static final Duration MIN_FAILURE_AFTER = Duration.ofSeconds(1);
     private static final Duration DEFAULT_HANDOVER = Duration.ofMinutes(10);
     private static final Duration MAX_HANDOVER = Duration.ofHours(24);
@@ -73,7 +74,7 @@ public record ClusterConfig(
             problems.add("cluster.dns is " + dns + ", and cluster.seeds are set; it takes one of them");
         }
         if (failureAfter.compareTo(MIN_FAILURE_AFTER) < 0 || failureAfter.compareTo(MAX_FAILURE_AFTER) > 0) {
-            problems.add("cluster.failure_after is " + failureAfter.toMillis() + "ms; it takes 1s to 60s");
+            problems.add("cluster.failure_after is " + failureAfter.toMillis() + "ms; it takes " + FAILURE_AFTER_RANGE);
         }
         if (handover.isNegative() || handover.compareTo(MAX_HANDOVER) > 0) {
             problems.add("cluster.handover is " + handover.toMinutes() + "m; it takes 0 to 24h");
@@ -124,7 +125,7 @@ public record ClusterConfig(
         String certificate = from.textOrNull("cluster.tls.certificate");
         String key = from.textOrNull("cluster.tls.key");
         String authority = from.textOrNull("cluster.tls.authority");
-        Duration failureAfter = from.duration("cluster.failure_after", DEFAULT_FAILURE_AFTER);
+        Duration failureAfter = from.duration("cluster.failure_after", DEFAULT_FAILURE_AFTER, FAILURE_AFTER_RANGE);
         String weight = from.get("cluster.weight", AUTO, ClusterConfig::parseWeight);
         String zone = from.text("cluster.zone", "");
         Duration handover = from.duration("cluster.handover", DEFAULT_HANDOVER);

@@ -118,8 +118,8 @@ public final class ConfigReader {
                 () -> new NetLimits(
                         from.integer("limits.connections", usual.connections(), 1, NetLimits.MAX_CONNECTIONS),
                         from.duration("limits.idle", usual.idleTimeout()),
-                        from.duration("limits.stall", usual.stallTimeout()),
-                        from.duration("limits.authenticate", usual.authTimeout())));
+                        from.duration("limits.stall", usual.stallTimeout(), "1s and up"),
+                        from.duration("limits.authenticate", usual.authTimeout(), "1s to 10m")));
     }
 
     /// Reads `KVCACHE__SECTION__KEY` from the environment.

@@ -37,6 +37,7 @@ public record DiskTierConfig(
     static final String LIST = "disks";
 
     private static final Duration MAX_READ_TIMEOUT = Duration.ofMinutes(1);
+    private static final String READ_TIMEOUT_RANGE = "1ms to 60s";
 
     /// Disks without prefetching, and no GPU.
     public DiskTierConfig(List<DiskConfig> disks, AdmissionKind admission, Duration readTimeout) {
@@ -62,7 +63,7 @@ public record DiskTierConfig(
         }
         if (readTimeout.isNegative() || readTimeout.isZero() || readTimeout.compareTo(MAX_READ_TIMEOUT) > 0) {
             throw new IllegalArgumentException(
-                    "disk_read_timeout is " + readTimeout.toMillis() + "ms; it takes 1ms to 60s");
+                    "disk_read_timeout is " + readTimeout.toMillis() + "ms; it takes " + READ_TIMEOUT_RANGE);
         }
     }
 
@@ -105,13 +106,15 @@ public record DiskTierConfig(
                         disks,
                         gpus,
                         from.constant("admission", usual.admission),
-                        from.duration("disk_read_timeout", usual.readTimeout),
+                        from.duration("disk_read_timeout", usual.readTimeout, READ_TIMEOUT_RANGE),
                         from.flag("prefetch", usual.prefetch),
                         RecomputeConfig.read(from, usual.recompute)));
     }
 
     private static Optional<DiskConfig> readDisk(Settings from, String path) {
         SizedDirectory both = from.get(path, SizedDirectory.UNSET, SizedDirectory::parse);
+        from.notePart(path + ".directory", path);
+        from.notePart(path + ".bytes", path);
         Path directory = from.get(path + ".directory", both.directory, SizedDirectory::directory);
         long bytes = from.bytes(path + ".bytes", both.bytes);
         long perSecond = from.bytes(path + ".bytes_per_second", 0);

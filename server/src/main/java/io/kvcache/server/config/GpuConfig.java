@@ -54,6 +54,8 @@ public record GpuConfig(String name, int device, long bytes) {
 
     private static Optional<GpuConfig> read(Settings from, String path) {
         SizedDevice both = from.get(path, SizedDevice.UNSET, SizedDevice::parse);
+        from.notePart(path + ".device", path);
+        from.notePart(path + ".bytes", path);
         Optional<Integer> number = from.get(
                 path + ".device",
                 both.device,

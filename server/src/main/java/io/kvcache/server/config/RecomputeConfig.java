@@ -19,6 +19,7 @@ public record RecomputeConfig(@Nullable PrefillCost cost, int chunkTokens, Durat
 
     private static final int MAX_CHUNK_TOKENS = 1 << 20;
     private static final Duration MAX_DEADLINE = Duration.ofMinutes(1);
+    private static final String DEADLINE_RANGE = "1ms to 60s";
 
     public RecomputeConfig {
         if (chunkTokens < 1 || chunkTokens > MAX_CHUNK_TOKENS) {
@@ -26,8 +27,8 @@ public record RecomputeConfig(@Nullable PrefillCost cost, int chunkTokens, Durat
                     "prefill.chunk_tokens is " + chunkTokens + "; it takes 1 to " + MAX_CHUNK_TOKENS);
         }
         if (!deadline.isPositive() || deadline.compareTo(MAX_DEADLINE) > 0) {
-            throw new IllegalArgumentException("prefill.deadline is " + deadline.toMillis() + "ms; it takes 1ms to "
-                    + MAX_DEADLINE.toSeconds() + "s");
+            throw new IllegalArgumentException(
+                    "prefill.deadline is " + deadline.toMillis() + "ms; it takes " + DEADLINE_RANGE);
         }
     }
 
@@ -43,7 +44,7 @@ public record RecomputeConfig(@Nullable PrefillCost cost, int chunkTokens, Durat
                 from.get("prefill.model", none, RecomputeConfig::model).orElse(null);
         double flops = from.get("prefill.flops", 0.0, RecomputeConfig::positiveNumber);
         int tokens = from.integer("prefill.chunk_tokens", defaultValue.chunkTokens, 1, MAX_CHUNK_TOKENS);
-        Duration deadline = from.duration("prefill.deadline", defaultValue.deadline);
+        Duration deadline = from.duration("prefill.deadline", defaultValue.deadline, DEADLINE_RANGE);
         return from.getValid(defaultValue, () -> {
             PrefillCost cost = cost(rate, model, flops);
             for (String idle : List.of("prefill.chunk_tokens", "prefill.deadline")) {

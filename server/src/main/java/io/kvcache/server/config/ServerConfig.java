@@ -196,7 +196,7 @@ public record ServerConfig(
                     usual,
                     () -> new LeaseConfig(
                             from.text("lease.shared_memory", usual.sharedMemory),
-                            from.duration("lease.longest", usual.maxDuration),
+                            from.duration("lease.longest", usual.maxDuration, "1s to 3600s"),
                             from.integer("lease.percent", usual.percent, 1, 90)));
         }
     }

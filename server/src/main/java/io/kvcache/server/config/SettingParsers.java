@@ -46,11 +46,21 @@ final class SettingParsers {
         return Units.bytes(text).orElseThrow(() -> new IllegalArgumentException("it takes " + Units.SIZE_FORMATS));
     }
 
+    /// A time, where 0 needs no unit.
     static Duration parseDuration(String text) {
         return text.strip().equals("0")
                 ? Duration.ZERO
                 : Duration.ofMillis(Units.millis(text)
                         .orElseThrow(() -> new IllegalArgumentException("it takes 0, or " + Units.TIME_FORMATS)));
+    }
+
+    /// A time where 0 is none; the record that it is for checks the range.
+    ///
+    /// @param range as messages say it, `1s to 60s`
+    static Function<String, Duration> durationParser(String range) {
+        return text -> Duration.ofMillis(Units.millis(text)
+                .orElseThrow(
+                        () -> new IllegalArgumentException("it takes a time of " + range + ", with ms, s, m or h")));
     }
 
     /// A network as `10.0.0.0/8`, or one address.

@@ -53,6 +53,9 @@ final class Settings {
     private final Set<String> known = new TreeSet<>();
     private final Map<String, Definition> definitions = new LinkedHashMap<>();
     private final Set<String> lists = new TreeSet<>();
+
+    /// Settings that another one sets too, as `disks.0` does `disks.0.bytes`, and that one.
+    private final Map<String, String> wholes = new LinkedHashMap<>();
     private final List<String> problems;
 
     Settings(List<String> problems) {
@@ -78,13 +81,22 @@ final class Settings {
             SettingValue value = given.get(path);
             boolean listed = value == null && isAnySet(path);
             if (!listed) {
+                SettingValue whole = given.get(wholes.getOrDefault(path, ""));
                 all.add(
                         value == null
-                                ? new SettingInForce(path, SettingsReference.defaultText(definition), "default")
+                                ? new SettingInForce(
+                                        path,
+                                        SettingsReference.defaultText(definition),
+                                        whole == null ? "default" : whole.origin())
                                 : new SettingInForce(path, isSecret(path) ? "(hidden)" : value.text(), value.origin()));
             }
         });
         return all;
+    }
+
+    /// A setting that is a part of what another one sets at once.
+    void notePart(String path, String whole) {
+        wholes.put(path, whole);
     }
 
     private static boolean isSecret(String path) {
@@ -167,6 +179,13 @@ final class Settings {
 
     Duration duration(String path, Duration defaultValue) {
         return get(path, defaultValue, SettingParsers::parseDuration);
+    }
+
+    /// A time that is not 0.
+    ///
+    /// @param range as messages say it, `1s to 60s`
+    Duration duration(String path, Duration defaultValue, String range) {
+        return get(path, defaultValue, SettingParsers.durationParser(range));
     }
 
     <E extends Enum<E>> E constant(String path, E defaultValue) {
@@ -286,10 +305,13 @@ final class Settings {
         if (isSection(path)) {
             return path + " takes settings below it: " + settingsIn(path);
         }
-        return "there is no setting " + path
-                + DidYouMean.findNearest(path, known)
+        String name = place(path);
+        Set<String> names = new TreeSet<>(known);
+        names.addAll(lists);
+        return "there is no setting " + name
+                + DidYouMean.findNearest(name, names)
                         .map(nearest -> "; is it " + nearest + "?")
-                        .orElseGet(() -> "; there are " + settingsIn(section(path)));
+                        .orElseGet(() -> "; there are " + settingsIn(section(name)));
     }
 
     /// The list that was given in another form: as one value, or as settings by name; else empty.

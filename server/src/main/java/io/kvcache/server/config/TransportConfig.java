@@ -60,6 +60,7 @@ public record TransportConfig(
     private static final int MAX_CONNECTIONS = 1 << 16;
     private static final Duration MIN_LEASE = Duration.ofMillis(100);
     private static final Duration MAX_LEASE = Duration.ofMinutes(10);
+    private static final String LEASE_RANGE = "100ms to 600s";
 
     public TransportConfig {
         if (!isDirectoryName(sharedMemory)) {
@@ -80,8 +81,8 @@ public record TransportConfig(
                     "transport.connections is " + connections + "; it takes 1 to " + MAX_CONNECTIONS);
         }
         if (lease.compareTo(MIN_LEASE) < 0 || lease.compareTo(MAX_LEASE) > 0) {
-            throw new IllegalArgumentException("transport.lease is " + lease.toMillis() + "ms; it takes "
-                    + MIN_LEASE.toMillis() + "ms to " + MAX_LEASE.toSeconds() + "s");
+            throw new IllegalArgumentException(
+                    "transport.lease is " + lease.toMillis() + "ms; it takes " + LEASE_RANGE);
         }
     }
 
@@ -147,7 +148,7 @@ public record TransportConfig(
         String secretFile = from.textOrNull("transport.secret_file");
         boolean withoutAuth = from.flag("transport.without_auth", defaultValue.allowUnauthenticated);
         int connections = from.integer("transport.connections", defaultValue.connections, 1, MAX_CONNECTIONS);
-        Duration lease = from.duration("transport.lease", defaultValue.lease);
+        Duration lease = from.duration("transport.lease", defaultValue.lease, LEASE_RANGE);
         String sharedMemory = from.text("transport.shared_memory", defaultValue.sharedMemory);
         String aeron = from.text("transport.aeron", defaultValue.aeron.address());
         TlsConfig tls = TlsConfig.read(from, "transport.tls");

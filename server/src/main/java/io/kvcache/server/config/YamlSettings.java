@@ -9,6 +9,7 @@ import org.snakeyaml.engine.v2.api.LoadSettings;
 import org.snakeyaml.engine.v2.api.lowlevel.Compose;
 import org.snakeyaml.engine.v2.exceptions.MarkedYamlEngineException;
 import org.snakeyaml.engine.v2.exceptions.YamlEngineException;
+import org.snakeyaml.engine.v2.nodes.CollectionNode;
 import org.snakeyaml.engine.v2.nodes.MappingNode;
 import org.snakeyaml.engine.v2.nodes.Node;
 import org.snakeyaml.engine.v2.nodes.NodeTuple;
@@ -69,10 +70,9 @@ final class YamlSettings {
         if (depth > MAX_DEPTH) {
             problems.add(lineOf(value) + ": " + path + " is " + depth + " levels deep; there are up to " + MAX_DEPTH);
         } else if (value instanceof ScalarNode scalar) {
-            SettingValue older = settings.put(path, new SettingValue(scalar.getValue(), lineOf(value)));
-            if (older != null) {
-                problems.add(lineOf(value) + ": " + path + " is set already, at " + older.origin());
-            }
+            put(path, scalar.getValue(), value);
+        } else if (isEmpty(value)) {
+            put(path, "", value);
         } else if (value instanceof SequenceNode list) {
             for (int i = 0; i < list.getValue().size(); i++) {
                 entry(path + "." + i, list.getValue().get(i), depth + 1);
@@ -80,6 +80,18 @@ final class YamlSettings {
         } else {
             mapping(path, value, depth);
         }
+    }
+
+    private void put(String path, String text, Node value) {
+        SettingValue older = settings.put(path, new SettingValue(text, lineOf(value)));
+        if (older != null) {
+            problems.add(lineOf(value) + ": " + path + " is set already, at " + older.origin());
+        }
+    }
+
+    /// A list or a section with nothing in it, which is as good as no value.
+    private static boolean isEmpty(Node value) {
+        return value instanceof CollectionNode<?> all && all.getValue().isEmpty();
     }
 
     private String lineOf(Node node) {

@@ -125,7 +125,7 @@ final class ClusterConfigTest {
             name: kv, listen: 127.0.0.1, weight: heavy            | f:2: cluster.weight is 'heavy'; it takes auto, or a number, 0.001 to 1000000
             name: kv, listen: 127.0.0.1, advertise: kv-0          | f:2: cluster.advertise is 'kv-0'; it takes HOST:PORT, as in kv-0:7420, the port from 1 to 65535
             name: kv, listen: 127.0.0.1, tls: { certificate: c }  | f:2: cluster.tls takes certificate, key and authority, a PEM file each
-            name: kv, listen: 127.0.0.1, seed: [kv-0]             | f:2: there is no setting cluster.seed.0; is it cluster.seeds?
+            name: kv, listen: 127.0.0.1, seed: [kv-0]             | f:2: there is no setting cluster.seed; is it cluster.seeds?
             name: kv, listen: 127.0.0.1, wieght: 1                | f:2: there is no setting cluster.wieght; is it cluster.weight?
             """)
     void givenAMistake_whenRead_thenItIsNamedWithWhatIsAllowed(String cluster, String problem) {

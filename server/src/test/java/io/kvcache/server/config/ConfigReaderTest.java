@@ -138,7 +138,7 @@ final class ConfigReaderTest {
         assertThat(problems("hostnames: [a, b, c, [d, e]]\n", Map.of()))
                 .singleElement()
                 .asString()
-                .startsWith("kvcache.yaml:1: there is no setting hostnames.0; there are admission, ")
+                .startsWith("kvcache.yaml:1: there is no setting hostnames; there are admission, ")
                 .contains(", disks, ", ", listeners, ", ", memory, ", ", tenants, ")
                 .doesNotContain("memory.host_bytes");
     }
@@ -496,5 +496,50 @@ final class ConfigReaderTest {
         assertThat(problems("listen:\n  port: [1]\n", Map.of()))
                 .contains("kvcache.yaml:2: listen.port takes one value");
         assertThat(problems("listen:\n  port: 1\n  port: 2\n", Map.of())).hasSize(1);
+    }
+
+    @ParameterizedTest
+    @CsvSource(
+            delimiter = '|',
+            value = {
+                "listener: [] | there is no setting listener; is it listeners?",
+                "lissteners: {} | there is no setting lissteners; is it listeners?",
+                "disk: [/data:1GiB] | there is no setting disk; is it disks?",
+                "disk: /data:1GiB | there is no setting disk; is it disks?",
+                "admission: [] | admission is ''; it takes",
+                "cluster: { failure_after: 3 } | cluster.failure_after is '3'; it takes a time of 1s to 60s, with ms, s, m or h",
+                "transport: { lease: 3 } | transport.lease is '3'; it takes a time of 100ms to 600s, with ms, s, m or h",
+                "disk_read_timeout: 3 | disk_read_timeout is '3'; it takes a time of 1ms to 60s, with ms, s, m or h",
+                "limits: { stall: 3 } | limits.stall is '3'; it takes a time of 1s and up, with ms, s, m or h",
+                "limits: { idle: 3 } | limits.idle is '3'; it takes 0, or a number with ms, s, m or h"
+            })
+    void givenAMistake_whenRead_thenItsMessageNamesWhatIsTaken(String yaml, String message) {
+        assertThat(problems(yaml + "\n", Map.of()).getFirst()).startsWith("kvcache.yaml:1: " + message);
+    }
+
+    @Test
+    void givenEmptyListsAndSections_whenRead_thenDefaultsCount() throws ConfigException {
+        assertThat(read("disks: []\nlisteners: []\ntenants: []\nmemory: {}\n", Map.of()))
+                .isEqualTo(ServerConfig.defaults(MACHINE));
+    }
+
+    @Test
+    void givenADiskAtOnce_whenItsSettingsAreShown_thenItsPartsHaveItsSource() throws ConfigException {
+        ConfigReader reader = new ConfigReader(MACHINE, Map.of());
+        reader.read(
+                ConfigReader.Source.NONE,
+                Map.of(
+                        "disks.0", new ConfigReader.Option("--disk", "/data:2GiB"),
+                        "gpu.0", new ConfigReader.Option("--gpu", "0:1GiB")));
+
+        assertThat(reader.settingsInForce())
+                .filteredOn(each -> each.name().matches("(disks|gpu)\\.0\\.(directory|bytes|device|coding)"))
+                .extracting(each -> each.name() + " " + each.source())
+                .containsExactlyInAnyOrder(
+                        "disks.0.directory --disk",
+                        "disks.0.bytes --disk",
+                        "disks.0.coding default",
+                        "gpu.0.device --gpu",
+                        "gpu.0.bytes --gpu");
     }
 }
