@@ -65,7 +65,7 @@ public final class TcpConnector implements Connector {
     /// @throws ConnectException when this is such a connection
     static void rejectSelfConnection(SocketChannel channel) throws IOException {
         if (channel.getLocalAddress().equals(channel.getRemoteAddress())) {
-            throw new ConnectException("connection refused: no server listens at " + channel.getRemoteAddress());
+            throw new ConnectException("connection refused: no server listens at that port of this host");
         }
     }
 

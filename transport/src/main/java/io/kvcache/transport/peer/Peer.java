@@ -211,6 +211,9 @@ final class Peer<C extends PeerConnection> implements AutoCloseable {
         if (Thread.currentThread().isInterrupted()) {
             return; // the caller gave up, and the peer has not failed
         }
+        if (closed) {
+            return; // so its connection is too, which ends the calls on their way
+        }
         failures.increment();
         long pause = failurePause.onFailure(call, nanos(), lifeSigns());
         if (pause > 0) {

@@ -17,8 +17,11 @@ import java.util.ArrayDeque;
 import java.util.ArrayList;
 import java.util.Deque;
 import java.util.List;
+import java.util.logging.Handler;
 import java.util.logging.Level;
+import java.util.logging.LogRecord;
 import java.util.logging.Logger;
+import java.util.logging.StreamHandler;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -167,5 +170,25 @@ final class PeerTest {
         assertThat(of.cacheFor(SPACE)).as("%d ns later", pause - 1).isNull();
         now++;
         assertThat(of.cacheFor(SPACE)).as("%d ns later", pause).isNotNull();
+    }
+
+    @Test
+    void givenAPeerThatWasClosed_whenACallOnItsWayEnds_thenThatIsNoFailure() {
+        List<String> said = new ArrayList<>();
+        Handler handler = new StreamHandler() {
+            @Override
+            public synchronized void publish(LogRecord event) {
+                said.add(event.getMessage());
+            }
+        };
+        log.addHandler(handler);
+        try {
+            peer.close();
+            peer.onFailure();
+        } finally {
+            log.removeHandler(handler);
+        }
+        assertThat(said).isEmpty();
+        assertThat(peer.stats().failures()).isZero();
     }
 }
