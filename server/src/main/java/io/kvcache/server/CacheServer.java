@@ -313,7 +313,9 @@ public final class CacheServer implements AutoCloseable {
         try {
             networkResources = NetworkResources.open(config, cache, clock, members);
             uses = AccessRecording.open(cache, clock, config);
-            return new CacheServer(config, clock, uses, networkResources);
+            CacheServer server = new CacheServer(config, clock, uses, networkResources);
+            StoreFactory.logSharing(config, cache);
+            return server;
         } catch (IOException | RuntimeException failed) {
             if (networkResources != null) {
                 networkResources.close();

@@ -40,10 +40,7 @@ final class StoreFactory {
             return builder(config).clock(clock).build();
         }
         try {
-            TieredKvCache cache =
-                    builder(config).clock(clock).shareMemory(shared).build();
-            LOG.log(Level.INFO, "Clients on this host may read the store in shared memory: {0}", shared);
-            return cache;
+            return builder(config).clock(clock).shareMemory(shared).build();
         } catch (IllegalStateException refused) {
             if (config.transport().isSharedMemoryExplicit()) {
                 throw refused;
@@ -53,6 +50,27 @@ final class StoreFactory {
                     "Clients on this host cannot read the store in shared memory: {0}",
                     refused.getMessage());
             return builder(config).clock(clock).build();
+        }
+    }
+
+    /// Says which stores clients on this host may map, once the server has all that it needs to start.
+    ///
+    /// @param cache the shared store
+    static void logSharing(ServerConfig config, TieredKvCache cache) {
+        if (cache.sharedMemory() != null) {
+            LOG.log(
+                    Level.INFO,
+                    "Clients on this host may read the store in shared memory: {0}",
+                    config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease()));
+        }
+        for (TrustDomainConfig domain : config.access().domains()) {
+            if (domain.sharedMemoryDirectory() != null) {
+                LOG.log(
+                        Level.INFO,
+                        "Tenants {0} on this host may read their store in shared memory: {1}",
+                        String.join(", ", domain.tenants()),
+                        domain.sharedMemoryDirectory());
+            }
         }
     }
 
@@ -76,11 +94,6 @@ final class StoreFactory {
         Path folder = domain.sharedMemoryDirectory();
         if (folder != null) {
             builder.shareMemory(folder, Set.copyOf(domain.tenants()));
-            LOG.log(
-                    Level.INFO,
-                    "Tenants {0} on this host may read their store in shared memory: {1}",
-                    String.join(", ", domain.tenants()),
-                    folder);
         }
         return builder.build();
     }

@@ -6,7 +6,8 @@ import java.io.PrintStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
-import java.time.temporal.ChronoUnit;
+import java.time.format.DateTimeFormatter;
+import java.time.format.DateTimeFormatterBuilder;
 import java.util.LinkedHashMap;
 import java.util.Locale;
 import java.util.Map;
@@ -29,6 +30,10 @@ public final class LogLineFormatter extends Formatter {
 
     /// A reference, as loggers without one forget their level.
     private static final Logger KVCACHE_LOGGER = Logger.getLogger("io.kvcache");
+
+    /// Three digits behind the point also where they are zeros, so that all times are equally long.
+    private static final DateTimeFormatter MILLIS =
+            new DateTimeFormatterBuilder().appendInstant(3).toFormatter(Locale.ROOT);
 
     private final LogFormat format;
 
@@ -76,7 +81,7 @@ public final class LogLineFormatter extends Formatter {
     @Override
     public String format(LogRecord event) {
         Map<String, String> fields = new LinkedHashMap<>();
-        fields.put("time", event.getInstant().truncatedTo(ChronoUnit.MILLIS).toString());
+        fields.put("time", MILLIS.format(event.getInstant()));
         fields.put("level", levelName(event.getLevel()));
         fields.put("logger", outerClass(String.valueOf(event.getLoggerName())));
         fields.put("msg", formatMessage(event));

@@ -18,6 +18,7 @@ import io.netty.handler.ipfilter.IpSubnetFilterRule;
 import io.netty.handler.ssl.SslContext;
 import io.netty.handler.ssl.SslHandler;
 import io.netty.handler.ssl.SslHandshakeCompletionEvent;
+import io.netty.util.NetUtil;
 import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.net.SocketAddress;
@@ -220,8 +221,11 @@ public final class Listener implements AutoCloseable {
         }
 
         private void close(Channel channel, String reason) {
+            String here = channel.localAddress() instanceof InetSocketAddress inet
+                    ? NetUtil.toSocketAddressString(inet)
+                    : String.valueOf(channel.localAddress());
             connectionRegistry.recordTlsFailure(
-                    channel.localAddress() + ": " + reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)));
+                    here + ": " + reason.substring(0, Math.min(reason.length(), MAX_REASON_CHARS)));
             connection.close(CloseReason.TLS_FAILED);
         }
 

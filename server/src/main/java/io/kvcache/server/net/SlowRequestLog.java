@@ -104,7 +104,7 @@ public final class SlowRequestLog {
                         waitedNanos / NANOS_PER_MILLI,
                         bytes,
                         tenant.isEmpty() ? "" : ", tenant " + tenant,
-                        connection.channel().remoteAddress(),
+                        connection.address(),
                         threshold.toMillis(),
                         LogRateLimiter.suppressedNote(unsaid)));
     }

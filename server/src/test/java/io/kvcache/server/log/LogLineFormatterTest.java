@@ -122,4 +122,13 @@ final class LogLineFormatterTest {
                 .startsWith("time=")
                 .contains("level=error", "thread a-thread ended by an exception", "IllegalStateException: why");
     }
+
+    @Test
+    void givenAFullSecond_whenAnEventIsWritten_thenItsTimeHasMillisecondsToo() {
+        LogRecord event = event(Level.INFO, "started");
+        event.setInstant(Instant.parse("2026-11-20T20:00:00Z"));
+
+        assertThat(new LogLineFormatter(LogFormat.KEY_VALUE).format(event))
+                .startsWith("time=2026-11-20T20:00:00.000Z ");
+    }
 }
