@@ -116,6 +116,7 @@ record ClusterTable(JsonNode cluster) {
                         .append(text(node, "name"))
                         .append(": ")
                         .append(String.join(", ", settings))
+                        .append("; GET /v1/settings at both has the values")
                         .append(System.lineSeparator());
             }
         }

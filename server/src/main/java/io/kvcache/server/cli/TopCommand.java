@@ -436,7 +436,8 @@ final class TopCommand implements Callable<Integer> {
             out.format("policy       %s%s%n", follows ? "last use" : "importance", difference);
         }
 
-        /// Appends the estimated hit ratio for other memory sizes. Appends nothing if the server does not report
+        /// Appends the estimated hit ratio for other memory sizes: of what was found and what was put, so that it is
+        /// not the ratio of look-ups in the first line. Appends nothing if the server does not report
         /// it or was not used yet.
         private void appendMemory(Formatter out) {
             if (number(now, "/memoryCurve/uses") == 0) {
@@ -452,7 +453,7 @@ final class TopCommand implements Callable<Integer> {
                             times, 100 * each.get("lruHitRatio").doubleValue());
                 }
             }
-            out.format("  would be found by LRU%n");
+            out.format("  of finds and puts, by LRU%n");
         }
 
         private Section requests() {

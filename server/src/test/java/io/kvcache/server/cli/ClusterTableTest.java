@@ -39,7 +39,7 @@ final class ClusterTableTest {
                 kv-1  serving  33.3 %  3       same   differ  2026-11-27T15:15:44Z  10.0.0.5:7420  10.0.0.5:7389  -     h     1
                 kv-2  serving  33.3 %  3       same   -       2026-11-27T15:15:44Z  10.0.0.5:7420  10.0.0.5:7389  -     h     1
                 kv-3  serving  33.3 %  3       same   -       2026-11-27T15:15:44Z  10.0.0.5:7420  10.0.0.5:7389  -     h     1
-                CONFIG differs at kv-1: cluster.handover, tenants.alice.quota
+                CONFIG differs at kv-1: cluster.handover, tenants.alice.quota; GET /v1/settings at both has the values
                 kv-4 left 3 min ago, without a drain
                 kv-5 left 59 s ago
                 """);

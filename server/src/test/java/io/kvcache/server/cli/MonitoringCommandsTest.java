@@ -74,7 +74,7 @@ final class MonitoringCommandsTest {
             assertThat(run(0, "top", "--once", port))
                     .contains(" at 127.0.0.1:" + server.address().getPort(), "of 96 MiB")
                     .containsPattern("resp get +1 ")
-                    .contains("memory x     0.5: 50 %  1: 50 %  2: 50 %  4: 50 %")
+                    .contains("memory x     0.5: 50 %  1: 50 %  2: 50 %  4: 50 %  of finds and puts, by LRU")
                     .containsPattern("default +0 +1 +100.0 +1 ")
                     .containsPattern("objects \\(default\\) +0 ");
             String events = run(0, "events", port, "--from-oldest", "--count=2");
