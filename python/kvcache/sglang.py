@@ -1,4 +1,4 @@
-"""A HiCache storage backend for SGLang: pages move between SGLang's host pool and a KVCache server.
+"""A HiCache storage backend for SGLang: pages move between SGLang's host pools and a KVCache server.
 
 Configured by::
 
@@ -7,119 +7,180 @@ Configured by::
         "interface_v1": 1, "allocator": "shm", "address": "127.0.0.1:7420"}'
 
 With ``"allocator": "shm"`` the host pool is memory that the server maps. Without it, pages are sent.
+``kvcache.sglang_compat`` names the versions that were tried.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Any, Dict, List, Optional, Tuple
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, TypeVar
 
-import sglang.srt.mem_cache.hicache_storage as _storage
 from sglang.srt.mem_cache.hicache_storage import HiCacheStorage
 
+from kvcache import sglang_compat
 from kvcache.client import Namespace, Result
 from kvcache.errors import KvCacheError
 from kvcache.memory import buffer_at
 from kvcache.mover import Mover, Value
-from kvcache.settings import open_client, split
+from kvcache.settings import identity, open_client, split
 
 logger = logging.getLogger(__name__)
 
 _KV = "kv"
+_PAGES, _TENSORS = "sglang/2", "sglang-tensor/2"
+"""Forms of a page: gathered from its pieces, or as a flat tensor. They are apart, as bytes may be in another order."""
+
+_DROP_SECONDS = 1.0
+
+_T = TypeVar("_T")
+
+
+class _Pool(NamedTuple):
+    pool: Any
+    mover: Mover
+    pieces: int
+    """Of a page."""
+    page_bytes: int
 
 
 class KvCacheHiCache(HiCacheStorage):
-    """Pages of SGLang in a KVCache server; each page is one value, gathered from its pieces.
+    """Pages of SGLang in a KVCache server; each page of a pool is one value, gathered from its pieces.
 
-    SGLang calls it in its backup and prefetch threads, which may wait. A server that does not answer costs hits, and
-    never raises into these threads.
+    SGLang calls it in its backup and prefetch threads, which may wait for ``timeout``. Without a connection nothing
+    waits. Nothing raises into these threads: what cannot be done is a miss, counted in ``refused`` and ``failed``.
+    Registering a pool whose pages cannot be told from another engine's raises ValueError, so that SGLang says so at its
+    start.
 
-    Settings, in the extra configuration: ``address``, ``tenant``, ``secret_file``, ``tls``, ``timeout``.
+    Settings, in the extra configuration: ``address``, ``tenant``, ``secret_file``, ``tls``, ``timeout``; ``model`` in
+    place of SGLang's name and path of it; ``salt``, whose engines share with equal ones alone.
     """
 
     def __init__(self, storage_config: Any, kwargs: Optional[Dict[str, Any]] = None) -> None:
+        sglang_compat.check()
         extra = dict(getattr(storage_config, "extra_config", None) or {})
         extra.update(kwargs or {})
         self._config = storage_config
+        self._model: Optional[str] = extra.get("model")
+        self._salt = str(extra.get("salt") or "")
+        self._zero_copy = bool(extra.get("interface_v1", 0))
         self._client = open_client(split(extra)[0])
-        self._pools: Dict[str, Tuple[Any, Mover]] = {}
+        self._pools: Dict[str, _Pool] = {}
+        self._logical = False
         self._plain: Optional[Namespace] = None
+        self._lock = threading.Lock()
+        self._stale = False
+        self._drop_at = 0.0
+        self._answers = True
+        self.refused = 0
+        """Calls that could never succeed, such as those with a key of 5,000 bytes."""
+        self.failed = 0
+        """Calls that the server did not answer, or that were made without a connection."""
 
     def register_mem_pool_host(self, mem_pool_host: Any) -> None:
         """Takes SGLang's host pool of keys and values."""
-        self.mem_pool_host = mem_pool_host
+        super().register_mem_pool_host(mem_pool_host)
         self._register(_KV, mem_pool_host)
 
     def register_mem_host_pool_v2(self, host_pool: Any, host_pool_name: Any) -> None:
         """Takes a further pool, such as the states of recurrent layers."""
-        self._register(str(host_pool_name), host_pool)
+        self._register(_name(host_pool_name), host_pool)
 
     def _register(self, name: str, pool: Any) -> None:
-        mover = Mover(self._client, self._namespace(name, pool))
-        buffer = getattr(pool, "kv_buffer", None)
-        shared = False
-        for tensor in buffer if isinstance(buffer, (list, tuple)) else [buffer]:
-            if tensor is not None:
-                shared = mover.add(int(tensor.data_ptr()), int(tensor.nbytes))
-        if not shared:
+        known = self._pools.get(name)
+        if known is not None and known.pool is pool:
+            return
+        if name == _KV:
+            self._logical = sglang_compat.is_logical(pool)
+            if self._logical:
+                return
+            self._plain = self._namespace(_TENSORS, name, pool)
+        try:
+            (page,) = sglang_compat.pieces_of(pool, sglang_compat.one_page(pool))
+        except Exception as unknown:
+            raise ValueError(
+                f'kvcache.sglang cannot store pages of the pool "{name}" of the layout'
+                f" {getattr(pool, 'layout', None)!r}: {unknown}; choose another --hicache-mem-layout"
+            ) from unknown
+        size = sum(each for _, each in page)
+        mover = Mover(self._client, self._namespace(_PAGES, name, pool, bytes=size, pieces=len(page)))
+        if not all([mover.add(address, each) for address, each in page]):
             logger.warning(
                 'the pool "%s" is not in memory that the server can map; set "allocator": "shm" in'
                 " --hicache-storage-backend-extra-config. Until then its pages are sent",
                 name,
             )
-        self._pools[name] = (pool, mover)
+        self._pools[name] = _Pool(pool, mover, len(page), size)
 
-    def _namespace(self, name: str, pool: Any) -> Namespace:
-        config = self._config
-        rank = "all" if getattr(config, "is_mla_model", False) else f"{config.tp_rank}of{config.tp_size}"
-        stage = f"{getattr(config, 'pp_rank', 0)}of{getattr(config, 'pp_size', 1)}"
-        part = f"{getattr(config, 'attn_cp_rank', 0)}of{getattr(config, 'attn_cp_size', 1)}"
-        layout = "/".join(
-            str(each)
-            for each in ("sglang", name, getattr(pool, "layout", ""), getattr(pool, "page_size", ""), rank, stage, part)
-        )
-        return self._client.namespace(
-            str(getattr(config, "model_name", None) or "unnamed"), dtype=str(getattr(pool, "dtype", "")), layout=layout
-        )
+    def _namespace(self, form: str, name: str, pool: Any, **more: Any) -> Namespace:
+        facts = sglang_compat.facts_of(self._config, self._model, name, pool)
+        return self._client.namespace(**identity(form, **facts, **more), salt=self._salt)
 
-    @staticmethod
-    def _key(key: str) -> bytes:
-        return key.encode()
+    def _guarded(self, nothing: _T, work: Callable[[], _T]) -> _T:
+        """Runs what SGLang has asked for, and answers ``nothing`` where that cannot be done."""
+        try:
+            if not self._client.connected:
+                raise KvCacheError("there is no connection to the server")
+            if self._stale and not self._dropped_at_last():
+                return nothing
+            answer = work()
+        except KvCacheError as failed:
+            self.failed += 1
+            if self._answers:
+                self._answers = False
+                logger.warning("KVCache: %s; SGLang computes until the server answers", failed)
+            return nothing
+        except Exception as refused:
+            self.refused += 1
+            if self.refused == 1:
+                logger.warning("KVCache refused pages, which SGLang computes instead: %s", refused)
+            return nothing
+        self._answers = True
+        return answer
 
     def _values(self, name: str, keys: Sequence[str], host_indices: Any) -> List[Value]:
-        pool, _ = self._pools[name]
-        addresses, sizes = pool.get_page_buffer_meta(host_indices)
-        if len(keys) == 0 or len(addresses) % len(keys):
-            raise ValueError(f"{len(addresses)} pieces for {len(keys)} pages")
-        each = len(addresses) // len(keys)
-        values: List[Value] = []
-        for number, key in enumerate(keys):
-            begin = number * each
-            pieces = [(int(addresses[at]), int(sizes[at])) for at in range(begin, begin + each)]
-            values.append((self._key(key), pieces))
-        return values
+        known = self._pools[name]
+        pages = sglang_compat.pieces_of(known.pool, host_indices)
+        if len(pages) != len(keys):
+            raise ValueError(f"indices of {len(pages)} pages for {len(keys)} keys")
+        for page in pages:
+            if len(page) != known.pieces or sum(size for _, size in page) != known.page_bytes:
+                raise ValueError(f"a page of other pieces than when the pool {name} was registered")
+        return [(key.encode(), page) for key, page in zip(keys, pages)]
 
     def _move(self, store: bool, name: str, keys: Sequence[str], host_indices: Any) -> List[bool]:
-        if not keys:
-            return []
-        _, mover = self._pools[name]
-        try:
-            results = mover.run(store, self._values(name, keys, host_indices), self._client.timeout)
-        except KvCacheError as failed:
-            logger.debug("%d pages were not %s: %s", len(keys), "stored" if store else "loaded", failed)
-            return [False] * len(keys)
-        return [result.stored if store else result == Result.COPIED for result in results]
+        nothing = [False] * len(keys)
+        if name not in self._pools or not keys:
+            return nothing
+
+        def move() -> List[bool]:
+            values = self._values(name, keys, host_indices)
+            results = self._pools[name].mover.run(store, values, self._client.timeout)
+            return [result.stored if store else result == Result.COPIED for result in results]
+
+        return self._guarded(nothing, move)
+
+    def _of(self, name: str) -> Namespace:
+        if name == _KV and not (self._zero_copy and name in self._pools):
+            return self._tensors()
+        return self._pools[name].mover.namespace
 
     def _present(self, name: str, keys: Sequence[str]) -> int:
-        if not keys:
+        """How many leading pages a pool has."""
+        if name == _KV and self._logical:
+            return len(keys)
+        if not keys or (name != _KV and name not in self._pools):
             return 0
-        namespace = self._tensors() if name == _KV else self._pools[name][1].namespace
-        try:
-            return namespace.match([self._key(key) for key in keys])
-        except KvCacheError as failed:
-            logger.debug("no look-up: %s", failed)
-            return 0
+        return self._guarded(0, lambda: self._of(name).match([key.encode() for key in keys]))
+
+    def _each_present(self, name: str, keys: Sequence[str]) -> List[bool]:
+        """Which pages a pool has."""
+        if not keys or name not in self._pools:
+            return [False] * len(keys)
+        namespace = self._of(name)
+        return self._guarded([False] * len(keys), lambda: _contains_all(self._client, namespace, keys))
 
     def batch_exists(self, keys: List[str], extra_info: Any = None) -> int:
         """Returns how many leading pages are there."""
@@ -131,35 +192,42 @@ class KvCacheHiCache(HiCacheStorage):
 
     def batch_get_v1(self, keys: List[str], host_indices: Any, extra_info: Any = None) -> List[bool]:
         """Loads pages into the host pool."""
-        return self._move(False, _KV, keys, host_indices)
+        return [True] * len(keys) if self._logical else self._move(False, _KV, keys, host_indices)
 
     def batch_set_v1(self, keys: List[str], host_indices: Any, extra_info: Any = None) -> List[bool]:
         """Stores pages of the host pool."""
-        return self._move(True, _KV, keys, host_indices)
+        return [True] * len(keys) if self._logical else self._move(True, _KV, keys, host_indices)
 
     def batch_exists_v2(self, keys: List[str], pool_transfers: Any = None, extra_info: Any = None) -> Any:
-        """Returns the longest prefix of which all pools have what their rule asks for."""
+        """Returns the prefixes of which all pools have what their rules ask for: the longest, and each that there is."""
         pages = self._present(_KV, keys)
-        found: Dict[str, int] = {}
+        verdicts: Dict[Any, int] = {_KV: pages} if pages else {}
+        restorable = list(range(1, pages + 1))
         for transfer in pool_transfers or []:
-            name = str(transfer.name)
-            if name == _KV or name not in self._pools:
+            name, policy = _name(transfer.name), _name(transfer.hit_policy)
+            if name == _KV:
                 continue
-            if str(getattr(transfer.hit_policy, "value", transfer.hit_policy)) == "trailing_pages":
-                pages = self._trailing(name, keys[:pages], len(transfer.keys or [""]))
-                found[name] = min(pages, len(transfer.keys or [""]))
+            if policy == "block_groups":
+                whole = self._whole_groups(name, transfer, pages)
+                if whole is not None:
+                    verdicts[transfer.name] = whole
+                continue
+            if policy == "trailing_pages":
+                ends = _trailing(self._each_present(name, keys[:pages]), max(1, len(transfer.keys or ())))
             else:
-                pages = min(pages, self._present(name, keys[:pages]))
-                found[name] = pages
-        return _storage.PoolTransferResult(pages, found)
+                ends = list(range(1, self._present(name, keys[:pages]) + 1))
+            if ends:
+                verdicts[transfer.name] = ends[-1]
+            kept = set(ends)
+            restorable = [end for end in restorable if end in kept]
+        return sglang_compat.found(restorable[-1] if restorable else 0, verdicts, restorable)
 
-    def _trailing(self, name: str, keys: Sequence[str], count: int) -> int:
-        """Returns the longest prefix whose last pages the pool has."""
-        for end in range(len(keys), 0, -1):
-            last = keys[max(0, end - count) : end]
-            if self._present(name, last) == len(last):
-                return end
-        return 0
+    def _whole_groups(self, name: str, transfer: Any, pages: int) -> Optional[int]:
+        """The pages that a pool's leading complete groups of keys cover; None where its groups are not told."""
+        group, block = getattr(transfer, "group_pages", 0), getattr(transfer, "block_pages", 0)
+        if not transfer.keys or group < 1 or block < 1:
+            return None
+        return min(pages, self._present(name, list(transfer.keys)) // group * block)
 
     def batch_get_v2(self, transfers: Any, extra_info: Any = None) -> Dict[str, List[bool]]:
         """Loads pages of several pools."""
@@ -169,15 +237,19 @@ class KvCacheHiCache(HiCacheStorage):
         """Stores pages of several pools."""
         return self._move_pools(True, transfers)
 
-    def _move_pools(self, store: bool, transfers: Any) -> Dict[str, List[bool]]:
-        moved: Dict[str, List[bool]] = {}
+    def _move_pools(self, store: bool, transfers: Any) -> Dict[Any, List[bool]]:
+        moved: Dict[Any, List[bool]] = {}
+        sources = {_name(each.name): each for each in transfers}
         for transfer in transfers:
-            name = str(transfer.name)
-            keys = list(transfer.keys or [])
-            if name in self._pools:
-                moved[name] = self._move(store, name, keys, transfer.host_indices)
+            name, source = _name(transfer.name), transfer
+            if getattr(transfer, "indices_from_pool", None) is not None:
+                source = sources.get(_name(transfer.indices_from_pool), transfer)
+            keys = list(transfer.keys or source.keys or [])
+            indices = source.host_indices if transfer.host_indices is None else transfer.host_indices
+            if name == _KV and self._logical:
+                moved[transfer.name] = [True] * len(keys)
             else:
-                moved[name] = [False] * len(keys)
+                moved[transfer.name] = self._move(store, name, keys, indices)
         return moved
 
     def set(self, key: str, value: Any = None, target_location: Any = None, target_sizes: Any = None) -> bool:
@@ -185,29 +257,25 @@ class KvCacheHiCache(HiCacheStorage):
         tensor = value if value is not None else target_location
         if tensor is None:
             return False
-        try:
-            return self._tensors().put(self._key(key), _bytes_of(tensor.contiguous())).stored
-        except KvCacheError as failed:
-            logger.debug("a page was not stored: %s", failed)
-            return False
+
+        def put() -> bool:
+            whole = tensor.contiguous()
+            return self._tensors().put(key.encode(), _bytes_of(whole)).stored
+
+        return self._guarded(False, put)
 
     def get(self, key: str, target_location: Any = None, target_sizes: Any = None) -> Any:
-        """Loads into a tensor; returns it, or None."""
+        """Loads into a contiguous tensor; returns it, or None."""
         if target_location is None:
             return None
-        try:
-            if self._tensors().get_into(self._key(key), _bytes_of(target_location)):
-                return target_location
-        except KvCacheError as failed:
-            logger.debug("a page was not loaded: %s", failed)
+        if self._guarded(False, lambda: self._tensors().get_into(key.encode(), _bytes_of(target_location))):
+            return target_location
         return None
 
     def _tensors(self) -> Namespace:
-        """Pages of the interface without a host pool; the same ones as with it."""
-        if _KV in self._pools:
-            return self._pools[_KV][1].namespace
+        """Pages of the interface without a host pool."""
         if self._plain is None:
-            self._plain = self._namespace(_KV, None)
+            self._plain = self._namespace(_TENSORS, _KV, None)
         return self._plain
 
     def batch_set(
@@ -220,11 +288,82 @@ class KvCacheHiCache(HiCacheStorage):
         """Loads into tensors; returns them, with None for each that is absent."""
         return [self.get(key, target) for key, target in zip(keys, target_locations or [])]
 
+    def clear(self) -> bool:
+        """Drops all pages of this engine's namespaces, also for other engines that share them.
+
+        Where the server does not answer this raises, which SGLang's HTTP handler reports as a failed clear. This engine
+        finds and stores nothing from then on until the server has dropped them.
+        """
+        self._stale = True
+        self._drop_at = 0.0
+        if self._client.connected and self._dropped_at_last():
+            return True
+        raise RuntimeError(
+            "KVCache: the server does not answer; it is asked again to drop what was stored, and SGLang finds and stores"
+            " nothing there until then"
+        )
+
+    def _dropped_at_last(self) -> bool:
+        """Drops what was to be dropped; once a second where that fails. Returns whether nothing of it is left."""
+        with self._lock:
+            if not self._stale:
+                return True
+            if time.monotonic() < self._drop_at:
+                return False
+            self._drop_at = time.monotonic() + _DROP_SECONDS
+            try:
+                for namespace in (self._tensors(), *(each.mover.namespace for each in self._pools.values())):
+                    namespace.drop()
+            except KvCacheError as failed:
+                logger.debug("not dropped: %s", failed)
+                return False
+            self._stale = False
+            return True
+
     def close(self) -> None:
         """Ends the session."""
+        for each in self._pools.values():
+            each.mover.close()
         self._client.close()
+
+
+def _name(of: Any) -> str:
+    return str(getattr(of, "value", of))
+
+
+def _trailing(present: Sequence[bool], count: int) -> List[int]:
+    """Returns the prefixes whose last pages are all there."""
+    ends, run = [], 0
+    for end, here in enumerate(present, 1):
+        run = run + 1 if here else 0
+        if run >= min(count, end):
+            ends.append(end)
+    return ends
+
+
+def _contains_all(client: Any, namespace: Namespace, keys: Sequence[str]) -> List[bool]:
+    """Returns which keys are there; asks for all at once where the server's index is not on this host."""
+    told: List[Optional[bool]] = [namespace.contains_now(key.encode()) for key in keys]
+    unknown = [at for at, answer in enumerate(told) if answer is None]
+    left = [len(unknown)]
+
+    def hear(at: int, answer: Optional[bool]) -> None:
+        told[at] = bool(answer)
+        left[0] -= 1
+
+    for at in unknown:
+        namespace.submit_contains(keys[at].encode(), lambda answer, at=at: hear(at, answer))
+    end = time.monotonic() + client.timeout
+    while left[0]:
+        if time.monotonic() > end:
+            raise KvCacheError("a look-up was not answered in time")
+        client.poll()
+        time.sleep(0.0002)
+    return [bool(each) for each in told]
 
 
 def _bytes_of(tensor: Any) -> memoryview:
     """Shows the bytes of a contiguous tensor on the CPU."""
+    if hasattr(tensor, "is_contiguous") and not tensor.is_contiguous():
+        raise ValueError("a tensor that is not contiguous; allowed: one that is")
     return buffer_at(int(tensor.data_ptr()), int(tensor.numel() * tensor.element_size()))

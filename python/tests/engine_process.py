@@ -99,7 +99,7 @@ class VllmEngine(Engine):
 
 
 class SglangEngine(Engine):
-    layout, page_size, dtype = "page_first", 16, "bfloat16"
+    layout, page_size, dtype = "page_first", 1, "bfloat16"
 
     class _Config:
         tp_rank, tp_size, is_mla_model, model_name = 0, 1, False, "two processes"
@@ -111,9 +111,8 @@ class SglangEngine(Engine):
 
         self.base = address_of(self.bytes)
         config = self._Config()
-        config.extra_config = {"address": address}  # type: ignore[attr-defined]
+        config.extra_config = {"address": address, "interface_v1": 1}  # type: ignore[attr-defined]
         self.backend = KvCacheHiCache(config)
-        self.page_size = self.size  # tells the pools of this process apart
         self.kv_buffer = self
         self.nbytes = self.bytes.nbytes
         self.backend.register_mem_pool_host(self)

@@ -192,6 +192,20 @@ class HiCacheStorage(abc.ABC):
     def register_mem_pool_host(self, mem_pool_host: Any) -> None:
         self.mem_pool_host = mem_pool_host
 
+    def register_mem_host_pool_v2(self, host_pool: Any, host_pool_name: Any) -> None: ...
+
+    def on_host_pools_registered(self) -> None: ...
+
+    def batch_exists_v2(self, keys: List[str], pool_transfers: Any = None, extra_info: Any = None) -> Any: ...
+
+    def batch_get_v2(self, transfers: Any, extra_info: Any = None) -> Any: ...
+
+    def batch_set_v2(self, transfers: Any, extra_info: Any = None) -> Any: ...
+
+    def batch_get_v1(self, keys: List[str], host_indices: Any, extra_info: Any = None) -> Any: ...
+
+    def batch_set_v1(self, keys: List[str], host_indices: Any, extra_info: Any = None) -> Any: ...
+
     @abc.abstractmethod
     def get(self, key: str, target_location: Any = None, target_sizes: Any = None) -> Any: ...
 
@@ -209,19 +223,31 @@ class HiCacheStorage(abc.ABC):
     @abc.abstractmethod
     def exists(self, key: str) -> bool: ...
 
+    def batch_exists(self, keys: List[str], extra_info: Any = None) -> int: ...  # type: ignore[empty-body]
+
+    def clear(self) -> None: ...
+
+    def get_stats(self) -> Any: ...
+
 
 @dataclasses.dataclass
 class PoolTransfer:
     name: str
     host_indices: Any = None
+    device_indices: Any = None
     keys: Optional[List[str]] = None
     hit_policy: str = "all_pages"
+    nodes_to_load: Optional[List[Any]] = None
+    indices_from_pool: Optional[str] = None
+    block_pages: int = 0
+    group_pages: int = 0
 
 
 @dataclasses.dataclass
 class PoolTransferResult:
     kv_hit_pages: int
     extra_pool_hit_pages: Dict[str, int]
+    restorable_prefix_pages: Optional[List[int]] = None
 
 
 def use_sglang() -> bool:

@@ -308,6 +308,9 @@ class Tensor:
     def contiguous(self) -> Tensor:
         return self
 
+    def is_contiguous(self) -> bool:
+        return True
+
     def numel(self) -> int:
         return self.nbytes
 
@@ -316,9 +319,9 @@ class Tensor:
 
 
 class HostPool:
-    """A host pool of pages: K and V apart (page first), or K and V of each layer (layer first)."""
+    """A host pool of pages of a token: K and V apart (page first), or K and V of each layer (layer first)."""
 
-    page_size = 16
+    page_size = 1
     dtype = "bfloat16"
 
     def __init__(self, pages: int, pieces: int, piece: int, shared: bool = True) -> None:
@@ -417,11 +420,12 @@ class SglangTest(ServedTest):
         keys = ["%064x" % number for number in range(6)]
         self.assertEqual(backend.batch_set_v1(keys, list(range(6))), [True] * 6)
         states.fill(3, content(b"state", 8192))
-        transfer = engines.PoolTransfer("mamba", [3], [keys[3]], "trailing_pages")
+        transfer = engines.PoolTransfer("mamba", [3], keys=[keys[3]], hit_policy="trailing_pages")
         self.assertEqual(backend.batch_set_v2([transfer]), {"mamba": [True]})
-        answer = backend.batch_exists_v2(keys, [engines.PoolTransfer("mamba", None, keys[-1:], "trailing_pages")])
-        self.assertEqual((answer.kv_hit_pages, answer.extra_pool_hit_pages), (4, {"mamba": 1}))
-        answer = backend.batch_exists_v2(keys, [engines.PoolTransfer("mamba", None, keys, "all_pages")])
+        answer = backend.batch_exists_v2(keys, [engines.PoolTransfer("mamba", keys=keys[-1:], hit_policy="trailing_pages")])
+        self.assertEqual((answer.kv_hit_pages, answer.extra_pool_hit_pages), (4, {"kv": 6, "mamba": 4}))
+        self.assertEqual(answer.restorable_prefix_pages, [4])
+        answer = backend.batch_exists_v2(keys, [engines.PoolTransfer("mamba", keys=keys, hit_policy="all_pages")])
         self.assertEqual(answer.kv_hit_pages, 0)
         transfer.host_indices = [5]
         self.assertEqual(backend.batch_get_v2([transfer]), {"mamba": [True]})
