@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from engines.vllm_engine import environment, make_model
 from tests import engines as doubles
+from tests import test_connectors
 from tests.serving import Server, end_with_parent
 
 _TOKENS = 16
@@ -304,6 +305,16 @@ class CpuTest(VllmTest):
         self.close(decode)
 
 
+class TierAloneTest(test_connectors.VllmTest):
+    """The tests of the tier that need no engine, with vLLM's own classes in place of the doubles."""
+
+
+class ManyBlocksTest(test_connectors.TwoProcessesTest):
+    """Random blocks from two processes, with evictions; KVCACHE_TEST_SCALE=7 loads and checks more than 10,000."""
+
+    test_sglang = test_lmcache = None  # type: ignore[assignment]
+
+
 class InterfaceTest(unittest.TestCase):
     """The doubles of the unit tests are what this vLLM has."""
 
@@ -326,6 +337,21 @@ class InterfaceTest(unittest.TestCase):
         for mine, theirs in ((doubles.TransferJob, base.TransferJob), (doubles.JobResult, base.JobResult)):
             known = {"submit_time", "block_ids"}  # set by vLLM; the name of chunk_ids to 0.29
             self.assertLessEqual(set(self.fields(theirs)) - known, set(self.fields(mine)), theirs)
+
+    def test_the_connectors_are_what_vllm_asks_for(self) -> None:
+        from vllm.distributed.kv_transfer.kv_connector.v1 import base
+
+        from kvcache.vllm_cpu import KvCacheCpuConnector
+        from kvcache.vllm_gpu import KvCacheConnector
+
+        for kind in (KvCacheCpuConnector, KvCacheConnector):
+            self.assertFalse(inspect.isabstract(kind), kind)
+            self.assertTrue(base.supports_hma(kind), kind)
+            for name, member in inspect.getmembers(kind, inspect.isfunction):
+                theirs = getattr(base.KVConnectorBase_V1, name, None) or getattr(base.SupportsHMA, name, None)
+                if theirs is not None and not name.startswith("_"):
+                    wanted = list(inspect.signature(theirs).parameters)
+                    self.assertEqual(wanted, list(inspect.signature(member).parameters), f"{kind.__name__}.{name}")
 
     @staticmethod
     def fields(kind: Any) -> List[str]:
