@@ -310,7 +310,7 @@ class TierAloneTest(test_connectors.VllmTest):
 
 
 class ManyBlocksTest(test_connectors.TwoProcessesTest):
-    """Random blocks from two processes, with evictions; KVCACHE_TEST_SCALE=7 loads and checks more than 10,000."""
+    """Random blocks from two processes, with evictions; KVCACHE_TEST_SCALE=7 moves 10,000."""
 
     test_sglang = test_lmcache = None  # type: ignore[assignment]
 
