@@ -8,6 +8,7 @@ import io.kvcache.transport.cluster.NodeState;
 import io.kvcache.transport.wire.BodyWriter;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -16,10 +17,12 @@ import java.util.Objects;
 import java.util.Random;
 import java.util.Set;
 import java.util.concurrent.CopyOnWriteArrayList;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.stream.IntStream;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 /// Members in one JVM, over loopback.
 @Tag("slow")
@@ -118,6 +121,37 @@ final class JGroupsMembershipTest {
             assertThat(views()).as("views of each").isEqualTo(before);
             assertThat(members).allMatch(member -> member.keeper().mergeCount() == 0);
             assertThat(still.isClosed()).isFalse();
+        }
+    }
+
+    /// What waits for the stopped one must not hold up the view without it.
+    @Test
+    void givenAProcessThatIsStopped_whenMegabytesWaitForIt_thenTheOthersGoOnWithoutIt(@TempDir Path folder)
+            throws Exception {
+        List<Integer> ports = TestMember.freePorts(3);
+        ClusterSecret secret = ClusterSecret.open(folder.resolve("cluster.secret"));
+        for (String name : List.of("one", "other")) {
+            add(TestMember.of(
+                            TestMember.info(name),
+                            TestMember.settings(TestMember.CLUSTER, ports.get(members.size()), ports, secret)))
+                    .start();
+        }
+        List<String> seeds = ports.stream().map(port -> "127.0.0.1:" + port).toList();
+        try (MemberProcess stopped =
+                MemberProcess.start(List.of(), "still", seeds.getLast(), seeds, TestMember.FAILURE_AFTER, secret)) {
+            TestMember.awaitNames(members, List.of("one", "other", "still"));
+            AtomicInteger heard = new AtomicInteger();
+            members.getLast().keeper().listenToMessages(9, (_, _) -> heard.incrementAndGet());
+            stopped.signal("STOP");
+            byte[] message = new byte[Membership.MAX_MESSAGE_BYTES];
+            message[0] = 9;
+
+            for (int i = 0; i < 200; i++) { // waits for the stopped one while it is in the view
+                members.getFirst().keeper().broadcast(message);
+            }
+
+            TestMember.awaitNames(members, List.of("one", "other"));
+            TestMember.await(() -> heard.get() == 200, () -> heard + " messages of 200");
         }
     }
 
