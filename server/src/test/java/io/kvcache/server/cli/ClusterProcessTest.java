@@ -139,7 +139,8 @@ final class ClusterProcessTest {
             awaitOneView(servers);
             assertThat(status(servers.getFirst()).out())
                     .startsWith("cluster test: 2 servers in view ")
-                    .doesNotContain("kv-2");
+                    .containsPattern("(?m)^kv-2 left \\d+ s ago$")
+                    .doesNotContain("kv-2  ");
             assertThat(Files.getPosixFilePermissions(folder.resolve(".kvcache/cluster.secret")))
                     .as("made by the first one")
                     .isEqualTo(PosixFilePermissions.fromString("rw-------"));
