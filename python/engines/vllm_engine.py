@@ -3,7 +3,8 @@
 FOLDER gets the model's configuration: a small Llama whose weights are random by a fixed seed. OPTIONS are arguments of
 ``vllm.LLM`` as JSON. Orders come from standard input, answers go to the descriptor of ANSWERS_TO:
 
-    {"generate": [[token, …], …], "tokens": 16}   tokens of the answers, and how many tokens of the prompts were cached
+    {"generate": [[token, …], …], "tokens": 16}   tokens of the answers, how many tokens of the prompts were cached, and
+                                                  the seconds of wall and processor for all
     {"reset": true}                               whether vLLM reset its caches and the connector's
     {"metrics": true}                             vLLM's counters that are not 0
 """
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import sys
+import time
 from typing import Any, Dict
 
 _MODEL = {
@@ -86,11 +88,11 @@ def main() -> None:
         order = json.loads(line)
         answer: Dict[str, Any] = {}
         if "generate" in order:
-            sampling = SamplingParams(
-                temperature=0, max_tokens=order["tokens"], ignore_eos=True, detokenize=False, **order.get("sampling", {})
-            )
+            sampling = SamplingParams(temperature=0, max_tokens=order["tokens"], ignore_eos=True, detokenize=False)
             prompts = [{"prompt_token_ids": each} for each in order["generate"]]
+            began, used = time.monotonic(), time.process_time()
             outputs = llm.generate(prompts, sampling, use_tqdm=False)
+            answer["seconds"], answer["processor"] = time.monotonic() - began, time.process_time() - used
             answer["tokens"] = [list(each.outputs[0].token_ids) for each in outputs]
             answer["cached"] = [each.num_cached_tokens for each in outputs]
         if "reset" in order:
