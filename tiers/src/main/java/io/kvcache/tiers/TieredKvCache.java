@@ -44,6 +44,7 @@ import java.lang.foreign.MemorySegment;
 import java.time.Duration;
 import java.util.List;
 import java.util.Objects;
+import java.util.Optional;
 import java.util.concurrent.CompletionStage;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.Executor;
@@ -427,16 +428,18 @@ public final class TieredKvCache implements LocalKvCache {
         flushListeners.add(listener);
     }
 
-    /// Starts to make durable what has been dropped by now, with little else. Call [FlushBarrier#advance] until
-    /// it has an outcome, which it has not while a disk is being read.
+    /// Starts to make durable what has been dropped by now, with little else.
     ///
+    /// @return is asked until it has an outcome, which it has not while a disk is being read: whether all of it is
+    ///     durable
     /// @throws IllegalStateException in a store without disks
-    public FlushBarrier flushDrops() {
+    public Supplier<Optional<Boolean>> flushDrops() {
         openHandles.requireOpen();
         if (tierScheduler == null) {
             throw new IllegalStateException("this store has no disks, so nothing can be made durable");
         }
-        return tierScheduler.flushDrops();
+        FlushBarrier barrier = tierScheduler.flushDrops();
+        return () -> barrier.advance() ? Optional.of(barrier.isDurable()) : Optional.empty();
     }
 
     /// Has a disk that was taken out, or does not write any more, opened again now.

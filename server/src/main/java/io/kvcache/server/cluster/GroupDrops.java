@@ -7,7 +7,6 @@ import io.kvcache.cluster.DropTarget;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.movement.TierScheduler.FlushBarrier;
 import io.kvcache.transport.cluster.BlockGroup;
 import io.kvcache.transport.peer.PeeredKvCache;
 import java.io.IOException;
@@ -19,9 +18,11 @@ import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
+import java.util.Optional;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// Applies drops of the cluster to the stores of this server, and remembers them beside its first disk.
@@ -65,7 +66,7 @@ final class GroupDrops implements DropTarget, AutoCloseable {
     private long syncedNanos = System.nanoTime() - SYNC_PAUSE_NANOS;
 
     /// Drops that the disks are making durable.
-    private record Sync(List<DropRecord> drops, FlushBarrier barrier) {}
+    private record Sync(List<DropRecord> drops, Supplier<Optional<Boolean>> durable) {}
 
     /// A store and the namespaces of groups in it, of which it forgets none.
     private static final class Store {
@@ -255,15 +256,16 @@ final class GroupDrops implements DropTarget, AutoCloseable {
             return;
         }
         Sync running = sync;
+        Optional<Boolean> durable = running == null ? Optional.empty() : running.durable.get();
         if (running == null) {
             List<DropRecord> applied = file.unsynced();
             if ((!applied.isEmpty() || file.isDamaged()) && System.nanoTime() - syncedNanos >= SYNC_PAUSE_NANOS) {
                 sync = new Sync(applied, stores.getFirst().cache.flushDrops());
             }
-        } else if (running.barrier.advance()) {
+        } else if (durable.isPresent()) {
             sync = null;
             syncedNanos = System.nanoTime();
-            if (running.barrier.isDurable()) {
+            if (durable.get()) {
                 markDurable(running.drops);
                 markRepaired();
             }
