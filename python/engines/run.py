@@ -21,6 +21,8 @@ import time
 import zipfile
 from typing import Dict, List, NamedTuple, Tuple
 
+from tests.serving import end_with_parent
+
 _HERE = pathlib.Path(__file__).resolve().parent
 _PYTHON = "3.11"
 _UV = "0.13.9"
@@ -150,6 +152,7 @@ def tests(name: str, python: pathlib.Path, logs: pathlib.Path) -> Outcome:
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
         try:
             process.wait(_ENGINE_SECONDS)

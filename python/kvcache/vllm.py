@@ -251,9 +251,9 @@ class KvCacheTier(SecondaryTierManager):
         self._drain()
         self._stale = True
         try:
-            if self._client.connected:
-                self._namespace.drop()
-                self._stale = False
+            self._client.connect()  # after the server was away, the background may still be about to
+            self._namespace.drop()
+            self._stale = False
         except KvCacheError as failed:
             logger.debug("not dropped: %s", failed)
         if self._stale:

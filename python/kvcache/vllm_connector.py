@@ -115,9 +115,8 @@ class Scheduler:
         """
         for state in self._requests.values():
             state.stored = _NEVER
-        if not self._client.connected:
-            return False
         try:
+            self._client.connect()  # after the server was away, the background may still be about to
             ranks = self._ranks()
             for blocks in ranks:
                 blocks.namespace.drop()
@@ -216,6 +215,7 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
     def _scheduler_of(self, ranks: Callable[[], List[Blocks]], kv_cache_config: Any) -> Scheduler:
         tokens = int(kv_cache_config.kv_cache_groups[0].kv_cache_spec.block_size)
         role = self._role_name
+        self._client.watch()  # so that a server that is gone is noticed at once
         return Scheduler(self._client, ranks, tokens, role != "kv_producer", role != "kv_consumer")
 
     def _scheduling(self) -> Scheduler:
