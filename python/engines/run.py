@@ -194,7 +194,7 @@ def main() -> int:
     asked = [each for each in chosen.names if each != "newest"]
     for each in asked:
         if not any(name == each or name.partition("-")[0] == each for name in names):
-            parser.error(f"{each!r} is no engine; allowed: newest, {', '.join(names)}")
+            parser.error(f"{each!r} is unknown; allowed: newest, {', '.join(names)}")
     picked = newest_first([name for name in names if not asked or name in asked or name.partition("-")[0] in asked])
 
     cache().mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,6 @@ import contextlib
 import inspect
 import logging
 import os
-import pathlib
 import random
 import signal
 import subprocess

@@ -96,9 +96,7 @@ class KvCacheTier(SecondaryTierManager):
         self._stale = False
         self._drop_at = 0.0
         self._refusals = 0
-        published = enable_kv_events and getattr(
-            getattr(offloading_spec, "kv_events_config", None), "enable_kv_cache_events", False
-        )
+        published = enable_kv_events and vllm_compat.read(offloading_spec, "kv_events_config.enable_kv_cache_events")
         self._events: Optional[Deque[Any]] = collections.deque() if published else None
 
     def lookup(self, key: bytes, req_context: Any) -> Any:

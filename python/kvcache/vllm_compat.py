@@ -55,14 +55,6 @@ def facts_of(vllm_config: Any) -> Dict[str, Any]:
     }
 
 
-def current_config() -> Any:
-    """vLLM's whole configuration, where the caller is in its reach; else None."""
-    import vllm.config
-
-    found = getattr(vllm.config, "get_current_vllm_config_or_none", None)
-    return None if found is None else found()
-
-
 def tier_facts(spec: Any) -> Dict[str, Any]:
     """As ``facts_of``, of the specification that a secondary tier is given: it has ``config``, or ``vllm_config`` to 0.25."""
     config = getattr(spec, "config", None)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import logging
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any, Callable, ClassVar, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, ClassVar, Dict, Generic, List, Optional, Protocol, Set, Tuple, TypeVar
 
 import vllm.distributed.kv_transfer.kv_connector.v1.base as _base
 from vllm.distributed.kv_transfer.kv_connector.v1.base import (
@@ -24,6 +25,7 @@ from kvcache.settings import NAMES, open_client, split
 logger = logging.getLogger(__name__)
 
 _NEVER = 1 << 62
+_MOST_CHAINS = 512
 
 _SupportsHMA: Any = getattr(_base, "SupportsHMA", object)
 
@@ -167,6 +169,51 @@ class Scheduler:
                 Transfer(name, list(tokens[: full * size]), state.stored, state.pages[state.stored : full])
             )
             state.stored = full
+
+
+_C = TypeVar("_C", bound="_Extensible")
+
+
+class _Extensible(Protocol):
+    def extend(self, tokens: Sequence[int]) -> object: ...
+
+
+class ChainCache(Generic[_C]):
+    """The chains of the requests that a worker has seen, so that each is made, and told to a server, once.
+
+    :param close: lets go of a chain that makes room for others, or whose request has finished
+    """
+
+    def __init__(self, close: Callable[[_C], None] = lambda _: None) -> None:
+        self._close = close
+        self._chains: collections.OrderedDict[str, Tuple[_C, int]] = collections.OrderedDict()
+
+    def get(self, transfer: Transfer, make: Callable[[Sequence[int]], _C]) -> _C:
+        """Returns the chain of a request, with all its tokens by now.
+
+        :param make: makes one of tokens, where there is none
+        """
+        tokens = transfer.tokens
+        chain, known = self._chains.pop(transfer.request, (None, 0))
+        if chain is None:
+            while len(self._chains) >= _MOST_CHAINS:
+                self._close(self._chains.popitem(last=False)[1][0])
+            chain = make(tokens)
+        elif known < len(tokens):
+            chain.extend(tokens[known:])
+        self._chains[transfer.request] = chain, max(known, len(tokens))
+        return chain
+
+    def forget(self, requests: Sequence[str]) -> None:
+        """Lets go of the chains of requests that have finished."""
+        for name in requests:
+            found = self._chains.pop(name, None)
+            if found is not None:
+                self._close(found[0])
+
+    def clear(self) -> None:
+        """Forgets all, which went with their session."""
+        self._chains.clear()
 
 
 class TokenConnector(KVConnectorBase_V1, _SupportsHMA):

@@ -14,7 +14,6 @@ Threads: those of vLLM's scheduler and worker, one that hears replies, and one t
 
 from __future__ import annotations
 
-import collections
 import concurrent.futures
 import logging
 import threading
@@ -27,12 +26,11 @@ from kvcache.client import Client
 from kvcache.errors import KvCacheError
 from kvcache.memory import buffer_at
 from kvcache.settings import identity
-from kvcache.vllm_connector import Scheduler, TokenConnector, Transfer, Transfers
+from kvcache.vllm_connector import ChainCache, Scheduler, TokenConnector, Transfers
 from kvcache.wire import Result
 
 logger = logging.getLogger(__name__)
 
-_MOST_CHAINS = 512
 _MOST_QUEUED_BYTES = 256 << 20
 _ROOM_SECONDS = 0.05
 """How long a step waits for the server to take what was stored before."""
@@ -71,7 +69,7 @@ class _Worker:
         self._wait = wait
         self._layers: List[Tuple[int, int]] = []
         """Of each layer the address of its first page, and the bytes from one page to the next."""
-        self._chains: collections.OrderedDict[str, Tuple[Chain, int]] = collections.OrderedDict()
+        self._chains: ChainCache[Chain] = ChainCache()
         self._failed: Set[int] = set()
         self._lock = threading.Lock()
         self._running = 0
@@ -85,7 +83,7 @@ class _Worker:
         """Takes the tensors of all layers."""
         for name, tensor in caches.items():
             if not hasattr(tensor, "data_ptr"):
-                raise ValueError(f"the KV cache of {name} is no tensor; models with states are not supported")
+                raise ValueError(f"the KV cache of {name} is not a tensor; models with states are not supported")
             if tensor.device.type != "cpu":
                 raise ValueError(f"the KV cache of {name} is on {tensor.device}; allowed: cpu; kvcache.vllm_gpu is for GPUs")
             if not tensor[0].is_contiguous() or tensor[0].nbytes != self._page:
@@ -100,26 +98,14 @@ class _Worker:
     def _pieces(self, page: int) -> List[memoryview]:
         return [buffer_at(begin + page * step, self._page) for begin, step in self._layers]
 
-    def _chain(self, transfer: Transfer) -> Chain:
-        chain, known = self._chains.pop(transfer.request, (None, 0))
-        if chain is None:
-            while len(self._chains) >= _MOST_CHAINS:
-                self._chains.popitem(last=False)
-            chain, known = self._blocks.chain(), 0
-        if known < len(transfer.tokens):
-            chain.extend(transfer.tokens[known:])
-        self._chains[transfer.request] = chain, max(known, len(transfer.tokens))
-        return chain
-
     def load(self, work: Transfers) -> None:
         """Copies the blocks of a step into the KV cache."""
-        for name in work.finished:
-            self._chains.pop(name, None)
+        self._chains.forget(work.finished)
         for transfer in work.loads:
             done = 0
             try:
-                end = transfer.first + len(transfer.pages)
-                with self._blocks.view(self._chain(transfer), transfer.first, end, timeout=self._wait) as found:
+                chain, end = self._chains.get(transfer, self._blocks.chain), transfer.first + len(transfer.pages)
+                with self._blocks.view(chain, transfer.first, end, timeout=self._wait) as found:
                     for page, block in zip(transfer.pages, found):
                         for layer, piece in enumerate(self._pieces(page)):
                             piece[:] = block[layer * self._page : (layer + 1) * self._page]
@@ -138,7 +124,7 @@ class _Worker:
                 self.not_stored += len(transfer.pages)
                 continue
             try:
-                chain = self._chain(transfer)
+                chain = self._chains.get(transfer, self._blocks.chain)
                 for number, page in enumerate(transfer.pages, transfer.first):
                     if not self._begin(chain, number, self._pieces(page)):
                         self.not_stored += transfer.first + len(transfer.pages) - number

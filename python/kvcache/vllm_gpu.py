@@ -28,11 +28,10 @@ from kvcache.client import Client
 from kvcache.errors import ConnectionLost, KvCacheError
 from kvcache.gpu import GpuChain, GpuError, GpuSession, LayeredLoad, Pool, Store
 from kvcache.settings import identity
-from kvcache.vllm_connector import Scheduler, TokenConnector, Transfer, Transfers
+from kvcache.vllm_connector import ChainCache, Scheduler, TokenConnector, Transfer, Transfers
 
 logger = logging.getLogger(__name__)
 
-_MOST_CHAINS = 512
 _RETRY_SECONDS = 2.0
 _SEAL_SECONDS = 0.001
 _PLACES = "kvcache vLLM workers"
@@ -115,7 +114,7 @@ class _Worker:
         self._retry_at = 0.0
         self._told = ""
         """Why there is no session, as it was logged."""
-        self._chains: collections.OrderedDict[str, Tuple[GpuChain, int]] = collections.OrderedDict()
+        self._chains: ChainCache[GpuChain] = ChainCache(GpuChain.close)
         self._failed: Set[int] = set()
         self._lock = threading.RLock()
         self._stores: collections.deque[Store] = collections.deque()
@@ -202,15 +201,7 @@ class _Worker:
 
     def _chain(self, pool: Pool, transfer: Transfer) -> GpuChain:
         """The server's chain of a request, which it is told of once."""
-        chain, known = self._chains.pop(transfer.request, (None, 0))
-        if chain is None:
-            while len(self._chains) >= _MOST_CHAINS:
-                self._chains.popitem(last=False)[1][0].close()
-            chain = pool.chain(transfer.tokens)
-        elif known < len(transfer.tokens):
-            chain.extend(transfer.tokens[known:])
-        self._chains[transfer.request] = chain, max(known, len(transfer.tokens))
-        return chain
+        return self._chains.get(transfer, pool.chain)
 
     def _pages(self, blocks: Sequence[int]) -> List[int]:
         assert self._geometry is not None
@@ -219,10 +210,7 @@ class _Worker:
 
     def load(self, work: Transfers) -> None:
         """Queues the loads of a step before its work."""
-        for name in work.finished:
-            found = self._chains.pop(name, None)
-            if found is not None:
-                found[0].close()
+        self._chains.forget(work.finished)
         if self._broken is not None:
             self._lose(self._broken)
         self._connect()
