@@ -586,7 +586,7 @@ class Blocks:
     ) -> bool:
         """As ``put``, without waiting for the server: the block is copied into its memory, and may be written again.
 
-        Blocks of a chain may be on their way together, in order.
+        The first call of a session waits for that memory. Blocks of a chain may be on their way together, in order.
 
         :param on_done: hears the result, or None where it is not known, in the thread that finds out
         :param wait: seconds to wait for room in what the server shares for this
@@ -608,8 +608,13 @@ class Blocks:
         def finish(reply: Reply) -> None:
             stage.give(at)
             result = None
-            with contextlib.suppress(KvCacheError):
+            try:
                 result = wire.put_result(reply.value())
+            except Rejected as refused:
+                if refused.of_chain:
+                    slots.forget()
+            except KvCacheError:
+                pass  # nothing is known of it
             on_done(result)
 
         reply = Reply(time.monotonic() + self._client.timeout)

@@ -645,6 +645,22 @@ class BlocksTest(ServedTest):
         self.client.close()
         self.assertFalse(blocks.submit_put(chain, 0, wanted[0], results.append))
 
+    def test_a_chain_that_the_server_did_not_keep_is_sent_again_after_a_put_without_waiting(self) -> None:
+        chain = self.blocks.chain(range(48))
+        results: list = []
+
+        def refuse(*arguments: object) -> None:
+            reply = arguments[5]
+            reply.status, reply.body = Status.BUSY, wire.text("no room for chains") + b"\1"
+            reply.callback(reply)
+
+        slots = self.blocks._chain_slots()
+        with mock.patch.object(slots, "send", lambda *arguments: refuse(slots, *arguments)):
+            with mock.patch.object(slots, "forget") as forget:
+                self.assertTrue(self.blocks.submit_put(chain, 0, self.block(chain, 0), results.append, 5.0))
+        self.assertEqual((results, forget.call_count), ([None], 1))
+        self.assertTrue(self.blocks.submit_put(chain, 0, self.block(chain, 0), results.append, 5.0))
+
     def test_a_dropped_namespace_is_empty_for_all(self) -> None:
         values, others = self.client.namespace(self.id()), self.client.namespace(self.id() + " other")
         for number in range(10):
