@@ -111,17 +111,25 @@ final class ClusterProcessTest {
                 + page.get("digest").stringValue();
     }
 
+    /// Starts a server at each port, all at once, and waits until they have one view.
+    ///
+    /// @param started is added to, so that its owner can end them
+    private void startAll(List<Integer> ports, List<ServeCommandProcess> started) throws Exception {
+        List<CompletableFuture<ServeCommandProcess>> starting = IntStream.range(0, ports.size())
+                .mapToObj(number -> start(number, ports))
+                .toList();
+        for (CompletableFuture<ServeCommandProcess> each : starting) {
+            started.add(each.join());
+        }
+        awaitOneView(started);
+    }
+
     @Test
     void givenThreeServers_whenStartedAndOneStopped_thenStatusShowsOneView() throws Exception {
         List<Integer> ports = freePorts(3);
-        List<CompletableFuture<ServeCommandProcess>> starting =
-                IntStream.range(0, 3).mapToObj(number -> start(number, ports)).toList();
         List<ServeCommandProcess> servers = new ArrayList<>();
         try {
-            for (CompletableFuture<ServeCommandProcess> each : starting) {
-                servers.add(each.join());
-            }
-            awaitOneView(servers);
+            startAll(ports, servers);
 
             CliResult shown = status(servers.getFirst());
             assertThat(shown.exitCode()).isZero();
@@ -281,14 +289,9 @@ final class ClusterProcessTest {
     @Tag("nightly")
     void givenAServerThatStandsStillForLong_whenItIsOut_thenTheOthersStayTogether() throws Exception {
         List<Integer> ports = freePorts(3);
-        List<CompletableFuture<ServeCommandProcess>> starting =
-                IntStream.range(0, 3).mapToObj(number -> start(number, ports)).toList();
         List<ServeCommandProcess> servers = new ArrayList<>();
         try {
-            for (CompletableFuture<ServeCommandProcess> each : starting) {
-                servers.add(each.join());
-            }
-            awaitOneView(servers);
+            startAll(ports, servers);
             ServeCommandProcess stopped = servers.get(1);
             List<ServeCommandProcess> others = List.of(servers.getFirst(), servers.getLast());
             signal(stopped, "STOP");
