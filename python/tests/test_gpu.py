@@ -620,7 +620,7 @@ class VllmGpuTest(unittest.TestCase):
 
     def test_more_requests_than_chains(self) -> None:
         engine = self.engine("one")
-        with mock.patch("kvcache.vllm_gpu._MOST_CHAINS", 2):
+        with mock.patch("kvcache.vllm_connector._MOST_CHAINS", 2):
             requests = [Request(f"r{each}", [each] * 17 + [1]) for each in range(5)]
             for each in requests:
                 self.prefill(engine, each, [5, 6])
