@@ -140,8 +140,12 @@ class Chain:
 
     def key(self, index: int) -> bytes:
         """Returns the 16 bytes of a block's key."""
-        at = _number("index", index, self, len(self) - 1) * _ENTRY.size
+        at = number_of("index", index, self, len(self) - 1) * _ENTRY.size
         return bytes(self._entries[at : at + _KEY_BYTES])
+
+    def keys_and_hashes(self, begin: int, end: int) -> bytearray:
+        """Returns the blocks from one on up to another as CHAIN names them: the key of each, and the engine's own hash."""
+        return self._entries[begin * _ENTRY.size : end * _ENTRY.size]
 
     def copy(self) -> Chain:
         """Returns a chain with the same blocks, for a sequence that goes on differently."""
@@ -232,7 +236,7 @@ def _refused(tokens: Sequence[int]) -> Exception:
     return TypeError(f"tokens is {type(tokens).__name__}; allowed: {each}")
 
 
-def _number(name: str, value: int, chain: Chain, most: int) -> int:
+def number_of(name: str, value: int, chain: Chain, most: int) -> int:
     """Checks the number of a block."""
     try:
         number = operator.index(value)
@@ -429,8 +433,7 @@ class Blocks:
         self._check(chain)
         first, last = self._byte_range(offset, size)
         size = last - first
-        begin = _number("begin", begin, chain, len(chain))
-        limit = len(chain) if end is None else min(_number("end", end, chain, _MAX_TOKENS), len(chain))
+        begin, limit = self._bounds(chain, begin, end)
         wire.nanos(timeout, 86_400, "timeout")
         deadline = time.monotonic() + timeout
         has_ranges = self._client._connected().capabilities & wire.RANGES != 0
@@ -448,6 +451,12 @@ class Blocks:
             begin += count
             more = len(pieces) == count
         return ranges
+
+    @staticmethod
+    def _bounds(chain: Chain, begin: int, end: Optional[int]) -> Tuple[int, int]:
+        """Checks blocks of a chain; returns the first and the one behind the last."""
+        begin = number_of("begin", begin, chain, len(chain))
+        return begin, len(chain) if end is None else min(number_of("end", end, chain, _MAX_TOKENS), len(chain))
 
     def _byte_range(self, offset: int, size: int) -> Tuple[int, int]:
         """Checks bytes of a block; returns the first and the one after the last."""
@@ -492,8 +501,7 @@ class Blocks:
     def _leased(self, chain: Chain, begin: int, end: Optional[int], timeout: float) -> Iterator[Leased]:
         """Shows blocks while the server keeps them in place."""
         self._check(chain)
-        begin = _number("begin", begin, chain, len(chain))
-        limit = len(chain) if end is None else min(_number("end", end, chain, _MAX_TOKENS), len(chain))
+        begin, limit = self._bounds(chain, begin, end)
         nanos = wire.nanos(timeout, 86_400, "timeout")
         if begin >= limit:
             yield Leased([], [], None)
@@ -630,7 +638,7 @@ class Blocks:
 
     def _put_arguments(self, chain: Chain, index: int, block: Block) -> Tuple[int, List[memoryview]]:
         self._check(chain)
-        index = _number("index", index, chain, len(chain) - 1)
+        index = number_of("index", index, chain, len(chain) - 1)
         whole = isinstance(block, (bytes, bytearray, memoryview)) or not isinstance(block, Sequence)
         pieces = [memoryview(each).cast("B") for each in ((block,) if whole else block)]  # type: ignore[arg-type]
         size = sum(each.nbytes for each in pieces)
@@ -644,9 +652,12 @@ class Blocks:
         :param begin: 0 to the chain's length
         """
         self._check(chain)
-        if _number("begin", begin, chain, len(chain)) == len(chain):
+        if number_of("begin", begin, chain, len(chain)) == len(chain):
             return 0
-        reply = self._request(chain, len(chain), wire.DROP_CHAIN, _U32.pack(begin))
+        return self._drop(chain, begin)
+
+    def _drop(self, chain: Chain, begin: int, mark: bytes = b"") -> int:
+        reply = self._request(chain, len(chain), wire.DROP_CHAIN, _U32.pack(begin) + mark)
         return int(_U32.unpack_from(reply)[0])
 
     def _chain_slots(self) -> ChainSlots:

@@ -13,8 +13,9 @@ import ssl
 import struct
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Callable, Dict, List, Optional, Tuple, Union
+from typing import Callable, Dict, List, Optional, Tuple, TypeVar, Union
 
 from kvcache import wire
 from kvcache.blocks import Blocks, BlockShape, ChainSlots, namespace_digest
@@ -53,8 +54,10 @@ _FIELDS = ("model", "revision", "dtype", "layout", "adapter", "tenant", "salt")
 
 _MOST_FIELD_BYTES = 512
 
+_Self = TypeVar("_Self")
 
-def _host_and_port(address: str) -> Tuple[str, int]:
+
+def host_and_port(address: str) -> Tuple[str, int]:
     """Splits an address. An IPv6 address with a port is in brackets."""
     host, colon, port = address.rpartition(":")
     if not colon or address.endswith("]") or (":" in host and not host.endswith("]")):
@@ -69,7 +72,12 @@ def _host_and_port(address: str) -> Tuple[str, int]:
     return bare, int(port)
 
 
-def _check_callback(name: str, callback: object) -> None:
+def new_mark() -> bytes:
+    """Returns the mark of a drop."""
+    return struct.pack("<QQ", time.time_ns() // 1_000_000, secrets.randbits(63) | 1)
+
+
+def check_callback(name: str, callback: object) -> None:
     if not callable(callback):
         raise TypeError(f"{name} is {type(callback).__name__}; allowed: a function")
 
@@ -256,7 +264,7 @@ class Namespace:
 
     def submit_contains(self, key: bytes, callback: Callable[[Optional[bool]], None]) -> None:
         """As ``contains``, without waiting. The callback gets None when it failed."""
-        _check_callback("callback", callback)
+        check_callback("callback", callback)
 
         def finish(reply: Reply) -> None:
             try:
@@ -268,7 +276,7 @@ class Namespace:
 
     def submit_match(self, keys: Sequence[bytes], callback: Callable[[Optional[int]], None]) -> None:
         """As ``match`` for at most 8,192 keys, without waiting. The callback gets None when it failed."""
-        _check_callback("callback", callback)
+        check_callback("callback", callback)
 
         def finish(reply: Reply) -> None:
             try:
@@ -419,20 +427,25 @@ class Namespace:
 
         What is being stored at that moment is not kept.
         """
-        reply = self._client._request(wire.DROP_NAMESPACE, self._drop_body())
+        return self._drop(new_mark())
+
+    def _drop(self, mark: bytes) -> int:
+        """
+        :param mark: by which servers recognize one drop that each of them is asked for
+        """
+        reply = self._client._request(wire.DROP_NAMESPACE, _U32.pack(self._number) + mark)
         return int(struct.unpack_from("<Q", reply)[0])
 
     def submit_drop(self, callback: Callable[[bool], None]) -> None:
         """As ``drop``, without waiting. The callback hears whether it was done."""
-        _check_callback("callback", callback)
+        check_callback("callback", callback)
+        self._submit_drop(new_mark(), callback)
 
+    def _submit_drop(self, mark: bytes, callback: Callable[[bool], None]) -> None:
         def finish(reply: Reply) -> None:
             callback(reply.error is None and reply.status == Status.OK)
 
-        self._client._submit(wire.DROP_NAMESPACE, self._drop_body(), finish)
-
-    def _drop_body(self) -> bytes:
-        return struct.pack("<IQQ", self._number, time.time_ns() // 1_000_000, secrets.randbits(63) | 1)
+        self._client._submit(wire.DROP_NAMESPACE, _U32.pack(self._number) + mark, finish)
 
     def submit_store(
         self,
@@ -504,7 +517,85 @@ class Namespace:
             self._client._submit(wire.HINT_OBJECTS, head + more + wire.keys(part), None)
 
 
-class Client:
+class BaseClient(ABC):
+    """What a client of one server and a client of a cluster have in common."""
+
+    tenant: str
+
+    def __enter__(self: _Self) -> _Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    @abstractmethod
+    def server(self) -> str:
+        """``host:port`` of the server, or of each that is in the cluster."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends the session."""
+
+    def namespace(
+        self,
+        model: str,
+        *,
+        revision: str = "",
+        dtype: str = "",
+        layout: str = "",
+        adapter: str = "",
+        salt: str = "",
+    ) -> Namespace:
+        """Returns the namespace of all that must match for values to be of use; the same object for equal fields.
+
+        :param layout: whatever tells apart how the bytes are laid out: engine, rank, page size
+        """
+        return self._namespace((model, revision, dtype, layout, adapter, self.tenant, salt), None)
+
+    def blocks(
+        self,
+        model: str,
+        shape: BlockShape,
+        *,
+        revision: str = "",
+        dtype: Optional[str] = None,
+        layout: str = "",
+        adapter: str = "",
+        salt: str = "",
+    ) -> Blocks:
+        """Returns the blocks of a model, under chained keys; the fields are those of ``namespace``.
+
+        :param shape: checked here; ``ValueError`` names the field and the allowed range
+        :param dtype: of the stored bytes, as the engine names it; that of the shape by default
+        """
+        if not isinstance(shape, BlockShape):
+            raise TypeError(f"shape is {type(shape).__name__}; allowed: a BlockShape")
+        shape.check()
+        fields = (model, revision, shape.dtype if dtype is None else dtype, layout, adapter, self.tenant, salt)
+        return self._blocks(fields, shape)
+
+    def _namespace(self, fields: Tuple[str, ...], shape: Optional[BlockShape]) -> Namespace:
+        for name, field in zip(_FIELDS, fields):
+            if not isinstance(field, str):
+                raise TypeError(f"{name} is {type(field).__name__}; allowed: a str of up to {_MOST_FIELD_BYTES} bytes")
+            size = len(field.encode("utf-8", "surrogatepass"))
+            if size > _MOST_FIELD_BYTES:
+                raise ValueError(f"{name} has {size} bytes as UTF-8; allowed: up to {_MOST_FIELD_BYTES}")
+        if not fields[0]:
+            raise ValueError('model = ""; allowed: a name')
+        return self._register(fields, shape)
+
+    @abstractmethod
+    def _register(self, fields: Tuple[str, ...], shape: Optional[BlockShape]) -> Namespace:
+        """Returns the namespace of fields that were checked."""
+
+    @abstractmethod
+    def _blocks(self, fields: Tuple[str, ...], shape: BlockShape) -> Blocks:
+        """Returns the blocks of a shape that was checked."""
+
+
+class Client(BaseClient):
     """A session with one server.
 
     Threads: any. Calls that wait take ``timeout`` seconds at most, and as long again where they have to connect first. One
@@ -540,11 +631,13 @@ class Client:
                 raise TypeError(f"{name} is {type(value).__name__}; allowed: {allowed.__name__}")
         if not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
             raise ValueError(f"timeout = {timeout!r:.100}; allowed: more than 0 and up to 86400 seconds")
-        self.address = _host_and_port(address)
+        self.address = host_and_port(address)
         self.tenant = tenant
         self.timeout = timeout
         self._secret = secret
         self._tls = ssl.create_default_context() if tls is True else (tls or None)
+        self._failure: Optional[BaseException] = None
+        """Why the last attempt to connect has failed."""
         self._connecting = threading.Lock()
         self._connection: Optional[Connection] = None
         self._index: Optional[SharedIndex] = None
@@ -563,18 +656,16 @@ class Client:
         self._keeper = threading.Thread(target=self._keep, name="kvcache-session", daemon=True)
         self._keeper.start()
 
-    def __repr__(self) -> str:
+    @property
+    def server(self) -> str:
+        """``host:port``."""
         host, port = self.address
-        server = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def __repr__(self) -> str:
         state = "closed" if self._closed.is_set() else "connected" if self.connected else "not connected"
         shared = ", shares memory" if self.shares_memory else ""
-        return f"<Client of {server}{f', tenant {self.tenant!r}' if self.tenant else ''}, {state}{shared}>"
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return f"<Client of {self.server}{f', tenant {self.tenant!r}' if self.tenant else ''}, {state}{shared}>"
 
     @property
     def connected(self) -> bool:
@@ -609,7 +700,12 @@ class Client:
         with self._connecting:
             connection = self._connection
             if connection is None or connection.lost is not None:
-                connection = self._connect()
+                try:
+                    connection = self._connect()
+                    self._failure = None
+                except BaseException as failed:
+                    self._failure = failed
+                    raise
             return connection
 
     def _join(self, control: Connection) -> Connection:
@@ -676,53 +772,10 @@ class Client:
                 os.close(descriptor)
         return self._slot_map
 
-    def namespace(
-        self,
-        model: str,
-        *,
-        revision: str = "",
-        dtype: str = "",
-        layout: str = "",
-        adapter: str = "",
-        salt: str = "",
-    ) -> Namespace:
-        """Returns the namespace of all that must match for values to be of use; the same object for equal fields.
-
-        :param layout: whatever tells apart how the bytes are laid out: engine, rank, page size
-        """
-        return self._namespace((model, revision, dtype, layout, adapter, self.tenant, salt), None)
-
-    def blocks(
-        self,
-        model: str,
-        shape: BlockShape,
-        *,
-        revision: str = "",
-        dtype: Optional[str] = None,
-        layout: str = "",
-        adapter: str = "",
-        salt: str = "",
-    ) -> Blocks:
-        """Returns the blocks of a model, under chained keys; the fields are those of ``namespace``.
-
-        :param shape: checked here; ``ValueError`` names the field and the allowed range
-        :param dtype: of the stored bytes, as the engine names it; that of the shape by default
-        """
-        if not isinstance(shape, BlockShape):
-            raise TypeError(f"shape is {type(shape).__name__}; allowed: a BlockShape")
-        shape.check()
-        fields = (model, revision, shape.dtype if dtype is None else dtype, layout, adapter, self.tenant, salt)
+    def _blocks(self, fields: Tuple[str, ...], shape: BlockShape) -> Blocks:
         return Blocks(self, self._namespace(fields, shape), shape)
 
-    def _namespace(self, fields: Tuple[str, ...], shape: Optional[BlockShape]) -> Namespace:
-        for name, field in zip(_FIELDS, fields):
-            if not isinstance(field, str):
-                raise TypeError(f"{name} is {type(field).__name__}; allowed: a str of up to {_MOST_FIELD_BYTES} bytes")
-            size = len(field.encode("utf-8", "surrogatepass"))
-            if size > _MOST_FIELD_BYTES:
-                raise ValueError(f"{name} has {size} bytes as UTF-8; allowed: up to {_MOST_FIELD_BYTES}")
-        if not fields[0]:
-            raise ValueError('model = ""; allowed: a name')
+    def _register(self, fields: Tuple[str, ...], shape: Optional[BlockShape]) -> Namespace:
         with self._connecting:
             self._check_open()
             known = self._namespaces.get((fields, shape))
@@ -814,7 +867,7 @@ class Client:
         if region._client is not self:
             raise ValueError("the region is of another client; register the memory with this one")
         if on_done is not None:
-            _check_callback("on_done", on_done)
+            check_callback("on_done", on_done)
         if not hasattr(values, "__len__"):
             raise TypeError(f"values is {type(values).__name__}; allowed: a sequence of (key, spans)")
         if not 0 < len(values) <= wire.MAX_KEYS:

@@ -21,6 +21,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from kvcache import wire
 from kvcache.client import DIGEST_BYTES, Result
+from kvcache.cluster import open_mover
 from kvcache.errors import KvCacheError
 from kvcache.lmcache_compat import (
     Bitmap,
@@ -32,7 +33,7 @@ from kvcache.lmcache_compat import (
     check_version,
 )
 from kvcache.memory import address_of
-from kvcache.mover import Mover, Value
+from kvcache.mover import Value
 from kvcache.settings import NAMES, open_client, split
 
 logger = logging.getLogger(__name__)
@@ -92,7 +93,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
         check_version()
         self._client = open_client(mine)
         self._namespace = self._client.namespace("lmcache", layout="lmcache/1")
-        self._mover = Mover(self._client, self._namespace)
+        self._mover = open_mover(self._client, self._namespace)
         if l1_memory_desc is not None and not self._mover.add(int(l1_memory_desc.ptr), int(l1_memory_desc.size)):
             logger.warning(
                 "LMCache's L1 memory is not in a file that can be mapped: objects are sent, which takes longer. Start"
@@ -521,7 +522,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
         return {
             "is_healthy": self._client.connected,
             "type": "KvCacheL2Adapter",
-            "address": "{}:{}".format(*self._client.address),
+            "address": self._client.server,
             "transfer": "mapped" if self._mover.maps else "sent",
             "objects": objects,
             "objects_without_key": unnamed,

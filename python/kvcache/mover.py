@@ -50,6 +50,12 @@ _LEASES = 32
 _NO_CHECKSUM = struct.pack("<II", 0, wire.NO_CHECKSUM)
 
 
+def check_pieces(pieces: Sequence[Piece]) -> None:
+    """Checks the pieces of a page."""
+    if not pieces or any(size < 1 for _, size in pieces):
+        raise ValueError(f"pieces = {pieces!r:.100}; allowed: one and more, each of a byte and more")
+
+
 class Mover:
     """Stores and loads pages that lie in pieces anywhere in this process's memory.
 
@@ -115,8 +121,7 @@ class Mover:
         :param done: hears the result of each value, or the error of all, once, in any thread; it may not wait
         """
         for _, pieces in values:
-            if not pieces or any(size < 1 for _, size in pieces):
-                raise ValueError(f"pieces = {pieces!r:.100}; allowed: one and more, each of a byte and more")
+            check_pieces(pieces)
         placed = self._place(values)
         if placed is None:
             self._send(store, values, done)

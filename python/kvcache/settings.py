@@ -7,15 +7,16 @@ import importlib.metadata
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, Tuple, Union
 
 from kvcache.client import Client
+from kvcache.cluster import ClusterClient, connect
 from kvcache.errors import KvCacheError
 
 logger = logging.getLogger(__name__)
 
 NAMES = ("address", "tenant", "secret_file", "tls", "timeout")
-"""Server as ``host`` or ``host:port``; tenant that the engine speaks for; file with the secret, where the server asks for one;
+"""Server as ``host`` or ``host:port``, or servers of a cluster with commas between them or as a list; tenant that the engine speaks for; file with the secret, where the server asks for one;
 whether to use TLS; seconds after which a job has failed."""
 
 
@@ -76,13 +77,13 @@ def check_version(package: str, oldest: str, newest: str) -> None:
         )
 
 
-def open_client(settings: Mapping[str, Any]) -> Client:
-    """Opens a client. An engine starts without its cache: a server that does not answer is only logged."""
+def open_client(settings: Mapping[str, Any]) -> Union[Client, ClusterClient]:
+    """Opens a client of a server, or of a cluster where several are named. An engine starts without its cache: a server that does not answer is only logged."""
     secret = None
     if settings.get("secret_file"):
         with open(settings["secret_file"], "rb") as file:
             secret = file.readline().rstrip(b"\r\n")
-    client = Client(
+    client = connect(
         settings.get("address", "127.0.0.1"),
         tenant=settings.get("tenant", ""),
         secret=secret,

@@ -22,6 +22,7 @@ from sglang.srt.mem_cache.hicache_storage import HiCacheStorage
 
 from kvcache import sglang_compat
 from kvcache.client import Namespace, Result
+from kvcache.cluster import open_mover
 from kvcache.errors import KvCacheError
 from kvcache.memory import buffer_at
 from kvcache.mover import Mover, Value
@@ -105,7 +106,7 @@ class KvCacheHiCache(HiCacheStorage):
                 f" {getattr(pool, 'layout', None)!r}: {unknown}; choose another --hicache-mem-layout"
             ) from unknown
         size = sum(each for _, each in page)
-        mover = Mover(self._client, self._namespace(_PAGES, name, pool, bytes=size, pieces=len(page)))
+        mover = open_mover(self._client, self._namespace(_PAGES, name, pool, bytes=size, pieces=len(page)))
         if not all([mover.add(address, each) for address, each in page]):
             logger.warning(
                 'the pool "%s" is not in memory that the server can map; set "allocator": "shm" in'

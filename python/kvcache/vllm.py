@@ -22,9 +22,9 @@ from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager
 
 from kvcache import vllm_compat
 from kvcache.client import Result
+from kvcache.cluster import open_mover
 from kvcache.errors import KvCacheError
 from kvcache.memory import address_of
-from kvcache.mover import Mover
 from kvcache.settings import NAMES, identity, open_client, split
 
 logger = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ class KvCacheTier(SecondaryTierManager):
             facts["model"] = model
         self._client = open_client(mine)
         self._namespace = self._client.namespace(**identity("vllm-tier/2", **facts))
-        self._mover = Mover(self._client, self._namespace)
+        self._mover = open_mover(self._client, self._namespace)
         if not self._mover.add(self._base_address, self._rows * self._row_bytes):
             logger.warning(
                 "vLLM's primary tier is not in a file that can be mapped: blocks are sent over the connection"

@@ -347,6 +347,15 @@ class KvCacheConnector(TokenConnector):
 
     settings = ("cuda_library", "layers", "wait")
 
+    def __init__(self, vllm_config: Any, role: Any, kv_cache_config: Any = None) -> None:
+        address = (vllm_config.kv_transfer_config.kv_connector_extra_config or {}).get("address", "")
+        if not isinstance(address, str) or "," in address:
+            raise ValueError(
+                f"address = {address!r:.100} names a cluster; allowed: the server on this host alone, as it copies between its"
+                " memory and the device"
+            )
+        super().__init__(vllm_config, role, kv_cache_config)
+
     @classmethod
     def requires_piecewise_for_cudagraph(cls, extra_config: Dict[str, Any]) -> bool:
         """Layers are waited for between pieces; a graph of a whole step would not."""

@@ -47,13 +47,15 @@ def free_port() -> int:
 class Server:
     """A server process; ``kill`` ends it as a power cut would, ``start`` begins another at the same ports."""
 
-    def __init__(self, host_bytes: str = "64MiB", *options: str) -> None:
+    def __init__(self, host_bytes: str = "64MiB", *options: str, waits: bool = True) -> None:
         self.port, self.transport = free_ports(2)
         self.address = f"127.0.0.1:{self.transport}"
         self._options = ["--host-bytes", host_bytes, *options]
         self._log = tempfile.NamedTemporaryFile("w+", prefix="kvcache-test-", suffix=".log")
         self.process: Optional[subprocess.Popen] = None
-        self.start()
+        self.launch()
+        if waits:
+            self.await_start()
 
     def command(self) -> List[str]:
         command = os.environ.get("KVCACHE_TEST_SERVER")
@@ -62,11 +64,19 @@ class Server:
         return [*words, "serve", *listen, *self._options]
 
     def start(self) -> None:
+        self.launch()
+        self.await_start()
+
+    def launch(self) -> None:
+        """Begins a process, which ends with the thread that calls this."""
         self._log.seek(0)
         self._log.truncate()
         self.process = subprocess.Popen(
             self.command(), stdout=self._log, stderr=subprocess.STDOUT, start_new_session=True, preexec_fn=end_with_parent
         )
+
+    def await_start(self) -> None:
+        assert self.process is not None
         end = time.monotonic() + _START_SECONDS
         while time.monotonic() < end:
             if "serves at" in self.log():
@@ -114,6 +124,52 @@ class Server:
         self._log.close()
         for left in pathlib.Path("/dev/shm").glob(f"kvcache-*-{self.transport}"):
             shutil.rmtree(left, ignore_errors=True)  # of a server that was killed
+
+
+class ClusterNode(Server):
+    """A server of a cluster on this host."""
+
+    def __init__(self, name: str, listen: int, seeds: List[int], *options: str) -> None:
+        self.name = name
+        addresses = ",".join(f"127.0.0.1:{seed}" for seed in seeds)
+        settings = [f"name=python-{seeds[0]}", f"node={name}", f"listen=127.0.0.1:{listen}", f"seeds={addresses}"]
+        cluster = [word for each in settings for word in ("--set", f"cluster.{each}")]
+        super().__init__("128MiB", *cluster, "--set", "cluster.failure_after=5s", *options, waits=False)
+
+
+class Cluster:
+    """Servers of a cluster, which are started together; ``join`` adds one."""
+
+    def __init__(self, count: int = 3, *options: str) -> None:
+        self._listens = free_ports(count + 1)
+        self._options = options
+        self.nodes: List[ClusterNode] = []
+        try:
+            for _ in range(count):
+                self._launch()
+            for node in self.nodes:
+                node.await_start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _launch(self) -> ClusterNode:
+        number = len(self.nodes)
+        node = ClusterNode(f"kv-{number}", self._listens[number], self._listens[:3], *self._options)
+        self.nodes.append(node)
+        return node
+
+    def join(self) -> None:
+        self._launch().await_start()
+
+    @property
+    def address(self) -> str:
+        """Of the first two servers."""
+        return ",".join(node.address for node in self.nodes[:2])
+
+    def close(self) -> None:
+        for node in self.nodes:
+            node.close()
 
 
 class ServedTest(unittest.TestCase):

@@ -22,7 +22,7 @@ from typing import List, Optional
 from unittest import mock
 
 import kvcache
-from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, Status, wire
+from kvcache import Blocks, BlockShape, Chain, Client, ConnectionLost, KvCacheError, Rejected, Result, Status, open_mover, wire
 from kvcache.blocks import namespace_digest
 from kvcache.connection import Reply
 from kvcache.memory import address_of
@@ -59,7 +59,7 @@ def check_sent(test: unittest.TestCase, client: Client, values: kvcache.Namespac
             found.append((b"sent %d" % number, pieces))
         return found
 
-    mover = Mover(client, values)
+    mover = open_mover(client, values)
     test.assertEqual(mover.run(True, pages(mine), 20), [Result.COPIED] * count)
     absent = (b"absent", [(address_of(got), 1)])
     other = (b"sent 1", [(address_of(got), size - 1)])
