@@ -95,7 +95,7 @@ final class StatsEndpoint {
         static NamespaceLine of(NamespaceStats stats) {
             return new NamespaceLine(
                     stats.namespace().model(),
-                    stats.namespace().tenant(),
+                    stats.namespace().owner(),
                     stats.blocksRequested(),
                     stats.blocksFound(),
                     stats.blocksLoaded(),

@@ -140,7 +140,7 @@ final class TenantKeyspaces {
         return new LookupListener() {
 
             private Keyspace keyspaceOf(Namespace namespace) {
-                Keyspace own = keyspaces.get(namespace.tenant());
+                Keyspace own = keyspaces.get(namespace.owner());
                 return own == null ? TenantKeyspaces.this.keyspaceOf(TenantConfig.DEFAULT) : own;
             }
 

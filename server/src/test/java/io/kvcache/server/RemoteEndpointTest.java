@@ -245,13 +245,41 @@ final class RemoteEndpointTest {
                         tenants(tenant("blue", 0, null), tenant("small", 32 << 20, null), TenantConfig.defaultTenant()),
                         TransportConfig.listeningOn("127.0.0.1:0"));
                 RemoteKvCache cache = client(server).tenant("blue").connect()) {
-            for (String other : List.of("blue", "small", "")) {
+            for (String other : List.of("blue", "small")) {
                 assertThatIllegalArgumentException()
                         .isThrownBy(() -> cache.register(
                                 RemoteTestBlocks.SPACE.toBuilder().tenant(other).build()))
                         .withMessageContaining("allowed: \"default\"");
             }
             cache.register(RemoteTestBlocks.SPACE.toBuilder().tenant("default").build());
+            cache.register(RemoteTestBlocks.SPACE);
+        }
+    }
+
+    @Test
+    void givenAClientThatNamesNoTenant_whenItConnects_thenItIsTheDefaultOneWithItsSecretAndQuota() throws Exception {
+        TransportConfig transport = TransportConfig.listeningOn("127.0.0.1:0");
+        TenantConfig blue = tenant("blue", 0, file("blue", BLUE));
+        try (TestServer server =
+                        TestServer.start(tenants(blue, tenant("default", 0, file("green", GREEN))), transport);
+                RemoteKvCache unnamed = client(server).secret(GREEN).connect();
+                RemoteKvCache other = client(server).tenant("blue").secret(BLUE).connect()) {
+            RemoteTestBlocks.assertRefused(client(server).secret(BLUE));
+            unnamed.register(RemoteTestBlocks.SPACE);
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> unnamed.register(
+                            RemoteTestBlocks.SPACE.toBuilder().tenant("blue").build()))
+                    .withMessageContaining("allowed: \"default\"");
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> other.register(RemoteTestBlocks.SPACE))
+                    .withMessageContaining("allowed: \"blue\"");
+        }
+        try (TestServer server =
+                        TestServer.start(tenants(blue, tenant("default", 32 << 20, file("green", GREEN))), transport);
+                RemoteKvCache unnamed = client(server).secret(GREEN).connect()) {
+            assertThatIllegalArgumentException()
+                    .isThrownBy(() -> unnamed.register(RemoteTestBlocks.SPACE))
+                    .withMessageContaining("tenant default has a quota");
         }
     }
 

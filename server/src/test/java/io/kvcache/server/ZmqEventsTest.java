@@ -7,6 +7,7 @@ import io.kvcache.core.BlockWriter;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.contract.Pause;
 import io.kvcache.core.identity.BlockChain;
+import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
@@ -201,7 +202,7 @@ final class ZmqEventsTest {
     }
 
     private static void put(KvCache cache, BlockChain chain) {
-        cache.register(MODEL);
+        cache.register(chain.namespace());
         for (int index = 0; index < chain.length(); index++) {
             try (BlockWriter writer = cache.put(chain, index, 0, KvCache.NO_WAIT)) {
                 writer.seal();
@@ -344,6 +345,27 @@ final class ZmqEventsTest {
         assertThat(all.getFirst().events()).hasSize(1);
         assertThat(all.getFirst().events().toString())
                 .contains(Long.toUnsignedString(chain(0, 1).keyLo(0)));
+    }
+
+    @Test
+    void givenANamespaceWithoutATenant_whenStored_thenItIsPublishedAsTheDefaultTenants() throws Exception {
+        Namespace unnamed = MODEL.toBuilder().tenant("").build();
+        BlockChain chain = BlockChain.of(unnamed, new int[4]);
+        put(server.server().cache(), chain);
+        ZMQ.Socket dealer = dealer(server);
+        List<Told> all = replay(dealer, 0);
+        for (int tries = 0; all.isEmpty() && tries < 1000; tries++) {
+            Pause.briefly();
+            all = replay(dealer, 0);
+        }
+        assertThat(all.toString()).contains(Long.toUnsignedString(chain.keyLo(0)));
+        try (SseTestClient events =
+                new SseTestClient(httpTestClient, httpTestClient.request("/v1/events?from=oldest"))) {
+            assertThat(Objects.requireNonNull(events.next()).data().get("key").stringValue())
+                    .isEqualTo(new BlockKey(chain.keyHi(0), chain.keyLo(0)).toString());
+        }
+        assertThat(new String(httpTestClient.get("/v1/stats").body(), US_ASCII))
+                .contains("\"name\":\"m\",\"tenant\":\"default\"");
     }
 
     @Test

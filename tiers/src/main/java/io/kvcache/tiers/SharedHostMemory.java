@@ -21,7 +21,7 @@ record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> te
     ///
     /// @throws IllegalArgumentException when tenants map this memory, and the namespace's tenant is not among them
     void requireTenant(Namespace namespace) {
-        if (!tenants.isEmpty() && !tenants.contains(namespace.tenant())) {
+        if (!tenants.isEmpty() && !tenants.contains(namespace.owner())) {
             throw new IllegalArgumentException("tenant = \"" + namespace.tenant() + "\" of " + namespace
                     + " is not of the trust domain whose tenants map this memory; allowed: "
                     + tenants.stream().sorted().collect(Collectors.joining("\", \"", "\"", "\"")));

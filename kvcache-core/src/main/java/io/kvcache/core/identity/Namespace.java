@@ -26,6 +26,9 @@ import org.jspecify.annotations.Nullable;
 /// Immutable. Equal when all fields are equal, which is the same as equal digests.
 public final class Namespace {
 
+    /// The tenant that owns what names none.
+    public static final String DEFAULT_TENANT = "default";
+
     /// More than any parallel layout of today has: 8 layer groups on 128 ranks.
     public static final int MAX_PARTS = 1024;
 
@@ -115,9 +118,22 @@ public final class Namespace {
         return adapter;
     }
 
-    /// Tenant that owns the blocks; may be empty.
+    /// Tenant that the digest covers; may be empty.
     public String tenant() {
         return tenant;
+    }
+
+    /// Tenant that owns what is stored here, for all that is permitted, counted and shown: [#DEFAULT_TENANT] where
+    /// none is named. Namespaces of one owner have different digests where one names it and the other does not.
+    public String owner() {
+        return ownerOf(tenant);
+    }
+
+    /// The owner that a client's tenant stands for.
+    ///
+    /// @param tenant may be empty
+    public static String ownerOf(String tenant) {
+        return tenant.isEmpty() ? DEFAULT_TENANT : tenant;
     }
 
     /// Secret that keeps users of one tenant apart; may be empty.

@@ -44,7 +44,16 @@ public record EventsConfig(
     /// Off; where it is on, what vLLM does now.
     public static EventsConfig defaults() {
         return new EventsConfig(
-                "", "", "", EventEncoding.MAP, EventHashes.ENGINE, EventMedia.VLLM, true, 10_000, "default", false);
+                "",
+                "",
+                "",
+                EventEncoding.MAP,
+                EventHashes.ENGINE,
+                EventMedia.VLLM,
+                true,
+                10_000,
+                TenantConfig.DEFAULT,
+                false);
     }
 
     /// Returns whether events are published.

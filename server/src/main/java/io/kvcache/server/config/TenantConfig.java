@@ -1,6 +1,7 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.Namespace;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
@@ -37,7 +38,7 @@ public record TenantConfig(
         boolean admin) {
 
     /// The tenant of clients that do not authenticate.
-    public static final String DEFAULT = "default";
+    public static final String DEFAULT = Namespace.DEFAULT_TENANT;
 
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_.-]{1,64}");
 

@@ -345,7 +345,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                             .mapToObj(other -> all.get(other).namespace())
                             .anyMatch(other -> other.model()
                                             .equals(own.namespace().model())
-                                    && other.tenant().equals(own.namespace().tenant())
+                                    && other.owner().equals(own.namespace().owner())
                                     && other.parts().isEmpty()
                                             == own.namespace().parts().isEmpty());
         }
@@ -356,7 +356,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             return new NamespaceJson(
                     id,
                     namespace.model(),
-                    namespace.tenant(),
+                    namespace.owner(),
                     blocks ? namespace.blockTokens() : null,
                     blocks ? namespace.parts().getFirst().bytes() : null,
                     stats.live(),
@@ -479,7 +479,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         List<NamespaceStats> all = sources.cache().stats().namespaces();
         IntPredicate wanted = id -> id < all.size()
                 && (only < 0 || only == id)
-                && (tenant == null || all.get(id).namespace().tenant().equals(tenant));
+                && (tenant == null || all.get(id).namespace().owner().equals(tenant));
         PrefixLevel level = below.stem == null
                 ? sources.cache().prefixes(wanted, below.block, limit)
                 : new PrefixLevel(List.of(), 0, 0, 0);
@@ -490,7 +490,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         }
         List<NamespaceJson> namespaces = new ArrayList<>();
         for (int id = 0; id < all.size(); id++) {
-            boolean asked = tenant == null || all.get(id).namespace().tenant().equals(tenant);
+            boolean asked = tenant == null || all.get(id).namespace().owner().equals(tenant);
             if (asked && !NamespaceJson.isReplaced(id, all)) {
                 namespaces.add(NamespaceJson.of(id, all.get(id)));
             }
@@ -513,7 +513,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         Map<Integer, ChunkTree> trees = new LinkedHashMap<>();
         for (int id = 0; id < all.size(); id++) {
             Namespace namespace = all.get(id).namespace();
-            Keyspace keyspace = parts.sources.keyspaces().get(namespace.tenant());
+            Keyspace keyspace = parts.sources.keyspaces().get(namespace.owner());
             if (wanted.test(id) && keyspace != null && keyspace.namespace().equals(namespace)) {
                 trees.put(id, keyspace.chunkTree(stem));
             }
@@ -593,7 +593,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
         BlockKey key = parseKey("the key", path.substring(slash + 1));
         List<NamespaceStats> all = parts.sources.cache().stats().namespaces();
         int id = Integer.parseInt(number);
-        if (id >= all.size() || !viewer.sees(all.get(id).namespace().tenant())) {
+        if (id >= all.size() || !viewer.sees(all.get(id).namespace().owner())) {
             return new ProblemDetails(HttpResponseStatus.NOT_FOUND, "you have no namespace " + id).toHandler();
         }
         Namespace namespace = all.get(id).namespace();

@@ -100,7 +100,7 @@ record LoadTotals(
     static LoadTotals ofTenant(ConsoleSources sources, CacheStats stats, String tenant) {
         Sum sum = new Sum();
         stats.namespaces().stream()
-                .filter(each -> each.namespace().tenant().equals(tenant))
+                .filter(each -> each.namespace().owner().equals(tenant))
                 .forEach(sum::add);
         Keyspace keyspace = sources.keyspaces().get(tenant);
         if (keyspace != null) {

@@ -56,7 +56,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
     record EventFilter(@Nullable String tenant, @Nullable String namespace) {
 
         boolean isVisible(Namespace of) {
-            return (tenant == null || of.tenant().equals(tenant))
+            return (tenant == null || of.owner().equals(tenant))
                     && (namespace == null || of.model().equals(namespace));
         }
     }
@@ -247,7 +247,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
             }
             data.put("namespace", namespace.model());
             if (named) {
-                data.put("tenant", namespace.tenant());
+                data.put("tenant", namespace.owner());
             }
             data.put("key", new BlockKey(event.keyHi(), event.keyLo()).toString());
             if (namespace.parts().isEmpty()) {

@@ -172,7 +172,7 @@ public final class MissLog implements ChainListener {
     }
 
     private void recordBlocks(BlockLookup lookup, Reason reason, Departure departure) {
-        TenantMisses misses = missesOf(lookup.namespace.tenant());
+        TenantMisses misses = missesOf(lookup.namespace.owner());
         Objects.requireNonNull(misses.ofBlocks.get(reason)).increment();
         if (!misses.hasRoom()) {
             return;
@@ -184,7 +184,7 @@ public final class MissLog implements ChainListener {
     ///
     /// @param departure when and why it left, as far as is known; asked for if details are kept
     public void recordValue(Namespace namespace, byte[] key, Reason reason, Supplier<Departure> departure) {
-        if (missesOf(namespace.tenant()).hasRoom()) {
+        if (missesOf(namespace.owner()).hasRoom()) {
             String text = new String(key, 0, Math.min(key.length, MAX_KEY_BYTES), StandardCharsets.UTF_8);
             add(namespace, false, key.length > MAX_KEY_BYTES ? text + "…" : text, 1, 0, reason, departure.get());
         }
@@ -202,7 +202,7 @@ public final class MissLog implements ChainListener {
         boolean left = departure.cause() != Cause.NEVER_SEEN;
         Miss miss = new Miss(
                 now,
-                namespace.tenant(),
+                namespace.owner(),
                 blocks,
                 namespace.model(),
                 key,
@@ -211,7 +211,7 @@ public final class MissLog implements ChainListener {
                 reason,
                 left ? departure.secondsAgo() : -1,
                 departure.cause() == Cause.EVICTED ? orderAt(now - departure.secondsAgo() * 1000) : null);
-        missesOf(namespace.tenant()).add(miss);
+        missesOf(namespace.owner()).add(miss);
     }
 
     private TenantMisses missesOf(String tenant) {

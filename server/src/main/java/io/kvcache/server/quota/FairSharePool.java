@@ -82,7 +82,7 @@ public final class FairSharePool {
             if (known.contains(namespace)) {
                 return null;
             }
-            String tenant = namespace.tenant();
+            String tenant = namespace.owner();
             long bytes = namespace.parts().isEmpty()
                     ? 0
                     : namespace.parts().getFirst().bytes();

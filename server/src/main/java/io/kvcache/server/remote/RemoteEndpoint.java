@@ -201,8 +201,8 @@ public final class RemoteEndpoint implements AutoCloseable {
             if (kept.contains(namespace)) {
                 return namespace + " is where the server keeps its own values; choose another name";
             }
-            if (limited.contains(namespace.tenant())) {
-                return "tenant " + namespace.tenant() + " has a quota, and what clients of transport store is not"
+            if (limited.contains(namespace.owner())) {
+                return "tenant " + namespace.owner() + " has a quota, and what clients of transport store is not"
                         + " counted against it; allowed: tenants without one, or blocks and objects over HTTP";
             }
             return stores.namespaceQuotas.tryRegister(namespace);

@@ -191,7 +191,7 @@ public final class ZmqPublisher implements AutoCloseable {
         List<CacheEvent> run = new ArrayList<>();
         for (CacheEvent event : all) {
             Namespace namespace = namespaceIdResolver.resolve(event.namespaceId());
-            if (namespace.parts().isEmpty() || !namespace.tenant().equals(config.tenant())) {
+            if (namespace.parts().isEmpty() || !namespace.owner().equals(config.tenant())) {
                 continue;
             }
             if (!run.isEmpty() && (run.getFirst().namespaceId() != event.namespaceId() || run.size() == MAX_BATCH)) {

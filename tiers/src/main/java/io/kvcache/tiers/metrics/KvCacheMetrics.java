@@ -206,7 +206,7 @@ public final class KvCacheMetrics implements MeterBinder {
         }
 
         private Label assign(Namespace namespace) {
-            Label own = new Label(namespace.model(), namespace.tenant());
+            Label own = new Label(namespace.model(), namespace.owner());
             return distinct.contains(own) || (distinct.size() < MAX_LABELS && distinct.add(own)) ? own : OTHER;
         }
 

@@ -1,5 +1,6 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.wire.Secret;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -105,7 +106,8 @@ public sealed interface EndpointAuthPolicy {
         return switch (this) {
             case Unauthenticated unauthenticated -> List.of(Secret.zeros(Secret.MIN_SHARED_BYTES));
             case BySecret bySecret -> bySecret.secrets;
-            case ByTenant each -> each.secrets.getOrDefault(tenant, List.of(Secret.random(Secret.MIN_SHARED_BYTES)));
+            case ByTenant each ->
+                each.secrets.getOrDefault(Namespace.ownerOf(tenant), List.of(Secret.random(Secret.MIN_SHARED_BYTES)));
             case SingleTenant bound -> bound.auth.secretsOf(tenant);
             case Reloadable reloadable -> current().secretsOf(tenant);
         };
@@ -127,7 +129,7 @@ public sealed interface EndpointAuthPolicy {
         return switch (this) {
             case Unauthenticated unauthenticated -> null;
             case BySecret bySecret -> null;
-            case ByTenant each -> tenant;
+            case ByTenant each -> Namespace.ownerOf(tenant);
             case SingleTenant bound -> bound.tenant;
             case Reloadable reloadable -> current().tenantRestriction(tenant);
         };

@@ -1,5 +1,6 @@
 package io.kvcache.transport.endpoint;
 
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemory;
 import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
 import io.kvcache.transport.net.DisconnectReason;
@@ -185,7 +186,7 @@ final class ServerConnection implements FrameHandler {
             frameSink.close(DisconnectReason.SHUTDOWN);
             return null;
         }
-        String tenant = endpointAuth.separatesTenants() ? said.tenant() : "";
+        String tenant = endpointAuth.separatesTenants() ? Namespace.ownerOf(said.tenant()) : "";
         if (!endpoint.connectionLimiter().admit(this, tenant)) {
             int most = endpoint.context().options().limits().connections();
             String why = tenant.isEmpty()

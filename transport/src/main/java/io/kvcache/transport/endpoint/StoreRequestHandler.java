@@ -56,9 +56,6 @@ final class StoreRequestHandler {
     private static final Comparator<BlockKey> BY_DIGEST = Comparator.comparing(BlockKey::hi, Long::compareUnsigned)
             .thenComparing(BlockKey::lo, Long::compareUnsigned);
 
-    /// The operator's own tenant: the only one that may do what concerns all tenants.
-    private static final String DEFAULT_TENANT = "default";
-
     private final EndpointContext context;
     private final ClientSession session;
     private final ChainCache chains;
@@ -79,7 +76,7 @@ final class StoreRequestHandler {
     void register(EndpointRequest request, BodyReader body) throws ProtocolException, RequestException {
         Namespace namespace = namespace(body);
         String only = session.onlyTenant();
-        if (only != null && !only.equals(namespace.tenant())) {
+        if (only != null && !only.equals(namespace.owner())) {
             throw new RequestException(
                     Status.FORBIDDEN,
                     "tenant = \"%s\" of %s; allowed: \"%s\"".formatted(namespace.tenant(), namespace, only));
@@ -450,12 +447,12 @@ final class StoreRequestHandler {
     private void requireFlushAllowed() throws RequestException {
         String only = session.onlyTenant();
         if (only != null
-                && !only.equals(DEFAULT_TENANT)
+                && !only.equals(Namespace.DEFAULT_TENANT)
                 && !context.options().domains().containsKey(only)) {
             throw new RequestException(
                     Status.FORBIDDEN,
                     "tenant = \"%s\" may not flush, as that writes what all tenants have; allowed: tenant \"%s\", or a"
-                                    .formatted(only, DEFAULT_TENANT)
+                                    .formatted(only, Namespace.DEFAULT_TENANT)
                             + " client that may speak for all");
         }
     }
