@@ -8,6 +8,7 @@ versions, and says which of our connectors it breaks.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -19,7 +20,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from typing import Dict, List, NamedTuple, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Tuple
 
 from tests.serving import end_with_parent
 
@@ -71,6 +72,15 @@ def run(*command: object, seconds: float = _INSTALL_SECONDS, **named: object) ->
     return done.stdout
 
 
+@contextlib.contextmanager
+def alone() -> Iterator[None]:
+    """Keeps other checkouts, which may install the same, out of the cache."""
+    cache().mkdir(parents=True, exist_ok=True)
+    with open(cache() / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def tools() -> pathlib.Path:
     """Returns uv, which shares what several engines need on the disk."""
     home = cache() / f"uv-{_UV}"
@@ -80,6 +90,12 @@ def tools() -> pathlib.Path:
         run(sys.executable, "-m", "venv", home)
         run(home / "bin" / "pip", "install", "-q", "--retries", "1", f"uv=={_UV}", seconds=120)
     return uv
+
+
+def make_wheel(folder: pathlib.Path) -> pathlib.Path:
+    """Returns the wheel of this checkout."""
+    run(sys.executable, "build_backend.py", folder, cwd=_HERE.parent)
+    return next(folder.glob("*.whl"))
 
 
 def digest(lock: pathlib.Path) -> str:
@@ -94,7 +110,7 @@ def install(uv: pathlib.Path, name: str, lock: pathlib.Path, wheel: pathlib.Path
     if not mark.exists() or mark.read_text() != digest(lock):
         if shutil.disk_usage(cache()).free < _FREE_BYTES:
             raise Unreachable(f"{name} needs {_FREE_BYTES >> 30} GiB free below {cache()} while it is installed")
-        say(f"installing {name} (2 to 5 GB, once)")
+        say(f"installing {name}, once (2 to 5 GB for an engine)")
         shutil.rmtree(home, ignore_errors=True)
         run(uv, "venv", "-q", "--python", _PYTHON, "--no-python-downloads", home)
         run(uv, "pip", "install", "-q", "--no-deps", "--python", python, "-r", lock)
@@ -197,16 +213,13 @@ def main() -> int:
             parser.error(f"{each!r} is unknown; allowed: newest, {', '.join(names)}")
     picked = newest_first([name for name in names if not asked or name in asked or name.partition("-")[0] in asked])
 
-    cache().mkdir(parents=True, exist_ok=True)
     logs = _HERE.parents[1] / ".kvcache" / "engines"
     logs.mkdir(parents=True, exist_ok=True)
-    with open(cache() / "lock", "w") as lock, tempfile.TemporaryDirectory(prefix="kvcache-engines-") as folder:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another checkout may install the same engines
+    with alone(), tempfile.TemporaryDirectory(prefix="kvcache-engines-") as folder:
         here = pathlib.Path(folder)
         try:
             uv = tools()
-            run(sys.executable, "build_backend.py", here, cwd=_HERE.parent)
-            wheel = next(here.glob("*.whl"))
+            wheel = make_wheel(here)
             if latest:
                 engines = dict.fromkeys(name.partition("-")[0] for name in picked)
                 work = [newest(uv, engine, here) for engine in engines]

@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import inspect
 import io
+import itertools
 import json
 import mmap
 import os
@@ -29,11 +30,9 @@ from unittest import mock
 
 import torch
 from lmcache.cli.commands.bench.l2_adapter_bench import command, runner
-from lmcache.cli.commands.bench.l2_adapter_bench.data import create_l1_memory_desc, make_memory_objects
+from lmcache.cli.commands.bench.l2_adapter_bench.data import make_memory_objects
 from lmcache.v1.distributed.api import ObjectKey
 from lmcache.v1.distributed.config import EvictionConfig
-from lmcache.v1.distributed.l2_adapters import create_l2_adapter
-from lmcache.v1.distributed.l2_adapters.config import parse_args_to_l2_adapters_config
 from lmcache.v1.distributed.quota_manager import QuotaManager
 from lmcache.v1.distributed.storage_controllers.eviction_controller import (
     L2AdapterEvictionState,
@@ -42,27 +41,14 @@ from lmcache.v1.distributed.storage_controllers.eviction_controller import (
 from tests import engines
 from tests.serving import ServedTest, Server, free_ports, until
 
+from engines.lmcache_l2 import Adapter, create, plugin
+from engines.peers import ratio
+from engines.turns import Cell, Memory, measure
 from kvcache import lmcache_compat
 from kvcache.lmcache import KvCacheL2Adapter
 
 KIB, MIB = 1 << 10, 1 << 20
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-
-
-def plugin(address: str, **params: Any) -> dict:
-    """What docs/engines.md says to give LMCache."""
-    return {
-        "type": "plugin",
-        "module_path": "kvcache.lmcache",
-        "class_name": "KvCacheL2Adapter",
-        "adapter_params": {"address": address, **params},
-    }
-
-
-def create(specification: dict, buffer: torch.Tensor) -> Any:
-    """Has LMCache make an adapter, as its server does."""
-    config = parse_args_to_l2_adapters_config(argparse.Namespace(l2_adapter=[json.dumps(specification)]))
-    return create_l2_adapter(config.adapters[0], l1_memory_desc=create_l1_memory_desc(buffer, align_bytes=4096))
 
 
 class L1:
@@ -157,6 +143,37 @@ class BenchTest(LmcacheTest):
 
     def test_large_objects_are_sent(self) -> None:
         self.bench(False, 8 * MIB, 4, 3)
+
+    def test_bench_peers_compares_every_byte(self) -> None:
+        cells = [Cell(256 * KIB, 4, 2), Cell(4 * KIB, 1, 1)]
+        adapters = {}
+        for name, mapped in (("mapped", True), ("sent", False)):
+            memory = Memory(cells[0].bytes, mapped)
+            self.addCleanup(memory.close)
+            adapters[name] = Adapter(plugin(self.server.address), memory), [self.server.pid()]
+            self.addCleanup(adapters[name][0].close)
+        told: List[dict] = []
+        measure(adapters, cells, 2, 0.0, told.append)
+        rows = [each for each in told if "round" in each]
+        self.assertEqual([each for each in told if "why" in each], [])
+        self.assertEqual(len(rows), len(adapters) * len(cells) * 2 * 2)  # to store and to load, in two rounds
+        self.assertTrue(all(each["rate"] > 0 for each in rows))
+        self.assertIsNotNone(ratio(told, "load", cells[1], "mapped", "sent", "processor"))
+        stamp, numbers = Memory.stamp, itertools.count()
+        with mock.patch.object(Memory, "stamp", lambda memory, _, size: stamp(memory, next(numbers), size)):
+            measure(adapters, cells[:1], 1, 0.0, told.append)  # what is stored is never what is expected
+        self.assertEqual(["wrong bytes" in each["why"] for each in told if "why" in each], [True, True])
+
+    def test_ratios_are_of_the_same_rounds(self) -> None:
+        rates = {"ours": (2.0, 30.0, 4.0), "other": (1.0, 10.0, 4.0)}
+        cell = Cell(256 * KIB, 4, 2)
+        rows = [
+            {"operation": "load", "cell": list(cell), "name": name, "round": number, "rate": rate}
+            for name, all_rates in rates.items()
+            for number, rate in enumerate(all_rates)
+        ]
+        self.assertEqual(ratio(rows, "load", cell, "ours", "other"), (2.0, 1.0, 3.0))
+        self.assertIsNone(ratio(rows, "store", cell, "ours", "other"))
 
     def test_its_command_verifies(self) -> None:
         parser = argparse.ArgumentParser()

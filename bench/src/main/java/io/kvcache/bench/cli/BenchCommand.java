@@ -35,6 +35,7 @@ final class BenchCommand implements Callable<Integer> {
             cluster: a trace through a cluster whose servers die, stop, leave and join; see bench cluster --help
             pairs: this build beside another one, in turns; see bench pairs --help
             gpu: blocks, pages and kernels on a GPU beside bare copies; see bench gpu --help
+            peers: Redis, Valkey, files and Mooncake's store beside this one; see bench peers --help
             """;
 
     @Parameters(index = "0", arity = "0..1", paramLabel = "SUITE", description = "A suite to run, or list.")
@@ -64,7 +65,7 @@ final class BenchCommand implements Callable<Integer> {
                 SuiteCatalogue.named(suite)
                         .orElseThrow(() -> options.io()
                                 .usageError("SUITE is '" + suite + "', must be: " + SuiteCatalogue.names()
-                                        + ", server, transport, cluster, gpu, list")),
+                                        + ", server, transport, cluster, gpu, peers, list")),
                 filter);
         if (folder != null && !chosen.needsFiles()) {
             throw options.io().usageError("only disk takes a DIR");

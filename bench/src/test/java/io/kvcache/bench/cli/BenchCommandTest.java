@@ -28,7 +28,7 @@ final class BenchCommandTest {
 
     @ParameterizedTest
     @CsvSource({
-        "cores,,cores,'core, codec, disk, layers, reopen, policy, server, transport, cluster, gpu, list'",
+        "cores,,cores,'core, codec, disk, layers, reopen, policy, server, transport, cluster, gpu, peers, list'",
         "core,nothing,nothing,match-whole"
     })
     void givenUnknownName_whenRun_thenUsageErrorNamesItAndWhatIsAllowed(
