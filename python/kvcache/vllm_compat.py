@@ -119,10 +119,11 @@ def locality(name: Optional[str]) -> Any:
 
 
 def stored_event(keys: Sequence[bytes], medium: Any, where: Any) -> Any:
-    """vLLM's event of blocks that a tier has stored."""
+    """vLLM's event of blocks that a tier has stored, which is named as the server's own events name it."""
     from vllm.v1.kv_offload.base import OffloadingEvent
 
-    return OffloadingEvent(keys=list(keys), medium=medium, removed=False, locality=where)
+    owner = {"ownership": "kvcache"} if "ownership" in OffloadingEvent.__dataclass_fields__ else {}
+    return OffloadingEvent(keys=list(keys), medium=medium, removed=False, locality=where, **owner)
 
 
 def register() -> None:

@@ -52,6 +52,7 @@ class OffloadingEvent:
     medium: Any
     removed: bool
     locality: Any = None
+    ownership: Any = None
 
 
 @dataclasses.dataclass

@@ -16,6 +16,8 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from tests.serving import Server, free_ports
 
+import kvcache
+
 try:
     import msgspec
     import zmq
@@ -149,12 +151,12 @@ def save(port: int) -> None:
         assert redis.recv(64) == b"+OK\r\n"
 
 
-def replayed(context: Any, endpoint: str, complete: Any) -> List[bytes]:
-    """Asks for all messages until they are complete."""
+def replayed(context: Any, endpoint: str, complete: Any, wanted: bytes = bytes(8)) -> List[bytes]:
+    """Asks for all messages, or the ``snapshot``, until they are complete."""
     with context.socket(zmq.DEALER) as dealer:
         dealer.connect(endpoint)
         for _ in range(600):
-            dealer.send_multipart([b"", bytes(8)])
+            dealer.send_multipart([b"", wanted])
             payloads = []
             while True:
                 if not dealer.poll(30_000):
@@ -179,6 +181,9 @@ class EventsTest(unittest.TestCase):
         for event in events:
             tier = present.setdefault(getattr(event, "medium", None), set())
             self.assertEqual(getattr(event, "group_idx", 0), 0)
+            self.assertEqual(getattr(event, "locality", "LOCAL"), "LOCAL")
+            self.assertEqual(getattr(event, "ownership", "kvcache"), "kvcache")
+            self.assertIsNone(getattr(event, "session_id", None))
             if type(event).__name__ == "BlockStored":
                 self.assertEqual((event.block_size, event.lora_id, list(event.token_ids)), (4, None, []))
                 first = _HASHES.index(event.block_hashes[0])
@@ -208,6 +213,42 @@ class EventsTest(unittest.TestCase):
                     with self.subTest(generation.name):
                         decoder = msgspec.msgpack.Decoder(batch_class(generation))
                         self.assert_decoded([decoder.decode(payload) for payload in payloads], media)
+
+    def test_what_connectors_store_without_a_tenant_is_told(self) -> None:
+        """Values under engines' hashes, as vLLM's tier, LMCache's adapter, SGLang's pages and Redis' clients store them."""
+        replay_port, publish_port = free_ports(2)
+        replay = f"tcp://127.0.0.1:{replay_port}"
+        published = ("--set", f"events.publish=tcp://127.0.0.1:{publish_port}", "--set", f"events.replay={replay}")
+        page = "77d735ce838418aa151bd96b5b1e78ee63860892e0a95c00fe34178442be9b07"
+        with contextlib.ExitStack() as stack:
+            server = Server("64MiB", *published)
+            stack.callback(server.close)
+            client = stack.enter_context(kvcache.connect(server.address))
+            for layout, key in (
+                ("vllm-tier/2 tokens=16 blocks=1", (21).to_bytes(32, "big") + bytes(4)),
+                ("sglang/2 pool=kv page=64", page.encode()),
+                ("lmcache/1", b"m@0@0@@" + (23).to_bytes(32, "big")),
+                ("of another kind", b"a key"),
+            ):
+                self.assertTrue(client.namespace("m", layout=layout).put(key, b"value").stored)
+            with socket.create_connection(("127.0.0.1", server.port), 60) as redis:
+                redis.sendall(b"SET plain value\r\nSET vllm@m@1@0@0000000000000018 value\r\n")
+                while redis.recv(64).count(b"+OK") == 0:
+                    pass
+            blocks = client.blocks("m", shape=kvcache.BlockShape(layers=1, heads=1, dim=8, tokens=4, dtype="bf16"))
+            chain = blocks.chain_of_keys([(25).to_bytes(32, "big")])
+            self.assertTrue(blocks.put(chain, 0, bytes(_BLOCK_BYTES)).stored)
+            context = stack.enter_context(zmq.Context())
+            decoder = msgspec.msgpack.Decoder(batch_class(GENERATIONS[-2]))
+
+            def told(payloads: List[bytes]) -> List[Any]:
+                return [event for payload in payloads for event in decoder.decode(payload).events]
+
+            payloads = replayed(context, replay, lambda found: told(found)[-1:] and told(found)[-1].block_hashes == [25])
+            self.assertEqual(
+                [(event.block_hashes, event.block_size, event.group_idx) for event in told(payloads)],
+                [([21], 16, 0), ([0x77D735CE838418AA], 64, 0), ([23], 0, None), ([24], 0, None), ([25], 4, 0)],
+            )
 
     def test_vllm_decodes(self) -> None:
         self.check_engine("vllm.distributed.kv_events", "vllm", ["CPU", "STORAGE"])

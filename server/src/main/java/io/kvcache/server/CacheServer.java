@@ -241,7 +241,7 @@ public final class CacheServer implements AutoCloseable {
         publisher = config.events().isEnabled()
                 ? ZmqPublisher.open(
                         config.events(),
-                        new ZmqPublisher.EventSource(cache.events(), names, snapshotLimiter),
+                        new ZmqPublisher.EventSource(cache.events(), names, snapshotLimiter, config.isLoopbackOnly()),
                         InstantSource.system())
                 : null;
         maintenanceScheduler.scheduleSelfPaced(TICK_MILLIS, () -> {

@@ -16,9 +16,11 @@ import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
 import io.kvcache.server.config.EventsConfig.EventMedia;
 import io.kvcache.server.zmq.ZmqPublisher;
+import java.lang.foreign.MemorySegment;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Objects;
 import java.util.Set;
@@ -366,6 +368,44 @@ final class ZmqEventsTest {
         }
         assertThat(new String(httpTestClient.get("/v1/stats").body(), US_ASCII))
                 .contains("\"name\":\"m\",\"tenant\":\"default\"");
+    }
+
+    @Test
+    void givenValuesUnderAnEnginesHashes_whenStored_thenTheyArePublishedAsBlocks() throws Exception {
+        KvCache cache = server.server().cache();
+        Namespace tier = Namespace.builder("llama")
+                .layout("vllm-tier/2 tp=1 tokens=16 blocks=1")
+                .build();
+        cache.register(tier);
+        byte[] key = HexFormat.of().parseHex(FIRST + "00000000");
+        cache.storeObject(tier, key, MemorySegment.ofArray(new byte[100]), KvCache.NO_WAIT);
+        httpTestClient.put("/v1/objects/plain", "value");
+        httpTestClient.put("/v1/objects/vllm@m@1@0@00ff01@" + SECOND, "value");
+        cache.dropObject(tier, key);
+        ZMQ.Socket dealer = dealer(server);
+        List<Told> all = replay(dealer, 0);
+        for (int tries = 0; !all.toString().contains("Removed") && tries < 1000; tries++) {
+            Pause.briefly();
+            all = replay(dealer, 0);
+        }
+        String known = ",\"locality\":\"LOCAL\",\"ownership\":\"kvcache\"}";
+        assertThat(all.stream().flatMap(told -> told.events().stream()).map(Object::toString))
+                .containsExactly(
+                        "{\"type\":\"BlockStored\",\"block_hashes\":[" + FIRST_EVENT
+                                + "],\"parent_block_hash\":null,\"token_ids\":[],\"block_size\":16,\"lora_id\":null,"
+                                + "\"medium\":\"CPU\",\"lora_name\":null,\"group_idx\":0" + known,
+                        "{\"type\":\"BlockStored\",\"block_hashes\":[" + SECOND_EVENT
+                                + "],\"parent_block_hash\":null,\"token_ids\":[],\"block_size\":0,\"lora_id\":null,"
+                                + "\"medium\":\"CPU\",\"lora_name\":null,\"group_idx\":null" + known,
+                        "{\"type\":\"BlockRemoved\",\"block_hashes\":[" + FIRST_EVENT
+                                + "],\"medium\":\"CPU\",\"group_idx\":0" + known);
+        assertThat(all.getFirst().topic()).isEqualTo("kv@here@llama");
+        try (SseTestClient events =
+                new SseTestClient(httpTestClient, httpTestClient.request("/v1/events?from=oldest"))) {
+            assertThat(Objects.requireNonNull(events.next()).data().toString())
+                    .contains("\"object\":true", "\"engineHash\":\"" + FIRST_EVENT + "\"");
+            assertThat(Objects.requireNonNull(events.next()).data().toString()).doesNotContain("engineHash");
+        }
     }
 
     @Test

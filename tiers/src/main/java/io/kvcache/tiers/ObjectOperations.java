@@ -9,6 +9,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.SlotClass;
@@ -79,7 +80,8 @@ final class ObjectOperations {
         ObjectSpec object = new ObjectSpec(
                 BlockKey.ofObject(namespace, key),
                 after == null ? null : BlockKey.ofObject(namespace, after),
-                Math.toIntExact(bytes + key.length));
+                Math.toIntExact(bytes + key.length),
+                EngineKey.hashIn(namespace, key));
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
             PutReservation putReservation =
@@ -112,9 +114,11 @@ final class ObjectOperations {
         byte[] object = new byte[valueBytes + key.length];
         MemorySegment.copy(value, ValueLayout.JAVA_BYTE, 0, object, 0, valueBytes);
         System.arraycopy(key, 0, object, valueBytes, key.length);
+        long engineHash = EngineKey.hashIn(namespace, key);
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
-            PutReservation stored = roomWaiter.reserve(timeoutNanos, _ -> store.storeObject(entry, name, object));
+            PutReservation stored =
+                    roomWaiter.reserve(timeoutNanos, _ -> store.storeObject(entry, name, object, engineHash));
             if (stored.outcome() != PutOutcome.RESERVED) {
                 return false;
             }

@@ -405,8 +405,9 @@ public final class HostStore implements AutoCloseable {
     /// Overwriting is a use, which the caller notes ([RecordLookup#noteUse]).
     ///
     /// @param object value and key, at most [SlotClass#OBJECT_SMALL_BYTES]
+    /// @param engineHash as [EngineKey#hashIn]
     /// @return with RESERVED as outcome when it is stored, else why it is not
-    public PutReservation storeObject(NamespaceEntry entry, BlockKey key, byte[] object) {
+    public PutReservation storeObject(NamespaceEntry entry, BlockKey key, byte[] object, long engineHash) {
         SpinLock.lock(lock);
         try {
             int older = tree.findAny(key.hi(), key.lo());
@@ -415,7 +416,7 @@ public final class HostStore implements AutoCloseable {
             }
             lookup.drainUses();
             PutReservation room = slotAllocator.count(
-                    slotAllocator.reserveObject(entry, new ObjectSpec(key, null, object.length), false));
+                    slotAllocator.reserveObject(entry, new ObjectSpec(key, null, object.length, engineHash), false));
             if (room.outcome() == PutOutcome.RESERVED) {
                 slabs.write(pool.hostPage(room.record()), object);
                 pool.checksum(room.record(), RecordPool.NO_CHECKSUM);
@@ -425,6 +426,11 @@ public final class HostStore implements AutoCloseable {
         } finally {
             lock.unlock();
         }
+    }
+
+    /// Stores an object without an engine's hash.
+    PutReservation storeObject(NamespaceEntry entry, BlockKey key, byte[] object) {
+        return storeObject(entry, key, object, 0);
     }
 
     /// Says which object the readers of one that is in host memory take before it: that one is not
@@ -711,7 +717,14 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @param after the object that its readers take before it; null for the first, and where that is unknown
     /// @param bytes of value and key
-    public record ObjectSpec(BlockKey key, @Nullable BlockKey after, int bytes) {}
+    /// @param engineHash as [EngineKey#hashIn]
+    public record ObjectSpec(BlockKey key, @Nullable BlockKey after, int bytes, long engineHash) {
+
+        /// An object without an engine's hash.
+        public ObjectSpec(BlockKey key, @Nullable BlockKey after, int bytes) {
+            this(key, after, bytes, 0);
+        }
+    }
 
     /// A run of blocks of one chain that are resident or on their way to host memory.
     public static final class LoadBatch {

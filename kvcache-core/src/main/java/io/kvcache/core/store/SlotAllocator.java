@@ -281,8 +281,8 @@ final class SlotAllocator {
         if (present == NONE && what.after() != null && isDeclined(entry, what.after(), key, bytes)) {
             return PutReservation.DECLINED;
         }
-        int record = insert(
-                new NewRecordFields(key.hi(), key.lo(), NONE, 0, RecordFlags.ofObject(entry.id()), bytes, 0, NONE));
+        int record = insert(new NewRecordFields(
+                key.hi(), key.lo(), NONE, 0, RecordFlags.ofObject(entry.id()), bytes, what.engineHash(), NONE));
         if (record == NONE) {
             return PutReservation.NO_ROOM;
         }

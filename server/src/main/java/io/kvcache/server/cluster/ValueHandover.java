@@ -1,5 +1,6 @@
 package io.kvcache.server.cluster;
 
+import io.kvcache.core.identity.LmcacheKey;
 import io.kvcache.server.forward.Dialect;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
@@ -296,7 +297,7 @@ final class ValueHandover {
         private record Pass(Tenant tenant, Predicate<byte[]> keys) {
 
             static Stream<Pass> of(Tenant tenant) {
-                Predicate<byte[]> metadata = Keyspace::isMetadata;
+                Predicate<byte[]> metadata = LmcacheKey::isMetadata;
                 return tenant.keyspace().hasWholeKeys()
                         ? Stream.of(new Pass(tenant, metadata.negate()), new Pass(tenant, metadata))
                         : Stream.of(new Pass(tenant, _ -> true));

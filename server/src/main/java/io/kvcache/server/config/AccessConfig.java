@@ -38,6 +38,12 @@ public record AccessConfig(
         return from.getValid(usual, () -> new AccessConfig(listeners, tenants, domains));
     }
 
+    /// Returns whether all listeners are on loopback.
+    boolean isLoopbackOnly() {
+        return listeners.stream()
+                .allMatch(each -> each.socketAddress().getAddress().isLoopbackAddress());
+    }
+
     /// All that is wrong with listeners, tenants and domains together; each begins with the setting's name.
     private static List<String> findProblems(
             List<ListenerConfig> listeners, List<TenantConfig> tenants, List<TrustDomainConfig> domains) {

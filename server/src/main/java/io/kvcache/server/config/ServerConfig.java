@@ -70,6 +70,11 @@ public record ServerConfig(
         }
     }
 
+    /// Returns whether only clients of this host reach the store.
+    public boolean isLoopbackOnly() {
+        return access.isLoopbackOnly() && transport.isUnreachable() && cluster == null;
+    }
+
     private static void requireDistinctPorts(AccessConfig access, TransportConfig transport, EventsConfig events) {
         if (transport.isTcpEnabled() && transport.port() != 0) {
             requireDistinctPort(access, "transport.listen", transport.listen(), transport.socketAddress());

@@ -130,10 +130,8 @@ public record TransportConfig(
         if (!listen.equals(AUTO)) {
             return this;
         }
-        boolean ownMachine = access.listeners().stream()
-                .allMatch(each -> each.port() != 0
-                        && each.port() != DEFAULT_PORT
-                        && each.socketAddress().getAddress().isLoopbackAddress());
+        boolean ownMachine = access.isLoopbackOnly()
+                && access.listeners().stream().allMatch(each -> each.port() != 0 && each.port() != DEFAULT_PORT);
         boolean usual = ownMachine && isUnauthenticated(access.tenants()) && free.test(DEFAULT_PORT);
         return listeningAt(usual ? "127.0.0.1:" + DEFAULT_PORT : "");
     }
@@ -190,6 +188,11 @@ public record TransportConfig(
     /// Returns whether it listens over TCP for this machine only.
     public boolean isLoopbackOnly() {
         return isTcpEnabled() && socketAddress().getAddress().isLoopbackAddress();
+    }
+
+    /// Returns whether no other machine can use the store by it.
+    boolean isUnreachable() {
+        return (!isTcpEnabled() || isLoopbackOnly()) && aeron.isUnreachable();
     }
 
     /// Returns the resolved address at which it listens.
@@ -330,6 +333,10 @@ public record TransportConfig(
             if (!parsed.isIpc() && open && !isLocal(parsed)) {
                 throw new IllegalArgumentException(SETTING + " is " + address + UNGUARDED);
             }
+        }
+
+        boolean isUnreachable() {
+            return !isEnabled() || parse(address, null).isIpc() || isLocal(parse(address, null));
         }
 
         private static boolean isLocal(AeronAddress udp) {

@@ -4,6 +4,7 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
@@ -259,7 +260,10 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
                 data.put("parent", new BlockKey(event.parentHi(), event.parentLo()).toString());
             }
             if (event.engineHash() != 0) {
-                data.put("engineHash", Long.toUnsignedString(event.engineHash())); // JavaScript rounds large numbers
+                long hash = event.engineHash(); // as text, since JavaScript rounds large numbers
+                data.put(
+                        "engineHash",
+                        EngineKey.isSigned(namespace) ? Long.toString(hash) : Long.toUnsignedString(hash));
             }
             return data;
         }

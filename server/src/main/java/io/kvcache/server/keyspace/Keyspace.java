@@ -6,6 +6,7 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectStore;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.LmcacheKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.time.Clock;
@@ -406,7 +407,7 @@ public final class Keyspace {
         if (other == null || wholeKeys) {
             return List.of(key);
         }
-        if (ObjectKey.isMetadata(key)) {
+        if (LmcacheKey.isMetadata(key)) {
             return List.of(other, key);
         }
         return isStored(other) ? List.of() : List.of(key);
@@ -423,11 +424,6 @@ public final class Keyspace {
     /// Returns whether clients of Redis Cluster have stored halves of values here.
     public boolean hasWholeKeys() {
         return wholeKeys;
-    }
-
-    /// Returns whether a key is of the half of a value that readers look for first.
-    public static boolean isMetadata(byte[] key) {
-        return ObjectKey.isMetadata(key);
     }
 
     /// Returns whether a key has a value of this size and note already; if so, it counts as used now, but not as

@@ -1,6 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.LmcacheKey;
 import io.kvcache.core.identity.Namespace;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -19,9 +20,6 @@ import org.jspecify.annotations.Nullable;
 @SuppressWarnings("ArrayRecordComponent") // equals and hashCode go by the bytes
 record ObjectKey(byte[] bytes, BlockKey digest) {
 
-    private static final byte[] METADATA_SUFFIX = "metadata".getBytes(StandardCharsets.US_ASCII);
-    private static final byte[] BYTES_SUFFIX = "kv_bytes".getBytes(StandardCharsets.US_ASCII);
-
     static ObjectKey of(Namespace namespace, byte[] bytes) {
         return new ObjectKey(bytes, BlockKey.ofObject(namespace, bytes));
     }
@@ -37,51 +35,18 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
 
     /// As [#otherHalf(Namespace)], of a key's bytes.
     static byte @Nullable [] otherHalf(byte[] key) {
-        if (!isHalf(key)) {
-            return null;
-        }
-        return replaceSuffix(key, isMetadata(key) ? BYTES_SUFFIX : METADATA_SUFFIX);
+        return isHalf(key) ? LmcacheKey.otherHalf(key) : null;
     }
 
     /// Returns whether a key is of one of the two halves.
     static boolean isHalf(byte[] key) {
-        return hasSuffix(key) && ChunkKey.isChunk(key);
-    }
-
-    /// Returns whether a key that is a half is of the one that readers look for.
-    static boolean isMetadata(byte[] key) {
-        return endsWith(key, METADATA_SUFFIX);
-    }
-
-    /// Bytes of a key before such a suffix and the colon before it; all of them when it has none.
-    static int baseLength(byte[] key) {
-        if (!hasSuffix(key)) {
-            return key.length;
-        }
-        int base = key.length - BYTES_SUFFIX.length;
-        return key[base - 1] == ':' ? base - 1 : base;
+        return LmcacheKey.hasSuffix(key) && ChunkKey.isChunk(key);
     }
 
     /// Returns a key without such a suffix: the same for both halves of a value.
     static byte[] base(byte[] key) {
-        int length = baseLength(key);
+        int length = LmcacheKey.baseLength(key);
         return length == key.length ? key : Arrays.copyOf(key, length);
-    }
-
-    private static boolean hasSuffix(byte[] key) {
-        return endsWith(key, METADATA_SUFFIX) || endsWith(key, BYTES_SUFFIX);
-    }
-
-    private static boolean endsWith(byte[] key, byte[] suffix) {
-        int from = key.length - suffix.length;
-        return from > 0 && Arrays.equals(key, from, key.length, suffix, 0, suffix.length);
-    }
-
-    /// Both suffixes have eight letters.
-    private static byte[] replaceSuffix(byte[] key, byte[] suffix) {
-        byte[] other = key.clone();
-        System.arraycopy(suffix, 0, other, key.length - suffix.length, suffix.length);
-        return other;
     }
 
     @Override

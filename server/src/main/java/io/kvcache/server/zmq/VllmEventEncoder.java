@@ -2,6 +2,7 @@ package io.kvcache.server.zmq;
 
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.TierKind;
+import io.kvcache.core.identity.EngineKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
@@ -12,6 +13,8 @@ import java.math.BigInteger;
 import java.nio.ByteBuffer;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 import org.msgpack.core.MessageBufferPacker;
 import org.msgpack.core.MessagePack;
 import org.msgpack.core.MessagePacker;
@@ -23,18 +26,33 @@ import org.msgpack.core.MessagePacker;
 /// The store does not know a block's tokens, so `token_ids` is empty: followers go by the hashes, as
 /// they do for vLLM's own CPU tier.
 ///
+/// **Values** that an engine has stored under its own hashes ([EngineKey#hashIn]) are blocks as well. Which block comes
+/// before one is not known then; neither are tokens and group, unless the layout of the namespace has `tokens=16`, of
+/// the only group, or `page=64`. vLLM tells blocks of its lower tiers alike, with a `block_size` of 0.
+///
 /// Every field that vLLM's classes require is written, nil where it has no value: a missing one makes
 /// them refuse the batch. Of the fields with a default, `group_idx` is written, since followers of models with
-/// several KV groups keep blocks by group; later fields are left out. Older classes skip members that they do
-/// not know, in maps by name and in arrays at the end.
+/// several KV groups keep blocks by group, and in maps `locality` and `ownership`, by which they tell a store that
+/// engines share from an engine's own memory. Older classes skip members that they do not know, in maps by name and
+/// in arrays at the end.
 ///
 /// @param encoding how each event is written
 /// @param hashes how blocks are named
 /// @param media whose names `medium` has
-record VllmEventEncoder(EventEncoding encoding, EventHashes hashes, EventMedia media) {
+/// @param local whether only engines of this host reach the store
+record VllmEventEncoder(EventEncoding encoding, EventHashes hashes, EventMedia media, boolean local) {
 
-    /// The KV group of every block: a namespace here has one.
-    private static final int GROUP = 0;
+    /// As the tier is called in vLLM's settings.
+    private static final String OWNERSHIP = "kvcache";
+
+    private static final Pattern TOKENS = Pattern.compile(" (?:tokens|page)=(\\d{1,6})(?: |$)");
+    private static final int UNKNOWN = -1;
+
+    /// Returns whether an event is of something that an engine's follower knows: a block, or a value with an engine's
+    /// hash.
+    static boolean isBlock(Namespace namespace, CacheEvent event) {
+        return !namespace.parts().isEmpty() || event.engineHash() != 0;
+    }
 
     /// The payload of a batch.
     ///
@@ -92,26 +110,26 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes, EventMedia m
         if (run.getFirst().kind().isAddition()) {
             stored(out, namespace, run);
         } else {
-            begin(out, "BlockRemoved", 3);
-            blockHashes(out, run);
+            begin(out, "BlockRemoved", encoding == EventEncoding.MAP ? 5 : 3);
+            blockHashes(out, namespace, run);
             name(out, "medium").packString(medium(run.getFirst().tier()));
-            name(out, "group_idx").packInt(GROUP);
+            groupAndPlace(out, namespace);
         }
     }
 
     private void stored(MessagePacker out, Namespace namespace, List<CacheEvent> run) throws IOException {
         String adapter = namespace.adapter();
-        begin(out, "BlockStored", encoding == EventEncoding.MAP ? 8 : 9);
-        blockHashes(out, run);
+        begin(out, "BlockStored", encoding == EventEncoding.MAP ? 10 : 9);
+        blockHashes(out, namespace, run);
         CacheEvent first = run.getFirst();
         name(out, "parent_block_hash");
         if (first.depth() == 0) {
             out.packNil();
         } else {
-            hash(out, first.parentEngineHash(), first.parentHi(), first.parentLo());
+            hash(out, namespace, first.parentEngineHash(), first.parentHi(), first.parentLo());
         }
         name(out, "token_ids").packArrayHeader(0);
-        name(out, "block_size").packInt(namespace.blockTokens());
+        name(out, "block_size").packInt(Math.max(0, blockTokens(namespace)));
         name(out, "lora_id").packNil();
         name(out, "medium").packString(medium(first.tier()));
         name(out, "lora_name");
@@ -123,7 +141,31 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes, EventMedia m
         if (encoding == EventEncoding.ARRAY) {
             out.packNil(); // extra_keys
         }
-        name(out, "group_idx").packInt(GROUP);
+        groupAndPlace(out, namespace);
+    }
+
+    private void groupAndPlace(MessagePacker out, Namespace namespace) throws IOException {
+        name(out, "group_idx");
+        if (!namespace.parts().isEmpty()) {
+            out.packInt(namespace.parts().getFirst().group());
+        } else if (blockTokens(namespace) == UNKNOWN) {
+            out.packNil();
+        } else {
+            out.packInt(0);
+        }
+        if (encoding == EventEncoding.MAP) {
+            name(out, "locality").packString(local ? "LOCAL" : "REMOTE");
+            name(out, "ownership").packString(OWNERSHIP);
+        }
+    }
+
+    /// Tokens of a block, or [#UNKNOWN].
+    private static int blockTokens(Namespace namespace) {
+        if (!namespace.parts().isEmpty()) {
+            return namespace.blockTokens();
+        }
+        Matcher found = TOKENS.matcher(namespace.layout());
+        return found.find() ? Integer.parseInt(found.group(1)) : UNKNOWN;
     }
 
     private void begin(MessagePacker out, String type, int members) throws IOException {
@@ -138,17 +180,20 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes, EventMedia m
         return encoding == EventEncoding.MAP ? out.packString(name) : out;
     }
 
-    private void blockHashes(MessagePacker out, List<CacheEvent> run) throws IOException {
+    private void blockHashes(MessagePacker out, Namespace namespace, List<CacheEvent> run) throws IOException {
         name(out, "block_hashes").packArrayHeader(run.size());
         for (CacheEvent event : run) {
-            hash(out, event.engineHash(), event.keyHi(), event.keyLo());
+            hash(out, namespace, event.engineHash(), event.keyHi(), event.keyLo());
         }
     }
 
-    private void hash(MessagePacker out, long engineHash, long keyHi, long keyLo) throws IOException {
+    private void hash(MessagePacker out, Namespace namespace, long engineHash, long keyHi, long keyLo)
+            throws IOException {
         if (hashes == EventHashes.KEY) {
             out.packBinaryHeader(16);
             out.addPayload(ByteBuffer.allocate(16).putLong(keyHi).putLong(keyLo).array());
+        } else if (EngineKey.isSigned(namespace)) {
+            out.packLong(engineHash);
         } else {
             unsigned(out, engineHash == 0 ? keyLo : engineHash);
         }

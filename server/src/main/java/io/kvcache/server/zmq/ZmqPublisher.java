@@ -62,7 +62,7 @@ public final class ZmqPublisher implements AutoCloseable {
         snapshotLimiter = eventSource.snapshotLimiter();
         this.wall = wall;
         this.sockets = sockets;
-        encoder = new VllmEventEncoder(config.encoding(), config.hashes(), config.media());
+        encoder = new VllmEventEncoder(config.encoding(), config.hashes(), config.media(), eventSource.local());
         nextEvent = events.nextSequence();
         thread = Thread.ofPlatform().daemon().name("kvcache-events").unstarted(this::run);
     }
@@ -71,8 +71,12 @@ public final class ZmqPublisher implements AutoCloseable {
     ///
     /// @param namespaceIdResolver the namespaces that events name by number
     /// @param snapshotLimiter asked before a snapshot is made; if it refuses, the subscriber gets an empty one
+    /// @param local whether only clients of this host reach the store
     public record EventSource(
-            EventStream events, NamespaceIdResolver namespaceIdResolver, SnapshotLimiter snapshotLimiter) {}
+            EventStream events,
+            NamespaceIdResolver namespaceIdResolver,
+            SnapshotLimiter snapshotLimiter,
+            boolean local) {}
 
     /// Binds and begins to follow.
     ///
@@ -191,7 +195,8 @@ public final class ZmqPublisher implements AutoCloseable {
         List<CacheEvent> run = new ArrayList<>();
         for (CacheEvent event : all) {
             Namespace namespace = namespaceIdResolver.resolve(event.namespaceId());
-            if (namespace.parts().isEmpty() || !namespace.owner().equals(config.tenant())) {
+            if (!VllmEventEncoder.isBlock(namespace, event)
+                    || !namespace.owner().equals(config.tenant())) {
                 continue;
             }
             if (!run.isEmpty() && (run.getFirst().namespaceId() != event.namespaceId() || run.size() == MAX_BATCH)) {

@@ -40,7 +40,7 @@ final class VllmEventEncoderTest {
     }
 
     private static VllmEventEncoder encoder(EventEncoding encoding, EventHashes hashes) {
-        return new VllmEventEncoder(encoding, hashes, EventMedia.VLLM);
+        return new VllmEventEncoder(encoding, hashes, EventMedia.VLLM, false);
     }
 
     private static String hex(String text) {
@@ -66,7 +66,7 @@ final class VllmEventEncoderTest {
         byte[] batch = encoder(EventEncoding.MAP, EventHashes.ENGINE)
                 .encodeBatch(1.5, MODEL, List.of(event(EventKind.STORED, TierKind.HOST, 0, FIRST, 0)));
         assertThat(hex(batch))
-                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "89" + "a4" + hex("type") + "ab" + hex("BlockStored")
+                .isEqualTo("93" + "cb3ff8000000000000" + "91" + "8b" + "a4" + hex("type") + "ab" + hex("BlockStored")
                         + "ac" + hex("block_hashes") + "91" + "cf84b146b151d55111"
                         + "b1" + hex("parent_block_hash") + "c0"
                         + "a9" + hex("token_ids") + "90"
@@ -74,7 +74,9 @@ final class VllmEventEncoderTest {
                         + "a7" + hex("lora_id") + "c0"
                         + "a6" + hex("medium") + "a3" + hex("CPU")
                         + "a9" + hex("lora_name") + "c0"
-                        + "a9" + hex("group_idx") + "00" + "c0");
+                        + "a9" + hex("group_idx") + "00"
+                        + "a8" + hex("locality") + "a6" + hex("REMOTE")
+                        + "a9" + hex("ownership") + "a7" + hex("kvcache") + "c0");
     }
 
     @Test
@@ -114,11 +116,17 @@ final class VllmEventEncoderTest {
             stored.add("extra_keys");
         }
         stored.add("group_idx");
+        List<String> removed = new ArrayList<>(List.of("block_hashes", "medium", "group_idx"));
+        if (!array) {
+            stored.addAll(List.of("locality", "ownership"));
+            removed.addAll(List.of("locality", "ownership"));
+        }
         List<Value> told = unpacked(schema.encodeBatch(2, MODEL, events));
         assertThat(members(told.get(0), encoding, "BlockStored", stored))
-                .isEqualTo("[[9561501211280363793],null,[],4,null,CPU,null," + (array ? "null," : "") + "0]");
-        assertThat(members(told.get(1), encoding, "BlockRemoved", List.of("block_hashes", "medium", "group_idx")))
-                .isEqualTo("[[9561501211280363793],CPU,0]");
+                .isEqualTo(
+                        "[[9561501211280363793],null,[],4,null,CPU,null," + (array ? "null,0]" : "0,REMOTE,kvcache]"));
+        assertThat(members(told.get(1), encoding, "BlockRemoved", removed))
+                .isEqualTo("[[9561501211280363793],CPU,0" + (array ? "]" : ",REMOTE,kvcache]"));
         assertThat(members(unpacked(schema.encodeCleared(2)).getFirst(), encoding, "AllBlocksCleared", List.of()))
                 .isEqualTo("[]");
     }
@@ -162,12 +170,32 @@ final class VllmEventEncoderTest {
     })
     void givenATier_whenWritten_thenMediumIsTheEnginesName(EventMedia media, TierKind tier, String medium)
             throws Exception {
-        VllmEventEncoder encoder = new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE, media);
+        VllmEventEncoder encoder = new VllmEventEncoder(EventEncoding.MAP, EventHashes.ENGINE, media, true);
         for (EventKind kind : List.of(EventKind.STORED, EventKind.EVICTED)) {
             assertThat(unpacked(encoder.encodeBatch(2, MODEL, List.of(event(kind, tier, 0, FIRST, 0))))
                             .toString())
                     .contains("\"medium\":\"" + medium + "\"");
         }
+    }
+
+    @ParameterizedTest
+    @CsvSource({
+        "vllm-tier/2 tp=1 tokens=16 blocks=1, 18446744073709551615, 16, 0",
+        "'vllm-tier/2 tokens=16,16 blocks=1', 18446744073709551615, 0, null",
+        "sglang/2 pool=kv page=64, -1, 64, 0",
+        "lmcache/1, 18446744073709551615, 0, null"
+    })
+    void givenAValueOfAnEngine_whenWritten_thenWhatItsNamespaceSaysIsTold(
+            String layout, String hash, String tokens, String group) throws Exception {
+        Namespace values = Namespace.builder("m").layout(layout).build();
+        CacheEvent event = new CacheEvent(0, EventKind.STORED, TierKind.DISK, 0, 1, 2, 0, 0, 0, -1, 0);
+        assertThat(VllmEventEncoder.isBlock(values, event)).isTrue();
+        CacheEvent plain = new CacheEvent(0, EventKind.STORED, TierKind.DISK, 0, 1, 2, 0, 0, 0, 0, 0);
+        assertThat(VllmEventEncoder.isBlock(values, plain)).isFalse();
+        assertThat(unpacked(encoder(EventEncoding.ARRAY, EventHashes.ENGINE).encodeBatch(2, values, List.of(event)))
+                        .toString())
+                .isEqualTo("[[\"BlockStored\",[%s],null,[],%s,null,\"STORAGE\",null,null,%s]]"
+                        .formatted(hash, tokens, group));
     }
 
     @Test

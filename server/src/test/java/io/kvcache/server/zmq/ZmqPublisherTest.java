@@ -62,7 +62,7 @@ final class ZmqPublisherTest {
 
     private List<String> snapshot(LongSupplier entries) throws Exception {
         ZmqPublisher.EventSource eventSource = new ZmqPublisher.EventSource(
-                cache.events(), new NamespaceIdResolver(cache), new SnapshotLimiter(cache.events(), entries));
+                cache.events(), new NamespaceIdResolver(cache), new SnapshotLimiter(cache.events(), entries), true);
         try (ZmqPublisher publisher = ZmqPublisher.open(CONFIG, eventSource, InstantSource.system());
                 ZmqSubscriber subscriber =
                         ZmqSubscriber.connect(publisher.publishEndpoint(), publisher.replayEndpoint(), "")) {
