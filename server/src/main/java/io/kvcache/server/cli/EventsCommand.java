@@ -172,7 +172,8 @@ final class EventsCommand implements Callable<Integer> {
         /// Prints so many events, for ever if need be.
         int print(long count) throws IOException {
             left = count;
-            try (ZmqSubscriber subscriber = ZmqSubscriber.connect(publish, replay == null ? "" : replay, "")) {
+            try (ZmqSubscriber subscriber =
+                    ZmqSubscriber.connect(publish, replay == null ? "" : replay, "", this::sayThatItWaits)) {
                 printSnapshotOrReplay(subscriber);
                 while (left > 0) {
                     Batch batch = subscriber.next(WAIT_MILLIS);
@@ -184,6 +185,11 @@ final class EventsCommand implements Callable<Integer> {
                 }
             }
             return 0;
+        }
+
+        private void sayThatItWaits() {
+            errors.println("waiting for a publisher at " + publish);
+            errors.flush();
         }
 
         /// The live messages are followed already, so nothing falls between.

@@ -7,12 +7,14 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.jspecify.annotations.Nullable;
 import org.zeromq.SocketType;
 import org.zeromq.ZContext;
 import org.zeromq.ZEvent;
 import org.zeromq.ZMQ;
 import org.zeromq.ZMQException;
+import org.zeromq.ZMonitor;
 import org.zeromq.ZMsg;
 import tools.jackson.databind.json.JsonMapper;
 
@@ -28,6 +30,10 @@ public final class ZmqSubscriber implements AutoCloseable {
     private static final int CONNECT_TRIES = 5;
 
     private static final int INITIAL_CONNECT_MILLIS = 500;
+
+    /// JeroMQ tries again ten times a second. A publisher binds this endpoint after the other.
+    private static final int MAX_REFUSALS_OF_REPLAY = 20;
+
     private static final int REPLY_MILLIS = 30_000;
     private static final String MONITOR = "inproc://kvcache-monitor";
 
@@ -52,43 +58,74 @@ public final class ZmqSubscriber implements AutoCloseable {
     /// @param sequence counts the publisher's messages from 0
     public record Batch(long sequence, String topic, List<Event> events) {}
 
-    /// Begins to follow.
+    /// Begins to follow. Waits for a publisher that is not up yet.
     ///
     /// @param publish where events are published, as `tcp://127.0.0.1:5557`
     /// @param replay where older ones are asked for; empty for nowhere
     /// @param topic only what begins with this
-    /// @throws IOException when there is no server
-    public static ZmqSubscriber connect(String publish, String replay, String topic) throws IOException {
-        Connected connected = connectSocket(SocketType.SUB, publish, topic);
+    /// @param onWait called when it begins to wait
+    /// @throws IOException when the endpoint is none, or what is there does not speak ZeroMQ
+    public static ZmqSubscriber connect(String publish, String replay, String topic, Runnable onWait)
+            throws IOException {
+        AtomicBoolean waits = new AtomicBoolean();
+        Connected connected = connectSocket(SocketType.SUB, publish, topic, _ -> {
+            if (waits.compareAndSet(false, true)) {
+                onWait.run();
+            }
+        });
         return new ZmqSubscriber(replay, connected.context, connected.socket);
     }
 
     private record Connected(ZContext context, ZMQ.Socket socket) {}
 
     /// JeroMQ's connecting side misses the greeting now and then; all of it is made anew then.
-    private static Connected connectSocket(SocketType type, String endpoint, String topic) throws IOException {
+    private static Connected connectSocket(SocketType type, String endpoint, String topic, RefusalListener refusals)
+            throws IOException {
         for (int attempt = 0; attempt < CONNECT_TRIES; attempt++) {
             ZContext context = new ZContext();
             ZMQ.Socket socket = context.createSocket(type);
             if (type == SocketType.SUB) {
                 socket.subscribe(topic.getBytes(StandardCharsets.UTF_8));
             }
-            socket.monitor(MONITOR, ZMQ.EVENT_HANDSHAKE_PROTOCOL);
+            socket.monitor(MONITOR, ZMQ.EVENT_HANDSHAKE_PROTOCOL | ZMQ.EVENT_CONNECT_RETRIED);
             ZMQ.Socket monitor = context.createSocket(SocketType.PAIR);
             monitor.setReceiveTimeOut(INITIAL_CONNECT_MILLIS << attempt);
             monitor.connect(MONITOR);
             try {
                 socket.connect(endpoint);
+                if (isGreeted(monitor, refusals)) {
+                    return new Connected(context, socket);
+                }
             } catch (ZMQException | IllegalArgumentException refused) {
                 context.close();
                 throw new IOException(endpoint + " is not a ZeroMQ endpoint; it takes tcp://HOST:PORT", refused);
-            }
-            if (ZEvent.recv(monitor) != null) {
-                return new Connected(context, socket);
+            } catch (IOException gone) {
+                context.close();
+                throw gone;
             }
             context.close();
         }
         throw new IOException("no ZeroMQ server at " + endpoint);
+    }
+
+    /// Waits for a greeting, for no longer than the monitor's time once something is there.
+    private static boolean isGreeted(ZMQ.Socket monitor, RefusalListener refusals) throws IOException {
+        int refused = 0;
+        for (ZEvent event = ZEvent.recv(monitor); event != null; event = ZEvent.recv(monitor)) {
+            if (event.getEvent() == ZMonitor.Event.HANDSHAKE_PROTOCOL) {
+                return true;
+            }
+            refusals.onRefused(++refused);
+        }
+        return false;
+    }
+
+    private interface RefusalListener {
+
+        /// There is nothing at the endpoint; it is tried again.
+        ///
+        /// @throws IOException to end that
+        void onRefused(int times) throws IOException;
     }
 
     /// The next message, or null when none came in time.
@@ -115,7 +152,11 @@ public final class ZmqSubscriber implements AutoCloseable {
     }
 
     private List<Batch> request(byte[] question) throws IOException {
-        Connected asking = connectSocket(SocketType.DEALER, replay, "");
+        Connected asking = connectSocket(SocketType.DEALER, replay, "", times -> {
+            if (times == MAX_REFUSALS_OF_REPLAY) {
+                throw new IOException("no ZeroMQ server at " + replay);
+            }
+        });
         try (ZContext closed = asking.context) {
             assert !closed.isClosed();
             asking.socket.setReceiveTimeOut(REPLY_MILLIS);

@@ -16,6 +16,8 @@ import io.kvcache.server.config.HostResources;
 import io.kvcache.server.zmq.ZmqPublisher;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.net.InetAddress;
+import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.HashMap;
@@ -133,6 +135,52 @@ final class MonitoringCommandsTest {
             assertThat(run(2, "events", replay)).contains("--replay is for --zmq");
             assertThat(run(2, "events", from, replay, "--after=x")).contains("takes the number of a message");
             assertThat(run(1, "events", "--zmq=nowhere")).contains("nowhere is not a ZeroMQ endpoint");
+        }
+    }
+
+    @Test
+    void givenNoPublisherYet_whenFollowedOverZeroMq_thenItWaitsAndSaysSoOnce() throws Exception {
+        int port;
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        }
+        String endpoint = "tcp://127.0.0.1:" + port;
+        String waits = "waiting for a publisher at " + endpoint;
+        StringWriter said = new StringWriter();
+        CommandLine line = Kvcache.commandLine();
+        line.setOut(new PrintWriter(said));
+        line.setErr(new PrintWriter(said));
+        CompletableFuture<Integer> following =
+                CompletableFuture.supplyAsync(() -> line.execute("events", "--zmq=" + endpoint, "--count=1"));
+        while (!said.toString().contains(waits)) {
+            assertThat(following).isNotDone();
+            Pause.briefly();
+        }
+        try (CacheServer server = server(Map.of("events.publish", endpoint))) {
+            for (int number = 1; !following.isDone(); number++) {
+                putBlock(server, number);
+                Pause.briefly();
+            }
+        }
+        assertThat(following.get()).isZero();
+        assertThat(said.toString().lines())
+                .satisfiesExactly(
+                        first -> assertThat(first).isEqualTo(waits),
+                        then -> assertThat(then)
+                                .contains("BlockStored")
+                                .contains("\"group_idx\":0,\"locality\":\"LOCAL\",\"ownership\":\"kvcache\""));
+    }
+
+    @Test
+    void givenNoReplayEndpoint_whenAReplayIsAskedFor_thenThatIsSaid() throws Exception {
+        int port;
+        try (ServerSocket free = new ServerSocket(0, 1, InetAddress.getLoopbackAddress())) {
+            port = free.getLocalPort();
+        }
+        try (CacheServer server = server(Map.of("events.publish", "tcp://127.0.0.1:*"))) {
+            String from = "--zmq=" + Objects.requireNonNull(server.publisher()).publishEndpoint();
+            assertThat(run(1, "events", from, "--replay=tcp://127.0.0.1:" + port, "--snapshot"))
+                    .contains("no ZeroMQ server at tcp://127.0.0.1:" + port);
         }
     }
 

@@ -65,7 +65,7 @@ final class ZmqPublisherTest {
                 cache.events(), new NamespaceIdResolver(cache), new SnapshotLimiter(cache.events(), entries), true);
         try (ZmqPublisher publisher = ZmqPublisher.open(CONFIG, eventSource, InstantSource.system());
                 ZmqSubscriber subscriber =
-                        ZmqSubscriber.connect(publisher.publishEndpoint(), publisher.replayEndpoint(), "")) {
+                        ZmqSubscriber.connect(publisher.publishEndpoint(), publisher.replayEndpoint(), "", () -> {})) {
             return subscriber.snapshot().stream()
                     .flatMap(batch -> batch.events().stream())
                     .map(ZmqSubscriber.Event::name)
