@@ -121,7 +121,7 @@ def main() -> None:
     tell = Teller(sys.argv[2])
     cells = [Cell(*each) for each in wanted["cells"]]
     size = max(cell.bytes for cell in cells)
-    memories = {shared: Memory(size, shared) for shared in (False, True)}
+    memories = {False: Memory(size), True: Memory(size, wanted["folder"])}
     adapters: Dict[str, Tuple[Contestant, Sequence[int]]] = {}
     for name, each in wanted["contestants"].items():
         try:

@@ -132,7 +132,7 @@ def main() -> None:
     wanted = json.loads(sys.argv[1])
     tell = Teller(sys.argv[2])
     cells = [Cell(*each) for each in wanted["cells"]]
-    memory = Memory(max(cell.bytes for cell in cells), True)
+    memory = Memory(max(cell.bytes for cell in cells), wanted["folder"])
     memory.fill()
     threads = max(cell.in_flight for cell in cells)
     stores: Dict[str, Tuple[Contestant, Sequence[int]]] = {}

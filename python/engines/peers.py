@@ -62,6 +62,8 @@ _QUIET = 0.1
 
 Rows = List[Dict[str, Any]]
 Ratio = Tuple[float, float, float]
+Column = Callable[[str, Cell], Tuple[str, Optional[Ratio]]]
+"""The ratio of a table for an operation and a cell, and how it is shown."""
 
 
 class Run:
@@ -130,7 +132,11 @@ class Run:
         """Runs a module that measures, and returns what it tells of."""
         results = self.folder / f"{name}.jsonl"
         paths = {**os.environ, "PYTHONPATH": str(_HERE.parent), "PYTHONWARNINGS": "ignore", **environment}
-        process = self.process(name, [python, "-m", f"engines.{name}", json.dumps(wanted), results], env=paths)
+        process = self.process(
+            name,
+            [python, "-m", f"engines.{name}", json.dumps({**wanted, "folder": str(self.folder)}), results],
+            env=paths,
+        )
         try:
             process.wait(_MEASURE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -245,60 +251,76 @@ def values_table(rows: Rows, cells: Sequence[Cell], field: str) -> List[str]:
     return table(["", *names], body)
 
 
-def least_mapped(operation: str, cell: Cell) -> float:
-    """What our adapter, mapped, has to reach of LMCache's best other one."""
-    return 1.0 if cell.size < 2 * _MIB else 1.2 if operation == "store" else 1.5
-
-
-def ratios_table(rows: Rows, cells: Sequence[Cell]) -> List[str]:
-    """Our adapter, mapped and sent, beside LMCache's others."""
-    rates = medians(rows, "rate")
+def ratios_table(cells: Sequence[Cell], columns: Dict[str, Column]) -> List[str]:
+    """Ratios of each cell, and their geometric means over small and large values."""
     body = []
     for operation in ("store", "load"):
-        for cell in cells:
-            others = {
-                name: rate
-                for (what, at, name), rate in rates.items()
-                if (what, at) == (operation, cell) and "ours" not in name
-            }
-            if not others:
-                continue
-            best = max(others, key=lambda name: others[name])
-            reached = ratio(rows, operation, cell, "ours mapped", best)
-            sent = ratio(rows, operation, cell, "ours sent", "resp Redis")
-            cost = [
-                ratio(rows, operation, cell, name, "resp Redis", "processor") for name in ("ours mapped", "ours sent")
-            ]
-            body.append(
-                [
-                    f"{operation} {cell}",
-                    f"of {best}: {shown(reached, least_mapped(operation, cell))}",
-                    shown(sent, 0.9 if cell.size <= 2 * _MIB else None),
-                    *(shown(each, most=1.0) for each in cost),
-                ]
-            )
-    head = ["", "mapped, of the best other", "sent, of resp Redis", "its processor: mapped", "sent"]
-    return table(head, body)
+        found = {cell: [column(operation, cell) for column in columns.values()] for cell in cells}
+        body += [[f"{operation} {cell}", *(text for text, _ in found[cell])] for cell in cells]
+        for what, large in ((f"{operation}, mean below 2 MiB", False), (f"{operation}, mean from 2 MiB", True)):
+            alike = [found[cell] for cell in cells if (cell.size >= 2 * _MIB) == large]
+            means = [[each[0] for _, each in column if each] for column in zip(*alike)]
+            if means:
+                body.append([what, *(f"{statistics.geometric_mean(each):.2f}" if each else "-" for each in means)])
+    return table(["", *columns], body)
 
 
-def mooncake_ratios(rows: Rows, cells: Sequence[Cell]) -> List[str]:
+def lmcache_columns(rows: Rows, judged: bool) -> Dict[str, Column]:
+    """Our adapter, mapped and sent, beside LMCache's others, and beside what is asked of it."""
+    rates = medians(rows, "rate")
+
+    def mapped(operation: str, cell: Cell) -> Tuple[str, Optional[Ratio]]:
+        others = {
+            name: rate
+            for (what, at, name), rate in rates.items()
+            if (what, at) == (operation, cell) and "ours" not in name
+        }
+        if not others:
+            return "-", None
+        best = max(others, key=lambda name: others[name])
+        found = ratio(rows, operation, cell, "ours mapped", best)
+        least = 1.0 if cell.size < 2 * _MIB else 1.2 if operation == "store" else 1.5
+        return f"of {best}: {shown(found, least if judged else None)}", found
+
+    def sent(operation: str, cell: Cell) -> Tuple[str, Optional[Ratio]]:
+        found = ratio(rows, operation, cell, "ours sent", "resp Redis")
+        return shown(found, 0.9 if judged and cell.size <= 2 * _MIB else None), found
+
+    def cost(name: str) -> Column:
+        def column(operation: str, cell: Cell) -> Tuple[str, Optional[Ratio]]:
+            found = ratio(rows, operation, cell, name, "resp Redis", "processor")
+            return shown(found, most=1.0 if judged else None), found
+
+        return column
+
+    return {
+        "mapped, of the best other": mapped,
+        "sent, of resp Redis": sent,
+        "its processor: mapped": cost("ours mapped"),
+        "sent": cost("ours sent"),
+    }
+
+
+def mooncake_columns(rows: Rows) -> Dict[str, Column]:
+    def pair(name: str, other: str) -> Column:
+        def column(operation: str, cell: Cell) -> Tuple[str, Optional[Ratio]]:
+            found = ratio(rows, operation, cell, name, other)
+            return shown(found), found
+
+        return column
+
     pairs = [("ours mapped", "Mooncake own"), ("ours mapped", "Mooncake TCP"), ("ours TCP", "Mooncake TCP")]
-    body = [
-        [f"{operation} {cell}", *(shown(ratio(rows, operation, cell, *pair)) for pair in pairs)]
-        for operation in ("store", "load")
-        for cell in cells
-    ]
-    return table(["", *(" / ".join(pair) for pair in pairs)], body)
+    return {" / ".join(each): pair(*each) for each in pairs}
 
 
-def report(title: str, rows: Rows, cells: Sequence[Cell], ratios: List[str]) -> List[str]:
+def report(title: str, rows: Rows, cells: Sequence[Cell], columns: Dict[str, Column]) -> List[str]:
     ran = next((row for row in rows if "others" in row), None)
     quiet = ""
     if ran is not None:
         state = "quiet" if ran["others"] <= _QUIET else "NOT QUIET"
         quiet = f"; {ran['seconds']:.0f} s, others used {ran['others']:.2f} of {os.cpu_count()} cores: {state}"
     lines = [title + quiet, "", "GB/s, medians", *values_table(rows, cells, "rate")]
-    lines += ["", "ratios in the same rounds: median (least-largest)", *ratios]
+    lines += ["", "ratios in the same rounds: median (least-largest)", *ratios_table(cells, columns)]
     return [*lines, "", "processor seconds a GB, client and server", *values_table(rows, cells, "processor"), ""]
 
 
@@ -337,7 +359,8 @@ def lmcache(
         adapter = {"type": kind, "base_path": str(place)}
         contestants[kind] = {"adapter": adapter, "mapped": False, "servers": []}
     rows = running.measured("lmcache_l2", python, {**work, "contestants": contestants})
-    return report(f"{title}, {work['rounds']} rounds", rows, work["cells"], ratios_table(rows, work["cells"]))
+    columns = lmcache_columns(rows, work["warm"] > 0)
+    return report(f"{title}, {work['rounds']} rounds", rows, work["cells"], columns)
 
 
 def mooncake(running: Run, python: pathlib.Path, paths: str, work: Dict[str, Any]) -> List[str]:
@@ -369,7 +392,7 @@ def mooncake(running: Run, python: pathlib.Path, paths: str, work: Dict[str, Any
         }
     rows = running.measured("mooncake_store", python, {**work, "contestants": contestants}, LD_LIBRARY_PATH=paths)
     title = f"Mooncake's store and ours by their Python clients, in turns, {work['rounds']} rounds"
-    return report(title, rows, work["cells"], mooncake_ratios(rows, work["cells"]))
+    return report(title, rows, work["cells"], mooncake_columns(rows))
 
 
 def version_of(program: pathlib.Path) -> str:

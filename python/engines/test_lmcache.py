@@ -147,8 +147,8 @@ class BenchTest(LmcacheTest):
     def test_bench_peers_compares_every_byte(self) -> None:
         cells = [Cell(256 * KIB, 4, 2), Cell(4 * KIB, 1, 1)]
         adapters = {}
-        for name, mapped in (("mapped", True), ("sent", False)):
-            memory = Memory(cells[0].bytes, mapped)
+        for name, folder in (("mapped", "/dev/shm"), ("sent", None)):
+            memory = Memory(cells[0].bytes, folder)
             self.addCleanup(memory.close)
             adapters[name] = Adapter(plugin(self.server.address), memory), [self.server.pid()]
             self.addCleanup(adapters[name][0].close)

@@ -46,13 +46,16 @@ class Cell(NamedTuple):
 
 
 class Memory:
-    """What values are stored from, and as much again that they are loaded into."""
+    """What values are stored from, and as much again that they are loaded into.
 
-    def __init__(self, size: int, shared: bool) -> None:
+    :param folder: of a file that a server can map; None for private memory
+    """
+
+    def __init__(self, size: int, folder: Optional[str] = None) -> None:
         self.half = size
         self.file: Optional[Any] = None
-        if shared:
-            self.file = tempfile.NamedTemporaryFile(dir="/dev/shm", prefix="kvcache-peers-")
+        if folder is not None:
+            self.file = tempfile.NamedTemporaryFile(dir=folder, prefix="kvcache-peers-")
             self.file.truncate(2 * size)
         self.map = mmap.mmap(self.file.fileno(), 2 * size) if self.file else mmap.mmap(-1, 2 * size, mmap.MAP_PRIVATE)
         self.view = memoryview(self.map)
@@ -143,7 +146,7 @@ def measure(
     warm_seconds: float,
     tell: Callable[[Dict[str, Any]], None],
 ) -> None:
-    """Runs each cell in rounds, each of a turn of every contestant after turns that do not count.
+    """Runs each cell in rounds of a turn of every contestant, after turns of all cells that do not count.
 
     :param contestants: by name, with the processes that serve them; one that fails is told of and left out
     """
@@ -183,18 +186,20 @@ def measure(
             del racing[name]
             return []
 
-    began, others = time.monotonic(), busy_seconds() - own_seconds()
-    for cell in cells:
+    for cell in cells:  # a server that compiles as it runs is not measured before it is done
         for name in list(racing):
             end = time.monotonic() + warm_seconds
             while name in racing and time.monotonic() < end:
                 attempt(name, cell)
-        for number in range(rounds):
+    began, others = time.monotonic(), busy_seconds() - own_seconds()
+    for cell in cells:
+        for number in range(-1 if warm_seconds else 0, rounds):
             names = list(racing)
             first = number % max(1, len(names))
             for name in names[first:] + names[:first]:
                 for row in attempt(name, cell):
-                    tell({**row, "round": number})
+                    if number >= 0:
+                        tell({**row, "round": number})
     elapsed = time.monotonic() - began
     tell({"others": (busy_seconds() - own_seconds() - others) / elapsed, "seconds": elapsed})
 
