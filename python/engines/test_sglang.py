@@ -26,18 +26,22 @@ import unittest
 from typing import Any, Dict, List, Optional
 from unittest import mock
 
+import msgspec
 import torch
+import zmq
 from engines import sglang_pools as pools
 from sglang.srt import runtime_context
+from sglang.srt.disaggregation.kv_events import KVEventBatch
 from sglang.srt.managers.cache_controller import HiCacheController
 from sglang.srt.mem_cache import hicache_storage
 from sglang.srt.mem_cache.hicache_storage import PoolHitPolicy, PoolName, PoolTransfer
 from sglang.srt.mem_cache.hybrid_cache.hybrid_cache_controller import HybridCacheController
 from sglang.srt.mem_cache.memory_pool_host import LogicalHostPool
 from sglang.srt.mem_cache.unified_cache.storage_attachment import StorageAttachment
-from sglang.srt.mem_cache.utils import get_storage_hash_str
+from sglang.srt.mem_cache.utils import get_storage_hash_str, hash_str_to_int64
 from tests import engines as doubles
-from tests.serving import ServedTest, Server, until
+from tests.serving import ServedTest, Server, free_ports, until
+from tests.test_events import replayed
 
 from kvcache import sglang_compat
 from kvcache.sglang import KvCacheHiCache
@@ -74,6 +78,28 @@ class PagesTest(SglangTest):
         for (name, first), (_, second) in zip(pools.layouts(), pools.layouts()):
             with self.subTest(name):
                 self.store_and_load(name, first, second, is_mla_model=name.startswith("mla"))
+
+    def test_events_name_pages_as_sglangs_own_do(self) -> None:
+        replay, publish = (f"tcp://127.0.0.1:{port}" for port in free_ports(2))
+        settings = {"events.publish": publish, "events.replay": replay, "events.media": "sglang"}
+        server = Server("128MiB", *(word for name, value in settings.items() for word in ("--set", f"{name}={value}")))
+        self.addCleanup(server.close)
+        keys: List[str] = []
+        for page in range(6):
+            keys.append(get_storage_hash_str(list(range(page * PAGE, (page + 1) * PAGE)), keys[-1] if keys else None))
+        pool = pools.mha("page_first")
+        self.assertEqual([True] * 6, self.backend(pool, server).batch_set_v1(keys, pools.indices(pool, range(6))))
+        decoder = msgspec.msgpack.Decoder(KVEventBatch)
+
+        def told(payloads: List[bytes]) -> List[Any]:
+            return [event for payload in payloads for event in decoder.decode(payload).events]
+
+        with zmq.Context() as context:
+            events = told(replayed(context, replay, lambda payloads: len(told(payloads)) == 6))
+        hashes = [hash_str_to_int64(key) for key in keys]
+        self.assertTrue(any(each < 0 for each in hashes), "SGLang's hashes are signed")
+        self.assertEqual([[each] for each in hashes], [event.block_hashes for event in events])
+        self.assertEqual({("CPU_PINNED", PAGE)}, {(event.medium, event.block_size) for event in events})
 
     def test_private_memory_is_sent(self) -> None:
         for name, make in (("mha", pools.mha), ("mla", pools.mla)):

@@ -17,12 +17,15 @@ import sys
 import tempfile
 import unittest
 import urllib.request
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Set
 
+import msgspec
+import zmq
 from engines.vllm_engine import environment, make_model
 from tests import engines as doubles
 from tests import test_connectors
-from tests.serving import Server, end_with_parent
+from tests.serving import Server, end_with_parent, free_ports
+from tests.test_events import replayed
 
 _TOKENS = 16
 _START_SECONDS = 300
@@ -123,7 +126,7 @@ def tier(address: str, **settings: Any) -> Dict[str, Any]:
             "spec_name": "CpuTieringSpec",
             "spec_module_path": "engines.cpu_tiering",
             "cpu_bytes_to_use": 64 << 20,
-            "secondary_tiers": [{"type": "kvcache", "address": address, **settings}],
+            "secondary_tiers": [{"type": "kvcache", "address": address, "enable_kv_events": True, **settings}],
         },
     }
 
@@ -138,6 +141,8 @@ class VllmTest(unittest.TestCase):
 
     folder: tempfile.TemporaryDirectory
     server: Server
+    events: str
+    engine_events: str
     expected: List[List[int]]
     _open: List[Engine]
 
@@ -148,10 +153,16 @@ class VllmTest(unittest.TestCase):
         home = pathlib.Path(cls.folder.name)
         cls.model = home / "model"
         make_model(cls.model)
-        cls.server = Server("64MiB", "--disk", f"{home / 'disk'}:256MiB", "--set", "admission=always")
+        cls.events, publish = (f"tcp://127.0.0.1:{port}" for port in free_ports(2))
+        cls.engine_events = f"ipc://{home / 'replay'}"
+        settings = {"admission": "always", "events.publish": publish, "events.replay": cls.events}
+        options = [word for name, value in settings.items() for word in ("--set", f"{name}={value}")]
+        cls.server = Server("64MiB", "--disk", f"{home / 'disk'}:256MiB", *options)
         cls.asked = prompts(1)
         cls.later = prompts(2, 8)
-        plain, filling = cls.engine(), cls.engine(cls.transfer(cls.server.address))
+        told = {"enable_kv_cache_events": True, "publisher": "zmq", "replay_endpoint": cls.engine_events}
+        told["endpoint"] = f"ipc://{home / 'publish'}"
+        plain, filling = cls.engine(), cls.engine(cls.transfer(cls.server.address), kv_events_config=told)
         plain.ready()
         cls.expected, cls.expected_later = plain.generate(cls.asked), plain.generate(cls.later)
         cls.filling = filling.ready()
@@ -181,6 +192,29 @@ class VllmTest(unittest.TestCase):
             text = reply.read().decode()
         found = re.findall(r'^cache_gets_total\{.*result="%s".*\} ([0-9.e+]+)$' % result, text, re.MULTILINE)
         return int(sum(float(each) for each in found))
+
+    def told(self, endpoint: str, medium: str, least: int, wanted: bytes = bytes(8)) -> Set[Any]:
+        """The blocks that a publisher has told to be in a medium, decoded by vLLM's own classes."""
+        from vllm.distributed.kv_events import BlockStored, KVEventBatch
+
+        decoder = msgspec.msgpack.Decoder(KVEventBatch)
+        blocks: Set[Any] = set()
+
+        def complete(payloads: List[bytes]) -> bool:
+            events = [event for payload in payloads for event in decoder.decode(payload).events]
+            for each in events:
+                if isinstance(each, BlockStored) and each.medium == medium:
+                    blocks.update(each.block_hashes)
+                    ours = endpoint == self.events or medium == "STORAGE"
+                    self.assertEqual("kvcache" if ours else None, getattr(each, "ownership", "kvcache" if ours else None))
+                if endpoint == self.events and isinstance(each, BlockStored):
+                    self.assertEqual((_BLOCK_TOKENS, 0), (each.block_size, each.group_idx))
+                    self.assertEqual("LOCAL", each.locality)
+            return len(blocks) >= least
+
+        with zmq.Context() as context:
+            replayed(context, endpoint, complete, wanted)
+        return blocks
 
     def close(self, engine: Engine) -> None:
         log = engine.close()
@@ -221,7 +255,12 @@ class TierTest(VllmTest):
         self.assertEqual(20, len(set(map(tuple, self.expected))), "the answers tell prompts apart")
         self.assertEqual(self.expected, self.filling.generate(self.asked))
         self.assertEqual(0, self.filling.metric("vllm:external_prefix_cache_hits"))
+        stored = self.told(self.events, "CPU", blocks_of(self.asked))
+        self.assertLessEqual(stored, self.told(self.engine_events, "GPU", len(stored)))
+        of_tier = self.told(self.engine_events, "STORAGE", 1)
+        self.assertLessEqual(of_tier, stored)
         self.restart()
+        self.assertEqual(stored, self.told(self.events, "STORAGE", len(stored), b"snapshot"))
         second = self.engine(tier(self.server.address)).ready()
         before = self.gets("hit")
         self.assertEqual(self.expected, second.generate(self.asked))
@@ -277,6 +316,8 @@ class CpuTest(VllmTest):
 
     def test_1_engines_that_follow_each_other_find_the_same_tokens(self) -> None:
         self.assertEqual(self.expected, self.filling.generate(self.asked))
+        stored = self.told(self.events, "CPU", blocks_of(self.asked))
+        self.assertLessEqual(stored, self.told(self.engine_events, "GPU", len(stored)))
         self.restart()
         second = self.engine(cpu(self.server.address)).ready()
         self.assertEqual(self.expected, second.generate(self.asked))

@@ -70,7 +70,10 @@ def main() -> None:
     answers = os.fdopen(int(os.environ["ANSWERS_TO"]), "w", buffering=1)
 
     from vllm import LLM, SamplingParams
+    from vllm.config import KVEventsConfig
 
+    if "kv_events_config" in options:
+        options["kv_events_config"] = KVEventsConfig(**options["kv_events_config"])
     llm = LLM(
         str(folder),
         load_format="dummy",

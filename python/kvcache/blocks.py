@@ -188,6 +188,17 @@ class Chain:
             entries += _ENTRY.pack(digest[:_KEY_BYTES], int.from_bytes(plain[-8:], "big"))
         self._entries += entries
 
+    def set_hashes(self, hashes: Sequence[bytes], first: int = 0) -> None:
+        """Tells the engine's own hashes of blocks of tokens, by which the server's events name them as the engine's do.
+
+        Called before the blocks are put. The last 8 bytes of a hash count.
+        """
+        if not 0 <= first <= first + len(hashes) <= len(self):
+            raise ValueError(f"{len(hashes)} hashes from {first} on; allowed: those of the {len(self)} blocks")
+        for at, each in enumerate(hashes, first):
+            end = (at + 1) * _ENTRY.size
+            self._entries[end - 8 : end] = each[-8:].rjust(8, b"\0")
+
     def _begin(self, of_tokens: bool) -> None:
         if self._of_tokens is not None and self._of_tokens != of_tokens:
             raise ValueError("a chain takes tokens or an engine's keys, not both")

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import os
 from collections.abc import Sequence
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 from kvcache.settings import check_version
 
@@ -124,6 +124,13 @@ def stored_event(keys: Sequence[bytes], medium: Any, where: Any) -> Any:
 
     owner = {"ownership": "kvcache"} if "ownership" in OffloadingEvent.__dataclass_fields__ else {}
     return OffloadingEvent(keys=list(keys), medium=medium, removed=False, locality=where, **owner)
+
+
+def hashes_of(request: Any, block_tokens: int) -> List[bytes]:
+    """The low 64 bits of vLLM's hashes of a request's blocks; none where its hashes are of blocks of another size."""
+    hashes = getattr(request, "block_hashes", ())
+    same = len(hashes) == len(request.all_token_ids) // block_tokens
+    return [bytes(each)[-8:] for each in hashes] if same else []
 
 
 def register() -> None:

@@ -38,6 +38,8 @@ class Transfer:
     tokens: List[int]
     first: int
     pages: List[int]
+    hashes: List[bytes] = dataclasses.field(default_factory=list)
+    """The low 64 bits of vLLM's own hashes of these blocks; empty where vLLM hashes others."""
 
 
 @dataclasses.dataclass
@@ -165,9 +167,9 @@ class Scheduler:
         done = min(computed + output.num_scheduled_tokens.get(name, 0) - drafts, len(tokens))
         full = min(done // size, len(state.pages))
         if self._stores and full > state.stored:
-            work.stores.append(
-                Transfer(name, list(tokens[: full * size]), state.stored, state.pages[state.stored : full])
-            )
+            first = state.stored
+            hashes = vllm_compat.hashes_of(state.request, size)[first:full]
+            work.stores.append(Transfer(name, list(tokens[: full * size]), first, state.pages[first:full], hashes))
             state.stored = full
 
 

@@ -125,6 +125,7 @@ class _Worker:
                 continue
             try:
                 chain = self._chains.get(transfer, self._blocks.chain)
+                chain.set_hashes(transfer.hashes, transfer.first)
                 for number, page in enumerate(transfer.pages, transfer.first):
                     if not self._begin(chain, number, self._pieces(page)):
                         self.not_stored += transfer.first + len(transfer.pages) - number

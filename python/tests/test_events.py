@@ -236,18 +236,23 @@ class EventsTest(unittest.TestCase):
                 while redis.recv(64).count(b"+OK") == 0:
                     pass
             blocks = client.blocks("m", shape=kvcache.BlockShape(layers=1, heads=1, dim=8, tokens=4, dtype="bf16"))
-            chain = blocks.chain_of_keys([(25).to_bytes(32, "big")])
-            self.assertTrue(blocks.put(chain, 0, bytes(_BLOCK_BYTES)).stored)
+            chain = blocks.chain(range(8))
+            chain.set_hashes([(25).to_bytes(32, "big"), b"\x1a"])
+            with self.assertRaisesRegex(ValueError, "1 hashes from 2 on; allowed: those of the 2 blocks"):
+                chain.set_hashes([b"\x1b"], 2)
+            for number in range(2):
+                self.assertTrue(blocks.put(chain, number, bytes(_BLOCK_BYTES)).stored)
             context = stack.enter_context(zmq.Context())
             decoder = msgspec.msgpack.Decoder(batch_class(GENERATIONS[-2]))
 
             def told(payloads: List[bytes]) -> List[Any]:
                 return [event for payload in payloads for event in decoder.decode(payload).events]
 
-            payloads = replayed(context, replay, lambda found: told(found)[-1:] and told(found)[-1].block_hashes == [25])
+            payloads = replayed(context, replay, lambda found: told(found)[-1:] and told(found)[-1].block_hashes[-1] == 26)
+            events = [(each, event) for event in told(payloads) for each in event.block_hashes]
             self.assertEqual(
-                [(event.block_hashes, event.block_size, event.group_idx) for event in told(payloads)],
-                [([21], 16, 0), ([0x77D735CE838418AA], 64, 0), ([23], 0, None), ([24], 0, None), ([25], 4, 0)],
+                [(each, event.block_size, event.group_idx) for each, event in events],
+                [(21, 16, 0), (0x77D735CE838418AA, 64, 0), (23, 0, None), (24, 0, None), (25, 4, 0), (26, 4, 0)],
             )
 
     def test_vllm_decodes(self) -> None:
