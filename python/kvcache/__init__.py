@@ -10,9 +10,9 @@ from kvcache.client import Client, Job, Namespace, Region
 from kvcache.cluster import ClusterClient, connect, open_mover
 from kvcache.errors import ConnectionLost, KvCacheError, Rejected, Status
 from kvcache.memory import locate
-from kvcache.wire import Result
+from kvcache.wire import PACKAGE_VERSION, Result
 
-__version__ = "0.1.0"
+__version__ = PACKAGE_VERSION
 
 __all__ = [
     "BlockShape",

@@ -53,6 +53,7 @@ _FIELDS = ("model", "revision", "dtype", "layout", "adapter", "tenant", "salt")
 """Of a namespace, in their order."""
 
 _MOST_FIELD_BYTES = 512
+_MOST_PROGRAM_BYTES = 200
 
 _Self = TypeVar("_Self")
 
@@ -612,6 +613,7 @@ class Client(BaseClient):
     :param tls: True for the system's certificates, or a context
     :param timeout: in seconds
     :param lazy: whether to connect later, in the background
+    :param program: that uses this client, and its version, in up to 200 bytes: the server's operators see it
     """
 
     def __init__(
@@ -623,17 +625,21 @@ class Client(BaseClient):
         tls: Union[bool, ssl.SSLContext] = False,
         timeout: float = 10.0,
         lazy: bool = False,
+        program: str = "",
     ) -> None:
         if not isinstance(address, str):
             raise TypeError(f"address = {address!r:.100}; allowed: a str, host or host:port")
-        for name, value, allowed in (("tenant", tenant, str), ("secret", b"" if secret is None else secret, bytes)):
+        for name, value, allowed in (("tenant", tenant, str), ("program", program, str), ("secret", b"" if secret is None else secret, bytes)):
             if not isinstance(value, allowed):
                 raise TypeError(f"{name} is {type(value).__name__}; allowed: {allowed.__name__}")
         if not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
             raise ValueError(f"timeout = {timeout!r:.100}; allowed: more than 0 and up to 86400 seconds")
         self.address = host_and_port(address)
+        if len(program.encode()) > _MOST_PROGRAM_BYTES:
+            raise ValueError(f"program has {len(program.encode())} bytes as UTF-8; allowed: up to {_MOST_PROGRAM_BYTES}")
         self.tenant = tenant
         self.timeout = timeout
+        self._program = f"{program}, kvcache {wire.PACKAGE_VERSION}" if program else f"kvcache {wire.PACKAGE_VERSION} for Python"
         self._secret = secret
         self._tls = ssl.create_default_context() if tls is True else (tls or None)
         self._failure: Optional[BaseException] = None
@@ -710,7 +716,7 @@ class Client(BaseClient):
 
     def _join(self, control: Connection) -> Connection:
         """Opens a further connection of the session, for a thread that moves values by itself. Waits."""
-        connection = Connection(self.address, self.tenant, self._secret, self._tls, self.timeout, control.session)
+        connection = Connection(*self._of_session(), control.session, self._program)
         with self._connecting:
             lost = [each for each in self._joined if each.lost is not None]
             self._joined = [each for each in self._joined if each.lost is None]
@@ -718,6 +724,9 @@ class Client(BaseClient):
         for each in lost:
             each.close()
         return connection
+
+    def _of_session(self) -> Tuple[Tuple[str, int], str, Optional[bytes], Optional[ssl.SSLContext], float]:
+        return self.address, self.tenant, self._secret, self._tls, self.timeout
 
     def _check_open(self) -> None:
         if self._closed.is_set():
@@ -728,7 +737,7 @@ class Client(BaseClient):
         if self._connection is not None:
             self._connection.close()
         self._index = self._slot_map = self._stage = self._share = None
-        connection = Connection(self.address, self.tenant, self._secret, self._tls, self.timeout)
+        connection = Connection(*self._of_session(), program=self._program)
         try:
             if not connection.capabilities & wire.FLAT_KEYS:
                 raise KvCacheError("the server is older than this client: it knows no COPY and MATCH_OBJECTS")

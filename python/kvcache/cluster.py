@@ -134,12 +134,13 @@ class ClusterClient(BaseClient):
         tls: Union[bool, ssl.SSLContext] = False,
         timeout: float = 10.0,
         lazy: bool = False,
+        program: str = "",
     ) -> None:
         self._seeds = _addresses(addresses)
         self.tenant = tenant
         self.timeout = timeout
         self._tls = tls
-        self._options: Dict[str, Any] = {"tenant": tenant, "secret": secret, "timeout": timeout}
+        self._options: Dict[str, Any] = {"tenant": tenant, "secret": secret, "timeout": timeout, "program": program}
         self._lock = threading.RLock()
         self._route = _NO_ROUTE
         self._retired: List[Tuple[Client, float]] = []
@@ -931,7 +932,7 @@ def connect(address: Union[str, Sequence[str]] = "127.0.0.1", **options: Any) ->
 
     :param address: ``host:port`` of a server; or of servers of a cluster, one or more, as a list or with commas
         between them. The port is 7420 by default
-    :param options: tenant, secret, tls, timeout and lazy, as ``Client`` takes them
+    :param options: tenant, secret, tls, timeout, lazy and program, as ``Client`` takes them
     """
     if isinstance(address, str) and "," not in address:
         return Client(address, **options)

@@ -84,10 +84,12 @@ class Connection:
         context: Optional[ssl.SSLContext],
         timeout: float,
         joins: bytes = bytes(24),
+        program: str = "",
     ) -> None:
         """Connects.
 
         :param joins: ``session`` of the connection whose session this one joins; zeros to begin one
+        :param program: and its version, which the server's operators see
         """
         self.session = joins
         """Number and ticket, by which further connections join."""
@@ -120,7 +122,7 @@ class Connection:
         self._poll.register(sock, select.EPOLLIN)
         self._polls_to_send = False
         try:
-            self._handshake(tenant, secret, timeout)
+            self._handshake(tenant, secret, program, timeout)
         except ConnectionLost as lost:
             self.close()
             raise ConnectionLost(
@@ -130,10 +132,11 @@ class Connection:
             self.close()
             raise
 
-    def _handshake(self, tenant: str, secret: Optional[bytes], timeout: float) -> None:
+    def _handshake(self, tenant: str, secret: Optional[bytes], program: str, timeout: float) -> None:
         nonce = os.urandom(32)
         number, ticket = self.session[:8], self.session[8:]
-        hello = struct.pack("<HHI8sQ", 1, 0, 0, number, wire.SHARED_MEMORY) + nonce + ticket + wire.text(tenant)
+        hello = struct.pack("<HHI8sQ", 1, 0, 0, number, wire.SHARED_MEMORY) + nonce + ticket
+        hello += wire.text(tenant) + wire.text(program)
         challenge = self.request(wire.HELLO, hello, timeout)
         asks_proof = struct.unpack_from("<H", challenge, 2)[0] == 1
         (self.capabilities,) = struct.unpack_from("<Q", challenge, 8)

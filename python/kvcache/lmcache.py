@@ -91,7 +91,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
             raise ValueError(f"{_CAPACITY} = {capacity!r:.100}; allowed: 0 to {1 << 30}")
         super().__init__(int(capacity * (1 << 30)))
         check_version()
-        self._client = open_client(mine)
+        self._client = open_client(mine, "kvcache.lmcache", "lmcache")
         self._namespace = self._client.namespace("lmcache", layout="lmcache/1")
         self._mover = open_mover(self._client, self._namespace)
         if l1_memory_desc is not None and not self._mover.add(int(l1_memory_desc.ptr), int(l1_memory_desc.size)):

@@ -56,6 +56,14 @@ def identity(form: str, *, model: Any, dtype: Any, revision: Any = "", **facts: 
     return {"model": str(model), "revision": str(revision), "dtype": str(dtype), "layout": layout}
 
 
+def _installed(package: str) -> str:
+    """Returns a package and its version, or nothing where it is not installed."""
+    try:
+        return f"{package} {importlib.metadata.version(package)}"
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
 def check_version(package: str, oldest: str, newest: str) -> None:
     """Warns where an engine's version is none of those that its connector was tried with.
 
@@ -77,8 +85,12 @@ def check_version(package: str, oldest: str, newest: str) -> None:
         )
 
 
-def open_client(settings: Mapping[str, Any]) -> Union[Client, ClusterClient]:
-    """Opens a client of a server, or of a cluster where several are named. An engine starts without its cache: a server that does not answer is only logged."""
+def open_client(settings: Mapping[str, Any], connector: str, *packages: str) -> Union[Client, ClusterClient]:
+    """Opens a client of a server, or of a cluster where several are named. An engine starts without its cache: a server that does not answer is only logged.
+
+    :param connector: which, as the server's operators see it beside the engine's version
+    :param packages: names under which the engine may be installed
+    """
     secret = None
     if settings.get("secret_file"):
         with open(settings["secret_file"], "rb") as file:
@@ -90,6 +102,7 @@ def open_client(settings: Mapping[str, Any]) -> Union[Client, ClusterClient]:
         tls=bool(settings.get("tls", False)),
         timeout=float(settings.get("timeout", 10.0)),
         lazy=True,
+        program=", ".join([*filter(None, map(_installed, packages)), connector]),
     )
     try:
         client.connect()

@@ -67,7 +67,7 @@ class KvCacheHiCache(HiCacheStorage):
         self._model: Optional[str] = extra.get("model")
         self._salt = str(extra.get("salt") or "")
         self._zero_copy = bool(extra.get("interface_v1", 0))
-        self._client = open_client(split(extra)[0])
+        self._client = open_client(split(extra)[0], "kvcache.sglang", "sglang")
         self._pools: Dict[str, _Pool] = {}
         self._logical = False
         self._plain: Optional[Namespace] = None

@@ -80,7 +80,7 @@ class KvCacheTier(SecondaryTierManager):
         facts = {**vllm_compat.tier_facts(offloading_spec), "row": self._row_bytes}
         if model:
             facts["model"] = model
-        self._client = open_client(mine)
+        self._client = open_client(mine, "kvcache.vllm", *vllm_compat.PACKAGES)
         self._namespace = self._client.namespace(**identity("vllm-tier/2", **facts))
         self._mover = open_mover(self._client, self._namespace)
         if not self._mover.add(self._base_address, self._rows * self._row_bytes):

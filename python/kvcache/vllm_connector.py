@@ -240,7 +240,7 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
         if len(groups) != 1:
             raise ValueError(f"{len(groups)} KV cache groups; allowed: 1; hybrid models go through the tiering offload")
         self._role_name = str(getattr(transfer, "kv_role", None) or "kv_both")
-        self._client = open_client(mine)
+        self._client = open_client(mine, type(self).__module__, *vllm_compat.PACKAGES)
         self._scheduler: Optional[Scheduler] = None
         self._worker: Any = None
         if role == KVConnectorRole.SCHEDULER:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 from typing import List, Tuple, Union
 
+PACKAGE_VERSION = "0.1.0"
 MAGIC = b"KVC1"
 HEADER = struct.Struct("<4sHHQIIQ")
 HEADER_BYTES = HEADER.size

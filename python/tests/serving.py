@@ -129,20 +129,20 @@ class Server:
 class ClusterNode(Server):
     """A server of a cluster on this host."""
 
-    def __init__(self, name: str, listen: int, seeds: List[int], *options: str) -> None:
+    def __init__(self, name: str, listen: int, seeds: List[int], host_bytes: str, *options: str) -> None:
         self.name = name
         addresses = ",".join(f"127.0.0.1:{seed}" for seed in seeds)
         settings = [f"name=python-{seeds[0]}", f"node={name}", f"listen=127.0.0.1:{listen}", f"seeds={addresses}"]
         cluster = [word for each in settings for word in ("--set", f"cluster.{each}")]
-        super().__init__("128MiB", *cluster, "--set", "cluster.failure_after=5s", *options, waits=False)
+        super().__init__(host_bytes, *cluster, "--set", "cluster.failure_after=5s", *options, waits=False)
 
 
 class Cluster:
     """Servers of a cluster, which are started together; ``join`` adds one."""
 
-    def __init__(self, count: int = 3, *options: str) -> None:
+    def __init__(self, count: int = 3, host_bytes: str = "128MiB", *options: str) -> None:
         self._listens = free_ports(count + 1)
-        self._options = options
+        self._options = (host_bytes, *options)
         self.nodes: List[ClusterNode] = []
         try:
             for _ in range(count):

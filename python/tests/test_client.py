@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import array
 import ctypes
+import json
 import mmap
 import os
+import pathlib
 import random
 import re
 import shutil
@@ -93,6 +95,19 @@ class ClientTest(ServedTest):
             self.assertFalse(self.values.contains(key))
             self.assertIsNone(self.values.get(key))
             self.assertFalse(self.values.delete(key))
+
+    def test_operators_see_the_program_and_how_long_its_requests_take(self) -> None:
+        with Client(self.server.address, program="engine 7") as client:
+            values = client.namespace("seen", layout=self.id())
+            values.put(b"k", b"v")
+            url = f"http://127.0.0.1:{self.server.port}"
+            with urllib.request.urlopen(f"{url}/v1/prefixes", timeout=10) as reply:
+                found = [each["clients"] for each in json.load(reply)["namespaces"] if each["name"] == "seen"]
+            self.assertEqual(found, [[f"engine 7, kvcache {kvcache.__version__}"]])
+            with urllib.request.urlopen(f"{url}/v1/stats", timeout=10) as reply:
+                self.assertGreater(json.load(reply)["latency"]["transport put_object"]["count"], 0)
+        with self.assertRaisesRegex(ValueError, "program has 201 bytes"):
+            Client(self.server.address, program="p" * 201)
 
     def test_namespaces_are_apart(self) -> None:
         other = self.client.namespace("model", layout="another")
@@ -1167,7 +1182,8 @@ class SendingTest(unittest.TestCase):
 
 class PackageTest(unittest.TestCase):
     def test_version_is_that_of_the_project(self) -> None:
-        self.assertRegex(kvcache.__version__, r"^\d+\.\d+\.\d+$")
+        project = pathlib.Path(__file__).resolve().parents[1] / "pyproject.toml"
+        self.assertIn(f'version = "{kvcache.__version__}"', project.read_text())
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ public final class CacheServer implements AutoCloseable {
         blocks.readStats().recordMissesTo(misses);
         tenantKeyspaces.recordMissesTo(misses);
         if (remote != null) {
-            remote.tellLookupsTo(tenantKeyspaces.lookups(blocks.readStats().missCauses(), misses));
+            remote.listen(tenantKeyspaces.transportListener(blocks.readStats().missCauses(), misses, latencies));
         }
         policy = config.memory().policy().commandName();
         ConsoleSources consoleSources = consoleSources(config, latencies, slowRequestLog);
@@ -385,7 +385,7 @@ public final class CacheServer implements AutoCloseable {
                 latencies,
                 slowRequestLog,
                 misses,
-                () -> remote == null ? 0 : remote.stats().requests(),
+                () -> remote == null ? Map.of() : remote.clients(),
                 uses::missRatioCurve,
                 clock,
                 InstantSource.system(),

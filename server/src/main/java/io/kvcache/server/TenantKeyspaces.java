@@ -17,13 +17,15 @@ import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceOptions.RecomputeEstimator;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
+import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.transport.endpoint.EndpointOptions.LookupListener;
+import io.kvcache.transport.endpoint.EndpointListener;
+import io.kvcache.transport.wire.MessageType;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.time.InstantSource;
@@ -136,8 +138,8 @@ final class TenantKeyspaces {
     /// protocols. Tenants that the settings do not name count with the default one.
     ///
     /// @param causes why such objects have left
-    LookupListener lookups(MissCauses causes, MissLog log) {
-        return new LookupListener() {
+    EndpointListener transportListener(MissCauses causes, MissLog log, RequestLatencies latencies) {
+        return new EndpointListener() {
 
             private Keyspace keyspaceOf(Namespace namespace) {
                 Keyspace own = keyspaces.get(namespace.owner());
@@ -155,6 +157,11 @@ final class TenantKeyspaces {
                 Reason reason = late ? Reason.LATE : Reason.of(causes.causeOf(digest));
                 keyspaceOf(namespace).countMissOfTransport(reason);
                 log.recordValue(namespace, key, reason, () -> causes.departureOf(digest));
+            }
+
+            @Override
+            public void onAnswered(MessageType type, long nanos) {
+                latencies.recordTransport(type.label(), nanos);
             }
         };
     }

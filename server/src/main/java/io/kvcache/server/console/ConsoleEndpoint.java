@@ -323,6 +323,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
     }
 
     /// @param groups whether its blocks are groups of chains that a cluster has spread over its servers
+    /// @param clients programs and versions of the transport's clients that use it now, as they say
     private record NamespaceJson(
             int id,
             String name,
@@ -331,7 +332,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             @Nullable Long blockBytes,
             long live,
             long liveBytes,
-            boolean groups) {
+            boolean groups,
+            Set<String> clients) {
 
         /// Returns whether a namespace is empty, and another one has its name: it was registered anew with another
         /// shape,
@@ -350,7 +352,7 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                                             == own.namespace().parts().isEmpty());
         }
 
-        static NamespaceJson of(int id, NamespaceStats stats) {
+        static NamespaceJson of(int id, NamespaceStats stats, Map<Namespace, Set<String>> clients) {
             Namespace namespace = stats.namespace();
             boolean blocks = !namespace.parts().isEmpty();
             return new NamespaceJson(
@@ -361,7 +363,8 @@ public final class ConsoleEndpoint implements HttpEndpoint {
                     blocks ? namespace.parts().getFirst().bytes() : null,
                     stats.live(),
                     stats.liveBytes(),
-                    BlockGroup.isGroups(namespace));
+                    BlockGroup.isGroups(namespace),
+                    clients.getOrDefault(namespace, Set.of()));
         }
     }
 
@@ -489,10 +492,11 @@ public final class ConsoleEndpoint implements HttpEndpoint {
             trees.forEach((id, tree) -> tree.nodes(below.chunk).forEach(node -> chunks.add(chunkJson(id, node))));
         }
         List<NamespaceJson> namespaces = new ArrayList<>();
+        Map<Namespace, Set<String>> clients = sources.clients().get();
         for (int id = 0; id < all.size(); id++) {
             boolean asked = tenant == null || all.get(id).namespace().owner().equals(tenant);
             if (asked && !NamespaceJson.isReplaced(id, all)) {
-                namespaces.add(NamespaceJson.of(id, all.get(id)));
+                namespaces.add(NamespaceJson.of(id, all.get(id), clients));
             }
         }
         return new PrefixesJson(

@@ -13,14 +13,14 @@ import io.kvcache.tiers.use.LruHitRatioEstimator;
 import java.io.UncheckedIOException;
 import java.time.InstantSource;
 import java.util.Map;
-import java.util.function.LongSupplier;
+import java.util.Set;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
 /// What the console reads.
 ///
 /// @param keyspaces by tenant, of all tenants
-/// @param transportRequests of other JVMs so far, whose latencies are not measured
+/// @param clients programs and versions of the transport's clients that use a namespace now
 /// @param curve estimated hit ratio for other memory sizes
 /// @param chunkTokens tokens of one of LMCache's chunks
 /// @param prefillTokensPerSecond that engines compute; null when it is not configured
@@ -34,7 +34,7 @@ public record ConsoleSources(
         RequestLatencies latencies,
         SlowRequestLog slowRequests,
         MissLog misses,
-        LongSupplier transportRequests,
+        Supplier<Map<Namespace, Set<String>>> clients,
         Supplier<LruHitRatioEstimator.Report> curve,
         Clock clock,
         InstantSource wall,

@@ -26,8 +26,7 @@ import org.jspecify.annotations.Nullable;
 /// @param memoryBytes in host memory; of a tenant what it has stored, in any tier
 /// @param memoryCapacityBytes of host memory; of a tenant its quota, 0 without one
 /// @param disk null for a tenant
-/// @param latencyCounts requests by how long they took, but for those of other JVMs; empty for a tenant
-/// @param transportRequests of other JVMs
+/// @param latencyCounts requests by how long they took; empty for a tenant
 /// @param missReasons why look-ups found nothing: values, and requests for blocks that ended early
 @SuppressWarnings("ArrayRecordComponent") // never compared
 record LoadTotals(
@@ -40,7 +39,6 @@ record LoadTotals(
         long memoryCapacityBytes,
         @Nullable Disk disk,
         long[] latencyCounts,
-        long transportRequests,
         long evicted,
         int connections,
         Map<Reason, Long> missReasons) {
@@ -90,7 +88,6 @@ record LoadTotals(
                 stats.host().capacityBytes(),
                 disk(sources),
                 sources.latencies().mergedCounts(),
-                sources.transportRequests().getAsLong(),
                 stats.removals().evicted() + stats.removals().quota(),
                 sources.connections().openCount(),
                 sum.reasons);
@@ -117,7 +114,6 @@ record LoadTotals(
                 keyspace == null ? 0 : keyspace.quota().limitBytes(),
                 null,
                 new long[0],
-                0,
                 sum.evicted,
                 0,
                 sum.reasons);
@@ -215,7 +211,6 @@ record LoadTotals(
         long[] latencies = difference(before.latencyCounts, latencyCounts);
         boolean server = latencies.length > 0;
         long measured = Arrays.stream(latencies).sum();
-        long requests = measured + transportRequests - before.transportRequests;
         Disk disks = disk;
         Disk disksBefore = before.disk;
         Disk moved = disks == null || disksBefore == null ? null : disks.since(disksBefore);
@@ -237,7 +232,7 @@ record LoadTotals(
                 moved == null ? null : RequestLatencies.quantileMicros(moved.readCounts, 0.99),
                 moved == null ? null : Arrays.stream(moved.writeCounts).sum(),
                 moved == null ? null : RequestLatencies.quantileMicros(moved.writeCounts, 0.99),
-                server ? requests : null,
+                server ? measured : null,
                 measured > 0 ? RequestLatencies.quantileMicros(latencies, 0.5) : null,
                 measured > 0 ? RequestLatencies.quantileMicros(latencies, 0.99) : null,
                 evicted - before.evicted,

@@ -22,7 +22,8 @@ import java.util.concurrent.ConcurrentMap;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.stream.DoubleStream;
 
-/// How long requests take, by protocol and verb: a histogram in Prometheus' text, quantiles in the
+/// How long requests take, by protocol (that of the transport is one) and verb: a histogram in Prometheus' text,
+/// quantiles in the
 /// statistics.
 ///
 /// Not a Micrometer timer: a registry takes a tenth of a second to make, which a start does not wait
@@ -40,6 +41,8 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
     private final Map<ProtocolKind, ConcurrentMap<String, LatencyHistogram>> histograms =
             new EnumMap<>(ProtocolKind.class);
 
+    private final ConcurrentMap<String, LatencyHistogram> transport = new ConcurrentHashMap<>();
+
     public RequestLatencies() {
         for (ProtocolKind each : ProtocolKind.values()) {
             histograms.put(each, new ConcurrentHashMap<>());
@@ -49,7 +52,15 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
     /// Leaves nothing on the heap but for the first of its kind.
     @Override
     public void recordRequest(ProtocolKind protocol, String verb, long nanos) {
-        ConcurrentMap<String, LatencyHistogram> byVerb = Objects.requireNonNull(histograms.get(protocol));
+        record(Objects.requireNonNull(histograms.get(protocol)), verb, nanos);
+    }
+
+    /// Records a request of the transport, likewise.
+    public void recordTransport(String message, long nanos) {
+        record(transport, message, nanos);
+    }
+
+    private static void record(ConcurrentMap<String, LatencyHistogram> byVerb, String verb, long nanos) {
         LatencyHistogram known = byVerb.get(verb);
         LatencyHistogram histogram = known == null ? byVerb.computeIfAbsent(verb, _ -> new LatencyHistogram()) : known;
         histogram.record(nanos);
@@ -64,6 +75,7 @@ public final class RequestLatencies implements RequestTimer, MeterBinder {
             String name = protocol.name().toLowerCase(Locale.ROOT);
             byVerb.forEach((verb, histogram) -> visitor.kind(name, verb, histogram));
         });
+        transport.forEach((message, histogram) -> visitor.kind("transport", message, histogram));
     }
 
     /// What the statistics say of one kind of request.

@@ -13,18 +13,20 @@ import io.kvcache.transport.aeron.AeronEndpoint;
 import io.kvcache.transport.cluster.DropListener;
 import io.kvcache.transport.cluster.ViewSource;
 import io.kvcache.transport.endpoint.CommandRunner;
+import io.kvcache.transport.endpoint.EndpointListener;
 import io.kvcache.transport.endpoint.EndpointOptions;
-import io.kvcache.transport.endpoint.EndpointOptions.LookupListener;
 import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
+import io.kvcache.transport.wire.MessageType;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.IOException;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
@@ -52,7 +54,7 @@ public final class RemoteEndpoint implements AutoCloseable {
     private final @Nullable UcxMemory ucx;
     private final SharedSecrets secrets;
     private final TrustDomainStores domains;
-    private final LookupRelay lookups;
+    private final ListenerRelay listener;
     private final @Nullable ReloadableTls reloadableTls;
 
     private RemoteEndpoint(
@@ -60,9 +62,9 @@ public final class RemoteEndpoint implements AutoCloseable {
             SharedSecrets secrets,
             @Nullable ReloadableTls reloadableTls,
             TrustDomainStores domains,
-            LookupRelay lookups) {
+            ListenerRelay listener) {
         this.reloadableTls = reloadableTls;
-        this.lookups = lookups;
+        this.listener = listener;
         tcp = endpoints.tcp;
         aeron = endpoints.aeron;
         ucx = endpoints.ucx;
@@ -115,9 +117,9 @@ public final class RemoteEndpoint implements AutoCloseable {
             return null;
         }
         SharedSecrets secrets = SharedSecrets.open(config, tenants);
-        LookupRelay lookups = new LookupRelay();
+        ListenerRelay listener = new ListenerRelay();
         EndpointOptions options = EndpointOptions.DEFAULTS
-                .withLookups(lookups)
+                .withListener(listener)
                 .withAuth(secrets.endpointAuth())
                 .withMaxConnections(config.connections())
                 .withMaxLease(config.lease())
@@ -141,8 +143,8 @@ public final class RemoteEndpoint implements AutoCloseable {
             EndpointOptions offering =
                     options.withAeron(describeAlternatives(aeron)).withFabric(ucx == null ? null : ucx.descriptor());
             TcpEndpoint tcp = config.isTcpEnabled() ? tcp(config, cache, offering, tlsEngines(reloadableTls)) : null;
-            RemoteEndpoint front =
-                    new RemoteEndpoint(new Endpoints(tcp, aeron, ucx), secrets, reloadableTls, stores.domains, lookups);
+            RemoteEndpoint front = new RemoteEndpoint(
+                    new Endpoints(tcp, aeron, ucx), secrets, reloadableTls, stores.domains, listener);
             good = true;
             return front;
         } finally {
@@ -229,15 +231,27 @@ public final class RemoteEndpoint implements AutoCloseable {
         return one.plus(other);
     }
 
-    /// Has clients' look-ups of objects told of from now on.
-    public void tellLookupsTo(LookupListener listener) {
-        lookups.target = listener;
+    /// Has a listener hear of clients' requests from now on.
+    public void listen(EndpointListener to) {
+        listener.target = to;
     }
 
-    /// Passes look-ups on to what is there only after the endpoint.
-    private static final class LookupRelay implements LookupListener {
+    /// Returns the programs and versions of the clients that use each namespace now, as they say.
+    public Map<Namespace, Set<String>> clients() {
+        Map<Namespace, Set<String>> clients = new HashMap<>();
+        if (tcp != null) {
+            tcp.addClients(clients);
+        }
+        if (aeron != null) {
+            aeron.addClients(clients);
+        }
+        return clients;
+    }
 
-        private volatile LookupListener target = LookupListener.NONE;
+    /// Passes on to what is there only after the endpoint.
+    private static final class ListenerRelay implements EndpointListener {
+
+        private volatile EndpointListener target = EndpointListener.NONE;
 
         @Override
         public void onHit(Namespace namespace, byte[] key, long bytes) {
@@ -247,6 +261,11 @@ public final class RemoteEndpoint implements AutoCloseable {
         @Override
         public void onMiss(Namespace namespace, byte[] key, boolean late) {
             target.onMiss(namespace, key, late);
+        }
+
+        @Override
+        public void onAnswered(MessageType type, long nanos) {
+            target.onAnswered(type, nanos);
         }
     }
 

@@ -241,6 +241,8 @@ export function open(view) {
       { id: 'block', label: 'Block size', number: true, value: (each) => each.blockBytes, cell: (each) => bytes(each.blockBytes) },
       { id: 'entries', label: 'Blocks or values', number: true, value: (each) => each.live, cell: (each) => count(each.live) },
       { id: 'live', label: 'Size', number: true, value: (each) => each.liveBytes, cell: (each) => bytes(each.liveBytes) },
+      { id: 'clients', label: 'Used by', hint: 'Programs and versions of the clients that are connected now, over the transport, as they say',
+        value: (each) => each.clients.join('; '), cell: (each) => (each.clients.length ? name(each.clients.join('; ')) : '–') },
     ];
   }
 }

@@ -17,7 +17,6 @@ import io.kvcache.tiers.use.LruHitRatioEstimator;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
-import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -26,15 +25,15 @@ final class LoadHistoryTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final MissLog misses = new MissLog(test.time(), new MissCauses(test.time()::nanos), (_, _) -> false);
-    private final AtomicLong transportRequests = new AtomicLong();
+    private final RequestLatencies latencies = new RequestLatencies();
     private final LoadHistory history = new LoadHistory(new ConsoleSources(
             test.cache(),
             Map.of("default", test.keyspace()),
             new ConnectionRegistry(NetLimits.defaults(), test.time()),
-            new RequestLatencies(),
+            latencies,
             new SlowRequestLog(Duration.ZERO, test.time()),
             misses,
-            transportRequests::get,
+            Map::of,
             () -> new LruHitRatioEstimator(64 << 20, 0).report(),
             test.time(),
             test.time(),
@@ -113,14 +112,16 @@ final class LoadHistoryTest {
     }
 
     @Test
-    void givenRequestsOfOtherJvms_whenASampleIsTaken_thenTheyCountAndHaveNoLatency() {
+    void givenRequestsOfTheTransport_whenASampleIsTaken_thenTheyCountWithTheirLatencies() {
         history.tick();
-        transportRequests.set(7);
+        for (int i = 0; i < 7; i++) {
+            latencies.recordTransport("copy", 3_000_000);
+        }
         tickAfterTenSeconds();
 
         LoadSample sample = history.history(null, 60).samples().getFirst();
         assertThat(sample.requests()).isEqualTo(7);
-        assertThat(sample.p99Micros()).isNull();
+        assertThat(sample.p99Micros()).isEqualTo(5000);
     }
 
     @Test

@@ -31,7 +31,7 @@ final class WhatIfTest {
             new RequestLatencies(),
             new SlowRequestLog(Duration.ZERO, test.time()),
             new MissLog(test.time(), new MissCauses(test.time()::nanos), (_, _) -> false),
-            () -> 0,
+            Map::of,
             curve::report,
             test.time(),
             test.time(),

@@ -7,6 +7,7 @@ import io.aeron.Subscription;
 import io.aeron.logbuffer.ControlledFragmentHandler;
 import io.aeron.logbuffer.Header;
 import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.aeron.AeronConnection.StreamPair;
 import io.kvcache.transport.aeron.AeronConnector.ConnectMessage;
 import io.kvcache.transport.endpoint.Endpoint;
@@ -15,6 +16,8 @@ import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.wire.ProtocolException;
 import java.io.IOException;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
@@ -170,6 +173,11 @@ public final class AeronEndpoint implements AutoCloseable {
     /// Returns counters and what is open now.
     public EndpointStats stats() {
         return endpoint.stats();
+    }
+
+    /// Adds the programs and versions of the clients that use each namespace now.
+    public void addClients(Map<Namespace, Set<String>> byNamespace) {
+        endpoint.addClients(byNamespace);
     }
 
     /// A client's stream is there; said by a thread that may not wait.

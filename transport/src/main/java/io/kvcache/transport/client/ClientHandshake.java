@@ -25,6 +25,8 @@ import org.jspecify.annotations.Nullable;
 /// Opens a connection and authenticates; then passes its frames on to the connection's user.
 final class ClientHandshake implements FrameHandler {
 
+    private static final String CLIENT = "kvcache for Java";
+
     private final @Nullable Secret secret;
     private final Hello hello;
     private @Nullable Challenge challenge;
@@ -69,7 +71,8 @@ final class ClientHandshake implements FrameHandler {
                 Secret.random(Hello.NONCE_BYTES),
                 joined == null ? Secret.zeros(Hello.TICKET_BYTES) : joined.ticket(),
                 (int) options.lease().toMillis(),
-                options.tenant());
+                options.tenant(),
+                CLIENT);
         ClientHandshake handshake = new ClientHandshake(options.currentSecret(), hello);
         long until = System.nanoTime() + settings.timeoutNanos;
         FrameConnection connection = connector.connect(handshake, settings.timeoutNanos);

@@ -62,8 +62,9 @@ final class ClientSession {
     /// @param secret that it showed to know
     /// @param onlyTenant whose namespaces alone may be used, or null for any
     /// @param server whether it is another server of the cluster
+    /// @param client program and version, as it says
     record ClientIdentity(
-            String tenant, Secret secret, @Nullable String onlyTenant, boolean server) {}
+            String tenant, Secret secret, @Nullable String onlyTenant, boolean server, String client) {}
 
     ClientSession(long number, ClientIdentity clientIdentity, long leaseNanos, EndpointStats.Counters counters) {
         this.number = number;
@@ -98,6 +99,11 @@ final class ClientSession {
     /// Returns whether the client is another server of the cluster.
     boolean isServer() {
         return clientIdentity.server;
+    }
+
+    /// Returns the client's program and version, as it says.
+    String client() {
+        return clientIdentity.client;
     }
 
     Secret secret() {

@@ -1,6 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.endpoint.ChainCache.HeapBudget;
 import io.kvcache.transport.endpoint.EndpointConnections.EndpointThreads;
 import io.kvcache.transport.endpoint.EndpointContext.GracefulShutdown;
@@ -11,6 +12,7 @@ import io.kvcache.transport.wire.Handshake.Hello;
 import io.kvcache.transport.wire.Secret;
 import java.util.Map;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -55,7 +57,7 @@ public final class Endpoint implements AutoCloseable {
         context = new EndpointContext(
                 cache,
                 options,
-                new EndpointStats.Counters(),
+                new EndpointStats.Counters(options.listener()),
                 executor,
                 new GracefulShutdown(),
                 new HeapBudget(options.limits().heap().chainBytes()),
@@ -108,6 +110,20 @@ public final class Endpoint implements AutoCloseable {
     /// Returns counters and what is open now.
     public EndpointStats stats() {
         return context.counters().stats(connections.size(), sessions.size());
+    }
+
+    /// Adds the programs and versions of the clients that use each namespace now; other servers of the cluster are
+    /// none.
+    ///
+    /// @param byNamespace to add to
+    public void addClients(Map<Namespace, Set<String>> byNamespace) {
+        for (ClientSession session : sessions.values()) {
+            if (!session.isServer() && !session.client().isEmpty()) {
+                for (Namespace namespace : session.namespaceNumbers().byNumber()) {
+                    byNamespace.computeIfAbsent(namespace, _ -> new TreeSet<>()).add(session.client());
+                }
+            }
+        }
     }
 
     /// Rejects new sessions, leases and reservations from now on. Running work goes on, over existing connections
@@ -176,7 +192,7 @@ public final class Endpoint implements AutoCloseable {
         String only = endpointAuth.tenantRestriction(hello.tenant());
         long number = lastSession.incrementAndGet();
         ClientSession.ClientIdentity clientIdentity =
-                new ClientSession.ClientIdentity(hello.tenant(), secret, only, hello.isServer());
+                new ClientSession.ClientIdentity(hello.tenant(), secret, only, hello.isServer(), hello.client());
         ClientSession session = new ClientSession(
                 number, clientIdentity, TimeUnit.MILLISECONDS.toNanos(Math.min(asked, longest)), context.counters());
         session.recordActivity(nowNanos());

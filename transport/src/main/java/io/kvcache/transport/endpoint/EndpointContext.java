@@ -75,18 +75,18 @@ record EndpointContext(
             return;
         }
         if (view != null) {
-            options.lookups().onHit(namespace, key, view.bytes());
+            options.listener().onHit(namespace, key, view.bytes());
         } else {
             boolean late = cache instanceof LocalKvCache local
                     && local.objects(namespace).contains(BlockKey.ofObject(namespace, key));
-            options.lookups().onMiss(namespace, key, late);
+            options.listener().onMiss(namespace, key, late);
         }
     }
 
     /// A client that has asked whether an object is here is told that it is not.
     void onAbsent(ClientSession session, Namespace namespace, byte[] key) {
         if (!session.isServer()) {
-            options.lookups().onMiss(namespace, key, false);
+            options.listener().onMiss(namespace, key, false);
         }
     }
 

@@ -23,7 +23,7 @@ import org.jspecify.annotations.Nullable;
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
 /// @param aeron address of the same store over Aeron's UDP, or empty; see [#withAeron]
 /// @param cluster the server's cluster, or null for a server in none; see [#withCluster]
-/// @param lookups hears of clients' look-ups of objects
+/// @param listener hears of clients' requests
 public record EndpointOptions(
         EndpointAuthPolicy auth,
         Limits limits,
@@ -33,7 +33,7 @@ public record EndpointOptions(
         Map<String, KvCache> domains,
         String aeron,
         @Nullable ClusterAccess cluster,
-        LookupListener lookups) {
+        EndpointListener listener) {
 
     // First, because the defaults are checked against them.
     private static final Duration MIN_TIMEOUT = Duration.ofMillis(10);
@@ -48,7 +48,7 @@ public record EndpointOptions(
             Map.of(),
             "",
             null,
-            LookupListener.NONE);
+            EndpointListener.NONE);
 
     /// Limits of the resources that clients use at a time.
     ///
@@ -91,15 +91,15 @@ public record EndpointOptions(
     }
 
     private EndpointOptions with(Limits other) {
-        return new EndpointOptions(auth, other, timeouts, namespaces, fabric, domains, aeron, cluster, lookups);
+        return new EndpointOptions(auth, other, timeouts, namespaces, fabric, domains, aeron, cluster, listener);
     }
 
     private EndpointOptions with(Timeouts other) {
-        return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, aeron, cluster, lookups);
+        return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, aeron, cluster, listener);
     }
 
     public EndpointOptions withAuth(EndpointAuthPolicy other) {
-        return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, aeron, cluster, lookups);
+        return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, aeron, cluster, listener);
     }
 
     public EndpointOptions withMaxConnections(int other) {
@@ -131,13 +131,13 @@ public record EndpointOptions(
     }
 
     public EndpointOptions withNamespaces(NamespaceFilter other) {
-        return new EndpointOptions(auth, limits, timeouts, other, fabric, domains, aeron, cluster, lookups);
+        return new EndpointOptions(auth, limits, timeouts, other, fabric, domains, aeron, cluster, listener);
     }
 
     /// Returns these options with slots for one-sided reads, or without if null. The slots must be those of the
     /// served store.
     public EndpointOptions withFabric(@Nullable FabricDescriptor other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, aeron, cluster, lookups);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, aeron, cluster, listener);
     }
 
     /// Returns these options with the address of another endpoint, `aeron:udp?endpoint=host:port`, or without one
@@ -146,7 +146,7 @@ public record EndpointOptions(
     /// That endpoint must serve the same store with the same access. A client that connects to `auto:host:port`
     /// learns the address and uses the faster endpoint.
     public EndpointOptions withAeron(String other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other, cluster, lookups);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other, cluster, listener);
     }
 
     /// Returns these options for a server in a cluster.
@@ -168,7 +168,7 @@ public record EndpointOptions(
     }
 
     private EndpointOptions withCluster(ClusterAccess other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, other, lookups);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, other, listener);
     }
 
     /// Returns these options for a server in a cluster whose other servers act as such.
@@ -186,7 +186,7 @@ public record EndpointOptions(
     }
 
     /// Returns these options with a listener for what clients ask of objects.
-    public EndpointOptions withLookups(LookupListener other) {
+    public EndpointOptions withListener(EndpointListener other) {
         return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, cluster, other);
     }
 
@@ -226,7 +226,7 @@ public record EndpointOptions(
                 throw new IllegalArgumentException("tenant \"" + tenant + "\" is in a trust domain already");
             }
         }
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, all, aeron, cluster, lookups);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, all, aeron, cluster, listener);
     }
 
     /// Limits of the heap that an endpoint uses for its clients. It rejects a request that exceeds one, and the
@@ -289,34 +289,5 @@ public record EndpointOptions(
         /// Returns the reason why clients may not use a namespace, or null if they may.
         @Nullable
         String rejectionReason(Namespace namespace);
-    }
-
-    /// Hears of look-ups of objects by clients: each once, where it ends. Requests of other servers of the cluster are
-    /// none.
-    ///
-    /// A read is a look-up. A question alone is one of the objects that it does not find; what it finds counts when
-    /// it is read.
-    ///
-    /// **Threads.** Any, at the same time. It must return at once and must not throw.
-    public interface LookupListener {
-
-        LookupListener NONE = new LookupListener() {
-            @Override
-            public void onHit(Namespace namespace, byte[] key, long bytes) {}
-
-            @Override
-            public void onMiss(Namespace namespace, byte[] key, boolean late) {}
-        };
-
-        /// A client was given an object.
-        ///
-        /// @param key not to be changed
-        void onHit(Namespace namespace, byte[] key, long bytes);
-
-        /// A client was told that an object is not here.
-        ///
-        /// @param key not to be changed
-        /// @param late whether it is on disk, and did not come in time
-        void onMiss(Namespace namespace, byte[] key, boolean late);
     }
 }

@@ -12,13 +12,20 @@ import io.kvcache.transport.wire.Status;
 /// @param type as in the header
 /// @param number that the reply repeats; 0 when none is wanted
 /// @param deadlineNanos how long the client waits, from when it asked; never 0
+/// @param beganNanos when its header was read
 record EndpointRequest(
-        MessageType type, long number, long deadlineNanos, FrameSink frameSink, EndpointStats.Counters counters) {
+        MessageType type,
+        long number,
+        long deadlineNanos,
+        long beganNanos,
+        FrameSink frameSink,
+        EndpointStats.Counters counters) {
 
     static EndpointRequest of(
             MessageType type, FrameHeader header, FrameSink frameSink, EndpointStats.Counters counters) {
         long told = header.deadlineOrStatus();
-        return new EndpointRequest(type, header.request(), told > 0 ? told : Long.MAX_VALUE, frameSink, counters);
+        long deadline = told > 0 ? told : Long.MAX_VALUE;
+        return new EndpointRequest(type, header.request(), deadline, System.nanoTime(), frameSink, counters);
     }
 
     /// As long as was asked for, but no longer than the client waits for the answer.
@@ -28,7 +35,11 @@ record EndpointRequest(
 
     /// Returns false when the client cannot hear it any more.
     boolean reply(BodyWriter body) {
-        return number == 0 || frameSink.send(body.reply(type, number));
+        if (number == 0) {
+            return true;
+        }
+        counters.onAnswered(type, System.nanoTime() - beganNanos);
+        return frameSink.send(body.reply(type, number));
     }
 
     /// Makes the frames of bytes that belong to the reply.
@@ -69,6 +80,7 @@ record EndpointRequest(
     private void reject(Status status, String text, boolean ofChain) {
         counters.refusals.increment();
         if (number != 0) {
+            counters.onAnswered(type, System.nanoTime() - beganNanos);
             frameSink.send(BodyWriter.errorReply(type.code(), number, status, text, ofChain));
         }
     }

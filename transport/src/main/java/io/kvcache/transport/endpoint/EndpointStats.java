@@ -1,8 +1,12 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.transport.net.DisconnectReason;
+import io.kvcache.transport.wire.MessageType;
+import java.util.Collections;
 import java.util.EnumMap;
+import java.util.EnumSet;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.atomic.LongAdder;
 
 /// Statistics of an endpoint since it was opened.
@@ -92,6 +96,29 @@ public record EndpointStats(
     /// The counters behind [EndpointStats]. Any thread.
     static final class Counters {
 
+        /// Requests that find, move or drop blocks and objects.
+        private static final Set<MessageType> TIMED = Collections.unmodifiableSet(EnumSet.of(
+                MessageType.MATCH,
+                MessageType.ACQUIRE,
+                MessageType.READ,
+                MessageType.READ_RANGE,
+                MessageType.COPY,
+                MessageType.DROP_CHAIN,
+                MessageType.DROP_NAMESPACE,
+                MessageType.RESERVE,
+                MessageType.RESERVE_OBJECT,
+                MessageType.FILL,
+                MessageType.FILL_STAGED,
+                MessageType.PUT,
+                MessageType.PUT_STAGED,
+                MessageType.PUT_OBJECT,
+                MessageType.PUT_OBJECT_STAGED,
+                MessageType.GET_OBJECT,
+                MessageType.CONTAINS_OBJECT,
+                MessageType.MATCH_OBJECTS,
+                MessageType.DROP_OBJECT,
+                MessageType.DROP_OBJECTS));
+
         final LongAdder sessionsBegun = new LongAdder();
         final LongAdder sessionsExpired = new LongAdder();
         final HandleCounters leases = new HandleCounters();
@@ -107,10 +134,20 @@ public record EndpointStats(
         final LongAdder bytesOut = new LongAdder();
         final LongAdder bytesSaved = new LongAdder();
         private final Map<DisconnectReason, LongAdder> closed = new EnumMap<>(DisconnectReason.class);
+        private final EndpointListener listener;
 
-        Counters() {
+        /// @param listener hears how long requests take
+        Counters(EndpointListener listener) {
+            this.listener = listener;
             for (DisconnectReason reason : DisconnectReason.values()) {
                 closed.put(reason, new LongAdder());
+            }
+        }
+
+        /// Notes that a request was answered. One that waits for news, or is about the session, is no load.
+        void onAnswered(MessageType type, long nanos) {
+            if (TIMED.contains(type)) {
+                listener.onAnswered(type, nanos);
             }
         }
 

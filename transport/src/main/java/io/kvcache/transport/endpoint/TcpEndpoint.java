@@ -1,6 +1,7 @@
 package io.kvcache.transport.endpoint;
 
 import io.kvcache.core.KvCache;
+import io.kvcache.core.identity.Namespace;
 import io.kvcache.transport.net.TcpConnection;
 import io.kvcache.transport.net.TlsChannel;
 import java.io.IOException;
@@ -8,6 +9,8 @@ import java.net.InetSocketAddress;
 import java.net.StandardSocketOptions;
 import java.nio.channels.ServerSocketChannel;
 import java.nio.channels.SocketChannel;
+import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
@@ -91,6 +94,11 @@ public final class TcpEndpoint implements AutoCloseable {
     /// Returns counters and what is open now.
     public EndpointStats stats() {
         return endpoint.stats();
+    }
+
+    /// Adds the programs and versions of the clients that use each namespace now.
+    public void addClients(Map<Namespace, Set<String>> byNamespace) {
+        endpoint.addClients(byNamespace);
     }
 
     private void accept() {

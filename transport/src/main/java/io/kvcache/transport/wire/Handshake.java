@@ -27,8 +27,16 @@ public final class Handshake {
     /// @param leaseMillis how long leases last without being renewed, as far as the server allows; 0 leaves
     ///     it to the server
     /// @param tenant that the client speaks for, or empty
+    /// @param client its program and version, which operators see; [#MAX_CLIENT_BYTES] at most
     public record Hello(
-            int version, long session, long capabilities, Secret nonce, Secret ticket, int leaseMillis, String tenant) {
+            int version,
+            long session,
+            long capabilities,
+            Secret nonce,
+            Secret ticket,
+            int leaseMillis,
+            String tenant,
+            String client) {
 
         /// The only version so far.
         public static final int VERSION = 1;
@@ -46,6 +54,7 @@ public final class Handshake {
 
         public static final int NONCE_BYTES = 32;
         public static final int TICKET_BYTES = 16;
+        public static final int MAX_CLIENT_BYTES = 256;
 
         /// Returns whether the connection begins a session; else it joins one.
         public boolean startsSession() {
@@ -60,7 +69,7 @@ public final class Handshake {
         public OutboundFrame frame(long request, long deadlineNanos) {
             BodyWriter to = new BodyWriter(128);
             to.u16(version).u16(0).i32(leaseMillis).i64(session).i64(capabilities);
-            to.bytes(nonce.bytes()).bytes(ticket.bytes()).text(tenant);
+            to.bytes(nonce.bytes()).bytes(ticket.bytes()).text(tenant).text(client);
             return to.request(MessageType.HELLO, request, deadlineNanos);
         }
 
@@ -71,7 +80,13 @@ public final class Handshake {
             long capabilities = from.i64("capabilities");
             Secret nonce = new Secret(from.bytes("nonce", NONCE_BYTES));
             Secret ticket = new Secret(from.bytes("ticket", TICKET_BYTES));
-            return new Hello(version, session, capabilities, nonce, ticket, lease, from.text("tenant"));
+            String tenant = from.text("tenant");
+            String client = from.text("client");
+            int bytes = client.getBytes(StandardCharsets.UTF_8).length;
+            if (bytes > MAX_CLIENT_BYTES) {
+                throw new ProtocolException("client has %s bytes; allowed: 0 to %s".formatted(bytes, MAX_CLIENT_BYTES));
+            }
+            return new Hello(version, session, capabilities, nonce, ticket, lease, tenant, client);
         }
     }
 

@@ -1,6 +1,7 @@
 package io.kvcache.transport.wire;
 
 import java.util.Arrays;
+import java.util.Locale;
 import java.util.Map;
 import java.util.function.Function;
 import java.util.stream.Collectors;
@@ -69,9 +70,15 @@ public enum MessageType {
             Arrays.stream(values()).collect(Collectors.toMap(MessageType::code, Function.identity()));
 
     private final int code;
+    private final String label = name().toLowerCase(Locale.ROOT);
 
     MessageType(int code) {
         this.code = code;
+    }
+
+    /// The name in metrics.
+    public String label() {
+        return label;
     }
 
     /// The number on the wire.

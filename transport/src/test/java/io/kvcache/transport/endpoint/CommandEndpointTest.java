@@ -241,7 +241,8 @@ final class CommandEndpointTest {
                 Secret.random(Hello.NONCE_BYTES),
                 joined == null ? Secret.zeros(Hello.TICKET_BYTES) : joined.ticket(),
                 0,
-                "alice");
+                "alice",
+                "");
         Challenge challenge =
                 Challenge.read(client.request(hello.frame(1, 0)).getFirst().reader());
         assertThat(challenge.proofRequired()).isTrue();

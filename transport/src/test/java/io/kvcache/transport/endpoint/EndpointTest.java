@@ -22,8 +22,12 @@ import io.kvcache.transport.wire.Status;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.time.Duration;
+import java.util.ArrayList;
 import java.util.Arrays;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Set;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
 
@@ -82,6 +86,49 @@ final class EndpointTest {
             assertThat(endpoint.stats().leases().open()).isZero();
             assertThat(endpoint.stats().bytesOut()).isEqualTo(2L * BYTES);
         }
+    }
+
+    @Test
+    void givenClients_whenTheyUseNamespaces_thenTheirProgramsAreKnownUntilTheyEnd() throws ProtocolException {
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS)) {
+            TestClient testClient = TestClient.connect(endpoint);
+            testClient.register(EndpointFixture.SPACE);
+            TestClient.connect(endpoint);
+            Map<Namespace, Set<String>> clients = new HashMap<>();
+            endpoint.addClients(clients);
+            assertThat(clients).isEqualTo(Map.of(EndpointFixture.SPACE, Set.of("engine 1.0")));
+            testClient.end(DisconnectReason.SILENT);
+            Map<Namespace, Set<String>> later = new HashMap<>();
+            endpoint.addClients(later);
+            assertThat(later).isEmpty();
+        }
+    }
+
+    @Test
+    void givenRequests_whenTheyAreAnswered_thenThoseOfTheLoadAreTimed() throws ProtocolException {
+        List<MessageType> timed = new ArrayList<>();
+        EndpointListener listener = new EndpointListener() {
+            @Override
+            public void onHit(Namespace namespace, byte[] key, long bytes) {}
+
+            @Override
+            public void onMiss(Namespace namespace, byte[] key, boolean late) {}
+
+            @Override
+            public void onAnswered(MessageType type, long nanos) {
+                assertThat(nanos).isPositive();
+                timed.add(type);
+            }
+        };
+        BlockChain chain = endpointFixture.stored(1, 3);
+        try (Endpoint endpoint = endpointFixture.open(EndpointFixture.OPTIONS.withListener(listener))) {
+            TestClient testClient = TestClient.connect(endpoint);
+            testClient.send(MessageType.CHAIN, TestClient.chain(0, testClient.register(EndpointFixture.SPACE), chain));
+            lease(testClient, 0, 3);
+            testClient.request(MessageType.STATS, new BodyWriter());
+            testClient.request(MessageType.MATCH, TestClient.chainReference(0, 2));
+        }
+        assertThat(timed).containsExactly(MessageType.ACQUIRE, MessageType.MATCH);
     }
 
     @Test

@@ -93,7 +93,8 @@ final class HandshakeFuzzTest {
                 Secret.random(Hello.NONCE_BYTES),
                 Secret.zeros(Hello.TICKET_BYTES),
                 random.nextInt(),
-                random.nextBoolean() ? "" : "someone");
+                random.nextBoolean() ? "" : "someone",
+                random.nextBoolean() ? "" : "engine 1.0");
         byte[] right = RecordingSink.bytes(hello.frame(1, 0));
         return random.nextInt(3) == 0 ? right : spoilt(right);
     }

@@ -148,7 +148,7 @@ final class StagedFramesTest {
     /// keys, and ranges; no fabric.
     @Test
     void givenAServerThatStages_whenItAnswersHello_thenTheseCapabilities() throws Exception {
-        Hello hello = new Hello(1, 0, 0, Secret.zeros(32), Secret.zeros(16), 0, "");
+        Hello hello = new Hello(1, 0, 0, Secret.zeros(32), Secret.zeros(16), 0, "", "");
         TestClient testClient = new TestClient(serving.endpoint());
         String challenge = hex(testClient.request(hello.frame(1, 0)).getFirst());
         assertThat(challenge).startsWith(hex("""

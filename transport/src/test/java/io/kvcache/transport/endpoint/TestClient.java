@@ -58,7 +58,8 @@ final class TestClient {
                 Secret.random(32),
                 joined == null ? Secret.zeros(16) : joined.ticket(),
                 0,
-                tenant);
+                tenant,
+                "engine 1.0");
         Challenge challenge =
                 Challenge.read(request(hello.frame(1, 0)).getFirst().reader());
         Secret known = new Secret((secret == null ? "" : secret).getBytes(StandardCharsets.UTF_8));

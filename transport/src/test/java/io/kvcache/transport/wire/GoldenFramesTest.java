@@ -60,11 +60,11 @@ final class GoldenFramesTest {
     }
 
     private static final String HELLO = """
-            4b564331 0100 0000 0100000000000000 4f000000 00000000 00f2052a01000000
+            4b564331 0100 0000 0100000000000000 55000000 00000000 00f2052a01000000
             0100 0000 10270000 0000000000000000 0000000000000000
             000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
             00000000000000000000000000000000
-            0500 61636d6530
+            0500 61636d6530 0400 766c6c6d
             """;
 
     private static Secret counting(int bytes) {
@@ -76,7 +76,7 @@ final class GoldenFramesTest {
     }
 
     private static Hello hello() {
-        return new Hello(1, 0, 0, counting(32), Secret.zeros(16), 10_000, "acme0");
+        return new Hello(1, 0, 0, counting(32), Secret.zeros(16), 10_000, "acme0", "vllm");
     }
 
     @Test
