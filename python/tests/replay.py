@@ -23,10 +23,10 @@ SHAPE = BlockShape(layers=1, heads=1, dim=8, tokens=TOKENS, dtype="int8", planes
 
 def replay(path: str, requests: int, client: ClusterClient) -> Dict[str, Any]:
     blocks = client.blocks("replay", SHAPE)
-    asked = hits = wrong = unstored = 0
+    asked = hits = later_asked = later_hits = wrong = unstored = 0
     began = time.monotonic()
     with open(path, encoding="utf-8") as lines:
-        for line in itertools.islice(lines, requests):
+        for number, line in enumerate(itertools.islice(lines, requests)):
             request = json.loads(line)
             full = request["input_length"] // TOKENS
             chain = blocks.chain_of_keys([str(each).encode() for each in request["hash_ids"][:full]])
@@ -40,8 +40,13 @@ def replay(path: str, requests: int, client: ClusterClient) -> Dict[str, Any]:
             able = (request["input_length"] - 1) // TOKENS
             asked += able
             hits += min(len(found), able)
+            if number >= requests // 2:
+                later_asked += able
+                later_hits += min(len(found), able)
     seconds = time.monotonic() - began
-    return {"asked": asked, "hits": hits, "ratio": round(hits / asked, 5), "wrong": wrong, "unstored": unstored, "s": seconds}
+    later = {"asked": later_asked, "hits": later_hits}
+    ratio = round(hits / asked, 5)
+    return {"asked": asked, "hits": hits, "ratio": ratio, "second half": later, "wrong": wrong, "unstored": unstored, "s": seconds}
 
 
 def main() -> None:
