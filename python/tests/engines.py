@@ -28,7 +28,9 @@ def _module(name: str, **members: Any) -> None:
 
 
 def _installed(name: str) -> bool:
-    return name not in sys.modules and importlib.util.find_spec(name) is not None
+    """Whether a package is there, and not one of ours in its place."""
+    loaded = sys.modules.get(name)
+    return importlib.util.find_spec(name) is not None if loaded is None else loaded.__spec__ is not None
 
 
 class LookupResult(enum.Enum):
@@ -162,6 +164,18 @@ class KVConnectorBase(abc.ABC):
     def build_connector_meta(self, scheduler_output: Any) -> KVConnectorMetadata: ...
 
 
+@dataclasses.dataclass
+class KVConnectorStats:
+    data: Dict[str, Any] = dataclasses.field(default_factory=dict)
+
+
+class KVConnectorPromMetrics:
+    def __init__(
+        self, vllm_config: Any, metric_types: Any, labelnames: List[str], per_engine_labelvalues: Dict[int, List[object]]
+    ) -> None:
+        self.per_engine_labelvalues = per_engine_labelvalues
+
+
 def use_vllm() -> bool:
     """Makes ``kvcache.vllm`` and ``kvcache.vllm_gpu`` importable; returns whether it is with the engine's own classes."""
     if _installed("vllm"):
@@ -185,6 +199,11 @@ def use_vllm() -> bool:
         KVConnectorBase_V1=KVConnectorBase,
         KVConnectorMetadata=KVConnectorMetadata,
         KVConnectorRole=KVConnectorRole,
+    )
+    _module(
+        "vllm.distributed.kv_transfer.kv_connector.v1.metrics",
+        KVConnectorStats=KVConnectorStats,
+        KVConnectorPromMetrics=KVConnectorPromMetrics,
     )
     return False
 

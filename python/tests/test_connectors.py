@@ -14,6 +14,8 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
+from types import SimpleNamespace
 from typing import Any, Dict, List
 from unittest import mock
 
@@ -190,6 +192,55 @@ class VllmTest(ServedTest):
         until(dropped, "the drop")
         tier.submit_store(engines.TransferJob(4, [key(1)], [1]))
         self.assertTrue(finish(tier, 1)[4].success)
+
+    def meter(self, server: Server, name: str) -> float:
+        """The sum of a server's meters whose names begin so."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as reply:
+            lines = reply.read().decode().splitlines()
+        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
+
+    def request(self, tier: KvCacheTier, name: str, rows: List[int], hints: Any, beside: Any = None) -> None:
+        """Stores keys by the number of their rows, as one request that ends before it is stored."""
+        envelope = SimpleNamespace(actions=[SimpleNamespace(action_type="kvcache", payload=beside)]) if beside else None
+        context = SimpleNamespace(req_id=name, kv_transfer_params=hints and {"kvcache": hints}, kv_hints=envelope)
+        tier.on_new_request(context)
+        for row in rows:
+            tier.lookup(key(row), context)
+        tier.submit_store(engines.TransferJob(1, [key(row) for row in rows], rows, req_context=context))
+        tier.on_request_finished(context)
+        self.assertTrue(finish(tier, 1)[1].success)
+
+    def test_what_a_request_says_of_its_blocks_reaches_the_policy(self) -> None:
+        server = Server("64MiB", "--set", "admission=always")
+        self.addCleanup(server.close)
+        pool = Pool(300)
+        tier = self.tier(pool, model=self.id(), address=server.address)
+        self.request(tier, "kept", [0, 1], {"retain": 60, "kind": "agent", "session": "a", "turn": 1})
+        self.request(tier, "orchestrated", [2, 3], None, {"session": 7, "turn": 1})
+        self.request(tier, "silent", [4, 5], None)
+        until(lambda: self.meter(server, "kv_hints_sessions") == 2, "the sessions")
+        self.assertEqual(4, self.meter(server, "kv_hints_said_total"), "labelled blocks")
+        self.assertGreaterEqual(self.meter(server, "kv_hints_pinned_bytes"), 2 * ROW)
+        taken = self.meter(server, 'kv_hints_total{cache="server",taken="yes"}')
+        tier.touch([key(4), key(5)], None)
+        self.request(tier, "over", [6, 7], {"forget": True})
+        until(lambda: self.meter(server, 'kv_hints_total{cache="server",taken="yes"}') == taken + 2, "a use and an end")
+        for row in range(10, 250, 10):
+            self.request(tier, str(row), list(range(row, row + 10)), None)
+        there = [tier.lookup(key(row), None).name for row in range(8)]
+        self.assertEqual(["HIT"] * 2, there[:2], "retained, while 60 MiB more were stored")
+        self.assertEqual(["MISS"] * 2, there[6:], "forgotten, so they went first")
+
+    def test_hints_that_are_wrong_are_told_once_and_cost_nothing(self) -> None:
+        pool = Pool(2)
+        tier = self.tier(pool, model=self.id())
+        with self.assertLogs("kvcache.vllm", "WARNING") as logs:
+            for hints in ({"retention": 5}, ["pin"], {"retain": "long"}, {"kind": "king"}, {"turn": 1.5}, {"retain": -1}):
+                self.request(tier, "wrong", [0], hints)
+            tier.touch([b"k" * 5000], None)
+        self.assertEqual(1, len(logs.output), logs.output)
+        self.assertIn("unknown hints ['retention']; allowed: kind, session, turn, last, retain", logs.output[0])
+        self.assertEqual({}, tier._hinted)
 
     def test_private_memory_is_sent(self) -> None:
         pool = Pool(4, shared=False)
