@@ -21,6 +21,7 @@ from kvcache.blocks import Blocks, Chain
 from kvcache.client import Client
 from kvcache.errors import KvCacheError
 from kvcache.settings import NAMES, open_client, split
+from kvcache.vllm_metrics import STORES, Connected, KvCachePromMetrics, KvCacheStats
 
 logger = logging.getLogger(__name__)
 
@@ -46,6 +47,10 @@ class Transfer:
 class Transfers(KVConnectorMetadata):
     """The work of one step, from the scheduler to the workers."""
 
+    step: int = 0
+    """From 1."""
+    mended: int = 0
+    """The last step that was scheduled before vLLM heard of the last failed loads: later ones compute them again."""
     loads: List[Transfer] = dataclasses.field(default_factory=list)
     stores: List[Transfer] = dataclasses.field(default_factory=list)
     finished: List[str] = dataclasses.field(default_factory=list)
@@ -69,6 +74,10 @@ class _Request:
         self.stored = 0
         """Leading blocks that the server has, or that were sent to it."""
         self.pages: List[int] = []
+        self.on_disk = 0
+        """Of the blocks that the server has."""
+        self.done = 0
+        """Tokens that are computed after the last step that was scheduled."""
 
     def tokens(self) -> Sequence[int]:
         tokens: Sequence[int] = self.request.all_token_ids
@@ -86,6 +95,7 @@ class Scheduler:
         self._block_tokens = block_tokens
         self._loads, self._stores = loads, stores
         self._requests: Dict[str, _Request] = {}
+        self._step = self._mended = 0
 
     def matched(self, request: Any, computed: int) -> int:
         """Returns how many tokens beyond those computed can be loaded."""
@@ -105,12 +115,19 @@ class Scheduler:
                 return 0
             if len(state.chains) != len(ranks) or len(state.chains[0]) < limit:
                 state.chains = [each.chain(tokens[: limit * size]) for each in ranks]
-            present = min(blocks.match(chain).blocks for blocks, chain in zip(ranks, state.chains))
+            matches = [blocks.match(chain) for blocks, chain in zip(ranks, state.chains)]
+            found = min(matches, key=lambda each: each.blocks)
         except (KvCacheError, ValueError) as failed:  # a token that no vocabulary has, for one
             logger.debug("no look-up: %s", failed)
             return 0
-        state.stored = present
-        return max(0, present * size - computed) if self._loads else 0
+        state.stored, state.on_disk = found.blocks, found.disk
+        return max(0, found.blocks * size - computed) if self._loads else 0
+
+    def sources(self, request: Any, tokens: int) -> Dict[Any, int]:
+        """Says where tokens that are loaded come from: memory of this host, its disks, or elsewhere."""
+        state = self._requests.get(request.request_id)
+        disk = min(tokens, state.on_disk * self._block_tokens) if state is not None else 0
+        return vllm_compat.hit_sources(tokens - disk, disk, self._client.shares_memory)
 
     def drop(self) -> bool:
         """Forgets the blocks of all workers; returns whether all are forgotten.
@@ -129,6 +146,22 @@ class Scheduler:
             return False
         return bool(ranks)
 
+    def failed(self, pages: Set[int]) -> None:
+        """Hears that loads into pages have failed, so that vLLM computes them and what was computed upon them again.
+
+        A worker does not store what rests upon its own failed loads. Another one may have stored it.
+        """
+        self._mended = self._step
+        try:
+            ranks = self._ranks()
+            for state in self._requests.values() if len(ranks) > 1 else ():
+                first = next((at for at, page in enumerate(state.pages) if page in pages), None)
+                if first is not None:
+                    for blocks in ranks:
+                        blocks.drop(blocks.chain(state.tokens()), first)
+        except (KvCacheError, ValueError) as failed:
+            logger.warning("KVCache: blocks that other workers computed upon failed loads are not dropped: %s", failed)
+
     def allocated(self, request: Any, external: int) -> None:
         state = self._requests.get(request.request_id)
         if state is not None:
@@ -136,7 +169,8 @@ class Scheduler:
 
     def step(self, output: Any) -> Transfers:
         """Says what to load before a step, and what to store after it."""
-        work = Transfers(finished=sorted(output.finished_req_ids))
+        self._step += 1
+        work = Transfers(self._step, self._mended, finished=sorted(output.finished_req_ids))
         for each in work.finished:
             self._requests.pop(each, None)
         for new in output.scheduled_new_reqs:
@@ -163,8 +197,11 @@ class Scheduler:
             first, end = (computed - state.external) // size, computed // size
             work.loads.append(Transfer(name, list(tokens[: end * size]), first, state.pages[first:end]))
             state.external = 0
+        if computed < state.done and not anew and state.stored != _NEVER:
+            state.stored = min(state.stored, computed // size)  # computed again after a load has failed
         drafts = len((getattr(output, "scheduled_spec_decode_tokens", None) or {}).get(name, ()))
         done = min(computed + output.num_scheduled_tokens.get(name, 0) - drafts, len(tokens))
+        state.done = done
         full = min(done // size, len(state.pages))
         if self._stores and full > state.stored:
             first = state.stored
@@ -241,6 +278,9 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
             raise ValueError(f"{len(groups)} KV cache groups; allowed: 1; hybrid models go through the tiering offload")
         self._role_name = str(getattr(transfer, "kv_role", None) or "kv_both")
         self._client = open_client(mine, type(self).__module__, *vllm_compat.PACKAGES)
+        self._connected = Connected()
+        self._failed_at = 0
+        """The last step of which a load has failed here."""
         self._scheduler: Optional[Scheduler] = None
         self._worker: Any = None
         if role == KVConnectorRole.SCHEDULER:
@@ -259,7 +299,7 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
 
     @abstractmethod
     def _open_worker(self, vllm_config: Any, kv_cache_config: Any, settings: Dict[str, Any]) -> Any:
-        """Returns the worker's part, with ``failed`` and ``close``."""
+        """Returns the worker's part, with ``counts``, ``has_failed``, ``failed`` and ``close``."""
 
     def _scheduler_of(self, ranks: Callable[[], List[Blocks]], kv_cache_config: Any) -> Scheduler:
         tokens = int(kv_cache_config.kv_cache_groups[0].kv_cache_spec.block_size)
@@ -275,6 +315,16 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
         assert self._worker is not None, "called in a worker's process"
         return self._worker
 
+    def _stores_of(self, work: Transfers) -> List[Transfer]:
+        """Returns what a step is to store: nothing, as long as it may rest upon blocks that have not come."""
+        worker = self._working()
+        if worker.has_failed:
+            self._failed_at = work.step
+        if self._failed_at <= work.mended:
+            return work.stores
+        worker.counts.add(STORES, "skipped", sum(len(each.pages) for each in work.stores))
+        return []
+
     @property
     def requires_kv_delivery(self) -> bool:
         """A block that is not stored is computed again: nothing has to wait for it."""
@@ -284,9 +334,19 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
         """Returns how many tokens can be loaded, before the step and not beside it."""
         return self._scheduling().matched(request, num_computed_tokens), False
 
+    def get_external_cache_hit_sources(self, request: Any, num_external_tokens: int) -> Dict[Any, int]:
+        """Says where loaded tokens come from, for vLLM's metrics."""
+        return self._scheduling().sources(request, num_external_tokens)
+
     def update_state_after_alloc(self, request: Any, blocks: Any, num_external_tokens: int) -> None:
         """Remembers what to load."""
         self._scheduling().allocated(request, num_external_tokens)
+
+    def update_connector_output(self, connector_output: Any) -> None:
+        """Hears of loads that have failed."""
+        failed = getattr(connector_output, "invalid_block_ids", None)
+        if failed:
+            self._scheduling().failed(failed)
 
     def build_connector_meta(self, scheduler_output: Any) -> Transfers:
         """Returns the work of a step."""
@@ -314,6 +374,26 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
         """Returns the blocks that were gone when they were to be loaded: vLLM computes them."""
         failed: Set[int] = self._working().failed()
         return failed
+
+    def get_kv_connector_stats(self) -> Optional[KvCacheStats]:
+        """Returns what was counted since the last call."""
+        if self._worker is None:
+            stats = KvCacheStats(data=dict(self._connected.take(self._client.connected)))
+        else:
+            stats = KvCacheStats.of(self._worker.counts.take())
+        return None if stats.is_empty() else stats
+
+    @classmethod
+    def build_kv_connector_stats(cls, data: Optional[Dict[str, Any]] = None) -> KvCacheStats:
+        """Returns what another process has counted."""
+        return KvCacheStats(data=data or {})
+
+    @classmethod
+    def build_prom_metrics(
+        cls, vllm_config: Any, metric_types: Any, labelnames: Any, per_engine_labelvalues: Any
+    ) -> KvCachePromMetrics:
+        """Registers the counters with vLLM's metrics."""
+        return KvCachePromMetrics(vllm_config, metric_types, labelnames, per_engine_labelvalues)
 
     def shutdown(self) -> None:
         """Ends the session."""

@@ -18,6 +18,7 @@ import concurrent.futures
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 from kvcache import vllm_compat
@@ -26,7 +27,8 @@ from kvcache.client import Client
 from kvcache.errors import KvCacheError
 from kvcache.memory import buffer_at
 from kvcache.settings import identity
-from kvcache.vllm_connector import ChainCache, Scheduler, TokenConnector, Transfers
+from kvcache.vllm_connector import ChainCache, Scheduler, TokenConnector, Transfer, Transfers
+from kvcache.vllm_metrics import LOADS, STORES, Counts
 from kvcache.wire import Result
 
 logger = logging.getLogger(__name__)
@@ -75,8 +77,7 @@ class _Worker:
         self._running = 0
         self._queued = 0
         self._sender: Optional[concurrent.futures.ThreadPoolExecutor] = None
-        self.not_stored = 0
-        """Blocks that were not stored as too much waited to be sent, or the server had no room or did not answer."""
+        self.counts = Counts()
         client.watch()
 
     def register(self, caches: Dict[str, Any]) -> None:
@@ -102,36 +103,38 @@ class _Worker:
         """Copies the blocks of a step into the KV cache."""
         self._chains.forget(work.finished)
         for transfer in work.loads:
-            done = 0
+            done, rest = 0, "absent"
             try:
                 chain, end = self._chains.get(transfer, self._blocks.chain), transfer.first + len(transfer.pages)
-                with self._blocks.view(chain, transfer.first, end, timeout=self._wait) as found:
-                    for page, block in zip(transfer.pages, found):
+                with self._blocks._leased(chain, transfer.first, end, self._wait) as found:
+                    for page, block in zip(transfer.pages, found.pieces):
                         for layer, piece in enumerate(self._pieces(page)):
                             piece[:] = block[layer * self._page : (layer + 1) * self._page]
-                    done = len(found)
-                if not self._client.connected:
-                    done = 0  # the server may have given the memory to others
+                    done = found.held()
             except (KvCacheError, ValueError) as failed:
                 logger.debug("blocks are not loaded: %s", failed)
-                done = 0
+                done, rest = 0, "failed"
+            self.counts.add(LOADS, "copied", done)
+            self.counts.add(LOADS, rest, len(transfer.pages) - done)
             self._failed.update(transfer.pages[done:])
 
-    def store(self, work: Transfers) -> None:
+    def store(self, transfers: Sequence[Transfer]) -> None:
         """Copies the blocks of a step out of the KV cache, which may be written again after this."""
-        for transfer in work.stores:
-            if not self._client.connected:
-                self.not_stored += len(transfer.pages)
-                continue
+        for transfer in transfers:
+            begun, rest = 0, "skipped"
             try:
+                if not self._client.connected:
+                    raise KvCacheError("there is no connection to the server")
                 chain = self._chains.get(transfer, self._blocks.chain)
                 chain.set_hashes(transfer.hashes, transfer.first)
                 for number, page in enumerate(transfer.pages, transfer.first):
                     if not self._begin(chain, number, self._pieces(page)):
-                        self.not_stored += transfer.first + len(transfer.pages) - number
                         break  # a block without the one before it is not kept
+                    begun += 1
             except (KvCacheError, ValueError) as failed:
                 logger.debug("blocks are not stored: %s", failed)
+                rest = "failed"
+            self.counts.add(STORES, rest, len(transfer.pages) - begun)
 
     def _begin(self, chain: Chain, number: int, pieces: List[memoryview]) -> bool:
         with self._lock:
@@ -139,12 +142,13 @@ class _Worker:
         if self._blocks.submit_put(chain, number, pieces, self._stored, _ROOM_SECONDS):
             return True
         if self._client.shares_memory or self._queued > _MOST_QUEUED_BYTES:
-            self._stored(Result.COPIED)
+            self._ended(0)
             return False
         if self._sender is None:
             self._sender = concurrent.futures.ThreadPoolExecutor(1, "kvcache-sender")
         copy = b"".join(pieces)
-        self._queued += len(copy)
+        with self._lock:
+            self._queued += len(copy)
         self._sender.submit(self._send, chain.copy(), number, copy)
         return True
 
@@ -154,14 +158,21 @@ class _Worker:
             result = self._blocks.put(chain, number, block)
         except KvCacheError as failed:
             logger.debug("a block is not stored: %s", failed)
-        self._queued -= len(block)
-        self._stored(result)
+        self._stored(result, len(block))
 
-    def _stored(self, result: Optional[Result]) -> None:
+    def _stored(self, result: Optional[Result], queued: int = 0) -> None:
+        self.counts.add(STORES, "failed" if result is None else result.name.lower())
+        self._ended(queued)
+
+    def _ended(self, queued: int) -> None:
         with self._lock:
             self._running -= 1
-            if result is None or not result.stored:
-                self.not_stored += 1
+            self._queued -= queued
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a load of this step has failed."""
+        return bool(self._failed)
 
     def failed(self) -> Set[int]:
         failed, self._failed = self._failed, set()
@@ -204,4 +215,4 @@ class KvCacheCpuConnector(TokenConnector):
 
     def wait_for_save(self) -> None:
         """Stores the blocks of this step, and does not wait for the server."""
-        self._working().store(self._get_connector_metadata())
+        self._working().store(self._stores_of(self._get_connector_metadata()))

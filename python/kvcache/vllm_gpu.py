@@ -29,6 +29,7 @@ from kvcache.errors import ConnectionLost, KvCacheError
 from kvcache.gpu import GpuChain, GpuError, GpuSession, LayeredLoad, Pool, Store
 from kvcache.settings import identity
 from kvcache.vllm_connector import ChainCache, Scheduler, TokenConnector, Transfer, Transfers
+from kvcache.vllm_metrics import LOADS, STORES, Counts
 
 logger = logging.getLogger(__name__)
 
@@ -115,9 +116,11 @@ class _Worker:
         self._told = ""
         """Why there is no session, as it was logged."""
         self._chains: ChainCache[GpuChain] = ChainCache(GpuChain.close)
+        self.counts = Counts()
         self._failed: Set[int] = set()
         self._lock = threading.RLock()
-        self._stores: collections.deque[Store] = collections.deque()
+        self._stores: collections.deque[Tuple[Store, int]] = collections.deque()
+        """With the number of blocks that each was to store."""
         self._wanted = threading.Event()
         self._closed = False
         self._sealer = threading.Thread(target=self._seal, name="kvcache-seal", daemon=True)
@@ -182,11 +185,13 @@ class _Worker:
 
     def _lose(self, why: KvCacheError) -> None:
         pool, self._pool = self._pool, None
-        self._failed.update(block for transfer, _ in self._loading for block in transfer.pages)
+        for transfer, _ in self._loading:
+            self._loaded(transfer, 0, "failed")
         self._loading.clear()
         self._broken = None
         self._chains.clear()
         with self._lock:
+            self.counts.add(STORES, "failed", sum(blocks for _, blocks in self._stores))
             self._stores.clear()
         if pool is not None:
             logger.warning("KVCache: %s; going on without it until it answers", why)
@@ -215,7 +220,7 @@ class _Worker:
             self._lose(self._broken)
         self._connect()
         for transfer in work.loads:
-            loaded = 0
+            loaded, rest = 0, "failed"
             try:
                 if self._pool is not None:
                     pages = self._pages(transfer.pages)
@@ -227,9 +232,16 @@ class _Worker:
                             continue
                     else:
                         loaded = chain.load(pages, transfer.first, stream=self._stream(), wait=self._wait)
+                    rest = "absent"
             except KvCacheError as failed:
                 self._refused(failed)
-            self._failed.update(transfer.pages[loaded:])
+            self._loaded(transfer, loaded, rest)
+
+    def _loaded(self, transfer: Transfer, blocks: int, rest: str) -> None:
+        """Notes how many leading blocks of a load have come; vLLM computes the others."""
+        self.counts.add(LOADS, "copied", blocks)
+        self.counts.add(LOADS, rest, len(transfer.pages) - blocks)
+        self._failed.update(transfer.pages[blocks:])
 
     def wait_for_layer(self, name: str) -> None:
         """Has the stream wait for a layer of this step's loads; of all layers when it is not known."""
@@ -244,27 +256,28 @@ class _Worker:
         """Learns which blocks of this step have come."""
         while self._loading:
             transfer, load = self._loading.pop()
-            loaded = 0
+            loaded, rest = 0, "failed"
             try:
-                loaded = load.finish(self._stream())
+                loaded, rest = load.finish(self._stream()), "absent"
             except KvCacheError as failed:
                 self._refused(failed)
-            self._failed.update(transfer.pages[loaded:])
+            self._loaded(transfer, loaded, rest)
 
-    def store(self, work: Transfers) -> None:
+    def store(self, transfers: Sequence[Transfer]) -> None:
         """Queues the stores of a step behind its work; the stream goes on when they are done."""
-        for transfer in work.stores:
-            if self._pool is None:
-                return
+        for transfer in transfers:
             try:
+                if self._pool is None:
+                    raise KvCacheError("there is no session with the server")
                 stream, pages = self._stream(), self._pages(transfer.pages)
                 store = self._chain(self._pool, transfer).store(pages, transfer.first, stream=stream)
                 store.order(stream)
             except KvCacheError as failed:
+                self.counts.add(STORES, "failed", len(transfer.pages))
                 self._refused(failed)
                 continue
             with self._lock:
-                self._stores.append(store)
+                self._stores.append((store, len(transfer.pages)))
             self._wanted.set()
 
     def _seal(self) -> None:
@@ -272,16 +285,25 @@ class _Worker:
         while not self._closed:
             self._wanted.wait()
             with self._lock:
-                store = self._stores.popleft() if self._stores else None
+                store, blocks = self._stores.popleft() if self._stores else (None, 0)
                 if store is None:
                     self._wanted.clear()
                     continue
             try:
                 while not self._closed and not store.is_copied():
                     time.sleep(_SEAL_SECONDS)
-                store.seal()
+                new = store.seal()
+                self.counts.add(STORES, "copied", new)
+                self.counts.add(STORES, "present", store.blocks - new)
+                self.counts.add(STORES, "declined", blocks - store.blocks)
             except KvCacheError as failed:
+                self.counts.add(STORES, "failed", blocks)
                 self._broken = failed
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a load of this step has failed."""
+        return bool(self._failed)
 
     def failed(self) -> Set[int]:
         self.finish_loads()
@@ -389,7 +411,7 @@ class KvCacheConnector(TokenConnector):
     def wait_for_save(self) -> None:
         """Queues the stores of this step; the stream waits, this thread does not."""
         self._working().finish_loads()
-        self._working().store(self._get_connector_metadata())
+        self._working().store(self._stores_of(self._get_connector_metadata()))
 
 
 def _current_stream() -> int:

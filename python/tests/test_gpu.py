@@ -487,6 +487,7 @@ class Vllm:
         self.worker.wait_for_save()
         self.failed = self.worker.get_block_ids_with_load_errors()
         self.worker.clear_connector_metadata()
+        self.scheduler.update_connector_output(SimpleNamespace(invalid_block_ids=self.failed))
 
     def match(self, request: Request, computed: int = 0) -> int:
         count, beside = self.scheduler.get_num_new_matched_tokens(request, computed)
