@@ -11,7 +11,6 @@ and a whole engine.
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import logging
 import os
@@ -40,6 +39,7 @@ from sglang.srt.mem_cache.memory_pool_host import LogicalHostPool
 from sglang.srt.mem_cache.unified_cache.storage_attachment import StorageAttachment
 from sglang.srt.mem_cache.utils import get_storage_hash_str, hash_str_to_int64
 from tests import engines as doubles
+from tests.faults import Faults, logged, secrets
 from tests.serving import ServedTest, Server, free_ports, until
 from tests.test_events import replayed
 
@@ -239,20 +239,6 @@ class Controller:
         self.real.detach_storage_backend()
 
 
-@contextlib.contextmanager
-def logged(name: str) -> Any:
-    """What a logger says of warnings and errors."""
-    records: List[logging.LogRecord] = []
-    handler = logging.Handler(logging.WARNING)
-    handler.emit = records.append  # type: ignore[method-assign]
-    logger = logging.getLogger(name)
-    logger.addHandler(handler)
-    try:
-        yield records
-    finally:
-        logger.removeHandler(handler)
-
-
 class ControllerTest(SglangTest):
     def test_pages_go_through_sglangs_own_threads(self) -> None:
         for settings in ({"interface_v1": 1}, {"interface_v1": 0}):
@@ -271,44 +257,45 @@ class ControllerTest(SglangTest):
                 self.assertTrue(pools.holds(two.pool, 20 + page, page))
 
     def test_random_faults_are_misses_and_raise_nothing_into_sglangs_threads(self) -> None:
-        server = Server("32MiB")
+        files = self.enterContext(secrets())
+        server = Server("32MiB", "--set", f"transport.secret_file={files[0]}")
         self.addCleanup(server.close)
-        engine = Controller(server.address, self.id(), pools.mha("page_first"), timeout=0.5)
-        self.addCleanup(engine.close)
-        stranger = Controller(server.address, self.id(), pools.mha("page_first", "default"), timeout=0.5)
-        self.addCleanup(stranger.close)
-        chosen = random.Random(7)
-        loaded = wrong = faults = 0
-        state = "serves"
+        engines = []
+        for allocator, secret in (("shm", files[0]), ("default", files[0]), ("shm", files[1])):
+            pool = pools.mha("page_first", allocator)
+            engines.append(Controller(server.address, self.id(), pool, timeout=0.5, secret_file=secret))
+            self.addCleanup(engines[-1].close)
+        engine, _, stranger = engines
+        faults = Faults(server, seed=7)
+        chosen = faults.chosen
+        loads = {each: 0 for each in engines}
+        wrong = 0
+
+        def work(kind: str) -> None:
+            nonlocal wrong
+            if kind == "key":
+                bad = ["k" * 5000, "good"]
+                where = pools.indices(engine.pool, range(2))
+                self.assertEqual(0, engine.backend.batch_exists(bad))
+                self.assertEqual([False] * 2, engine.backend.batch_set_v1(bad, where))
+                self.assertEqual([False] * 2, engine.backend.batch_get_v1(bad, where))
+                self.assertEqual([False] * 2, engine.backend.batch_get_v1(["a", "b"], where[:PAGE]))
+            each = stranger if kind == "password" else chosen.choice(engines[:2])
+            seed = chosen.randrange(40)
+            tokens = list(range(seed * 1000, seed * 1000 + (20 if kind == "full" else 4) * PAGE))
+            got = each.load(tokens, 0) // PAGE
+            loads[each] += got
+            wrong += sum(not pools.holds(each.pool, page, seed * 100 + page) for page in range(got))
+            for page in range(len(tokens) // PAGE):
+                pools.fill(each.pool, page, seed * 100 + page)
+            each.store(tokens, 0)
+
         with logged("sglang") as theirs, logged("kvcache") as ours:
-            while faults < 100 * SCALE:
-                faults += 1
-                fault = chosen.choice(("kill", "stop", "full", "key", "none", "none"))
-                if fault in ("kill", "stop") and state == "serves" and chosen.random() < 0.2:
-                    server.kill() if fault == "kill" else server.signal(signal.SIGSTOP)
-                    state = fault
-                elif state != "serves" and chosen.random() < 0.3:
-                    server.start() if state == "kill" else server.signal(signal.SIGCONT)
-                    until(lambda: engine.backend._client.connected and stranger.backend._client.connected, "sessions", 30)
-                    state = "serves"
-                if fault == "key":
-                    bad = ["k" * 5000, "good"]
-                    where = pools.indices(engine.pool, range(2))
-                    self.assertEqual(0, engine.backend.batch_exists(bad))
-                    self.assertEqual([False] * 2, engine.backend.batch_set_v1(bad, where))
-                    self.assertEqual([False] * 2, engine.backend.batch_get_v1(bad, where))
-                    self.assertEqual([False] * 2, engine.backend.batch_get_v1(["a", "b"], where[:PAGE]))
-                each = chosen.choice((engine, stranger))
-                seed = chosen.randrange(40)
-                tokens = list(range(seed * 1000, seed * 1000 + (20 if fault == "full" else 4) * PAGE))
-                got = each.load(tokens, 0) // PAGE
-                loaded += got
-                wrong += sum(not pools.holds(each.pool, page, seed * 100 + page) for page in range(got))
-                for page in range(len(tokens) // PAGE):
-                    pools.fill(each.pool, page, seed * 100 + page)
-                each.store(tokens, 0)
+            faults.run(100 * SCALE, work, lambda: all(each.backend._client.connected for each in engines[:2]))
+        print(f"sglang, {faults.told()}: {[*loads.values()]} pages loaded", flush=True)
+        self.assertEqual(0, loads[stranger])
         self.assertEqual(0, wrong)
-        self.assertGreater(loaded, 20)
+        self.assertGreater(sum(loads.values()), 20)
         raised = [record.getMessage() for record in theirs if record.exc_info or record.levelno >= logging.ERROR]
         self.assertEqual([], raised)
         told = [record.getMessage() for record in ours if "kvcache.sglang" == record.name]
@@ -317,7 +304,7 @@ class ControllerTest(SglangTest):
         self.assertIn("a key of 5000 bytes; allowed: 1 to 4096", refused[0])
         self.assertGreater(engine.backend.refused, 10)
         self.assertGreater(engine.backend.failed, 0)
-        self.assertLess(len(told), faults // 2)
+        self.assertLess(len(told), faults.total() // 2)
 
     def test_a_wrong_password_is_misses(self) -> None:
         with tempfile.NamedTemporaryFile("w") as secret, tempfile.NamedTemporaryFile("w") as wrong:

@@ -5,8 +5,11 @@ Two engines share two cores, so one that starts is waited for beside another.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import inspect
 import json
+import logging
 import os
 import pathlib
 import random
@@ -17,16 +20,25 @@ import sys
 import tempfile
 import unittest
 import urllib.request
-from typing import Any, Callable, Dict, List, Optional, Set
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from unittest import mock
 
 import msgspec
+import torch
 import zmq
 from engines.vllm_engine import environment, make_model
+from engines.vllm_steps import SteppedEngine
+from engines.vllm_tiering import Tiering
 from tests import engines as doubles
-from tests import test_connectors
-from tests.serving import Server, end_with_parent, free_ports
+from tests import test_connectors, test_gpu
+from tests.faults import Faults, logged, secrets
+from tests.serving import Server, end_with_parent, free_ports, until
 from tests.test_events import replayed
 
+from kvcache import KvCacheError
+from kvcache.gpu import Driver
+
+SCALE = int(os.environ.get("KVCACHE_TEST_SCALE", "1"))
 _TOKENS = 16
 _START_SECONDS = 300
 _BLOCK_TOKENS = 128
@@ -354,6 +366,211 @@ class ManyBlocksTest(test_connectors.TwoProcessesTest):
     """Random blocks from two processes, with evictions; KVCACHE_TEST_SCALE=7 moves 10,000."""
 
     test_sglang = test_lmcache = None  # type: ignore[assignment]
+
+
+class PlayedTest(unittest.TestCase):
+    """Connectors with vLLM's own classes around them, and a model that is played."""
+
+    server: Server
+    host_bytes = "32MiB"
+    options: Tuple[str, ...] = ("--set", "admission=always")
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls._stack = contextlib.ExitStack()
+        try:
+            folder = cls._stack.enter_context(tempfile.TemporaryDirectory(prefix="kvcache-vllm-"))
+            cls.model = pathlib.Path(folder) / "model"
+            make_model(cls.model)
+            cls.secret, cls.wrong = cls._stack.enter_context(secrets())
+            more = ("--set", f"transport.secret_file={cls.secret}")
+            cls.server = cls._stack.enter_context(contextlib.closing(Server(cls.host_bytes, *cls.options, *more)))
+        except BaseException:
+            cls._stack.close()
+            raise
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls._stack.close()
+
+    def engine(self, **changes: Any) -> SteppedEngine:
+        """One with the connector for the CPU."""
+        settings = {"timeout": 0.5, "wait": 0.5, "secret_file": self.secret, **changes}
+        transfer = cpu(self.server.address)
+        transfer["kv_connector_extra_config"].update(settings)
+        engine = SteppedEngine(self.model, transfer)
+        self.addCleanup(engine.close)
+        return engine
+
+    def tiering(self, **changes: Any) -> Tiering:
+        settings = {"timeout": 0.5, "secret_file": self.secret, "address": self.server.address, **changes}
+        tiering = Tiering(self.id(), **settings)
+        self.addCleanup(tiering.close)
+        return tiering
+
+
+def copied(of: Any) -> int:
+    """Blocks that were loaded, by what vLLM's metrics were told."""
+    return int(sum(value for name, value in of.counts.items() if "kvcache_loads" in name and "copied" in name))
+
+
+def moved(of: Any) -> Dict[str, int]:
+    """What vLLM's metrics were told of blocks that were to be moved, by result."""
+    return {name.rpartition("kvcache_")[2]: int(value) for name, value in sorted(of.counts.items()) if "kvcache_" in name}
+
+
+class FaultsTest(PlayedTest):
+    """Random faults: nothing is raised into vLLM, no byte is wrong, and nothing stays pending.
+
+    KVCACHE_TEST_SCALE=10 has 1,000 of each.
+    """
+
+    def tell(self, faults: Faults, engines: List[Any], stranger: Any, logs: List[logging.LogRecord]) -> None:
+        print(f"{self.id().rpartition('.')[2]}, {faults.told()}: {[moved(each) for each in (*engines, stranger)]}", flush=True)
+        self.assertEqual([0] * 3, [each.wrong for each in (*engines, stranger)], "wrong blocks")
+        self.assertEqual(0, copied(stranger))
+        self.assertGreater(sum(map(copied, engines)), SCALE * 50)
+        self.assertLess(len(logs), faults.total() // 2)
+
+    def test_the_tier(self) -> None:
+        engines = [self.tiering(), self.tiering()]
+        stranger = self.tiering(secret_file=self.wrong)
+        faults = Faults(self.server, seed=11)
+        chosen = faults.chosen
+
+        def work(kind: str) -> None:
+            each = stranger if kind == "password" else chosen.choice(engines)
+            for _ in range(3):
+                start = int(chosen.random() ** 2 * 300)
+                keys = [test_connectors.key(number) for number in range(start, start + (28 if kind == "full" else 6))]
+                if kind == "key":
+                    keys.insert(chosen.randrange(6), b"k" * 5000)
+                each.request(keys)
+            if kind in ("killed", "stopped") and chosen.random() < 0.2:
+                each.manager.reset_cache()
+
+        with logged("kvcache") as logs:
+            faults.run(100 * SCALE, work, lambda: all(each.connected() for each in engines))
+            for each in (*engines, stranger):
+                until(each.is_idle, "the end of all jobs", 10)
+        self.tell(faults, engines, stranger, logs)
+
+    def test_the_connector_for_the_cpu(self) -> None:
+        engines = [self.engine(), self.engine()]
+        stranger = self.engine(secret_file=self.wrong)
+        faults = Faults(self.server, seed=12)
+        chosen = faults.chosen
+
+        def work(kind: str) -> None:
+            each = stranger if kind == "password" else chosen.choice(engines)
+            asked = [prompt(int(chosen.random() ** 2 * 60), 28 if kind == "full" else 9) for _ in range(chosen.randint(1, 3))]
+            if kind == "key":
+                asked[0][chosen.randrange(16)] = chosen.choice((-1, 1 << 40))
+            each.run(asked)
+            if kind in ("killed", "stopped") and chosen.random() < 0.2:
+                each.connector.reset_cache()
+
+        with logged("kvcache") as logs:
+            faults.run(100 * SCALE, work, lambda: all(each.connected() for each in engines))
+        self.tell(faults, engines, stranger, logs)
+
+
+class FailedLoadTest(PlayedTest):
+    def test_what_is_computed_upon_a_failed_load_is_not_stored(self) -> None:
+        first, second, third = (self.engine(timeout=10) for _ in range(3))
+        first.run([prompt(1, 9)])
+        until(lambda: (first.step(), moved(first).get("stores copied"))[1] == 9, "the stores")
+        with mock.patch.object(second.worker._worker._blocks, "_leased", side_effect=KvCacheError("late")):
+            second.run([prompt(1, 12), prompt(1, 14)])
+        self.assertEqual({"connected": 1, "loads failed": 9}, {k: v for k, v in moved(second).items() if "stores" not in k})
+        third.run([prompt(1, 14)])
+        self.assertEqual(0, third.wrong)
+        until(lambda: (second.step(), moved(second).get("stores copied"))[1] == 5, "what was computed again")
+        first.run([prompt(1, 14)])
+        self.assertEqual((14 - 9, 0), (copied(first), first.wrong))
+
+
+class ManyCpuBlocksTest(PlayedTest):
+    """Random blocks from two engines, one of which sends its own, with evictions; KVCACHE_TEST_SCALE=7 moves 10,000."""
+
+    def test_the_connector_for_the_cpu(self) -> None:
+        engines = [self.engine(timeout=10)]
+        with mock.patch("kvcache.client.try_open", return_value=None):
+            engines.append(self.engine(timeout=10))
+        chosen = random.Random(13)
+
+        def blocks() -> int:
+            return sum(sum(moved(each).values()) for each in engines)
+
+        while blocks() < 1430 * SCALE:
+            chosen.choice(engines).run([prompt(int(chosen.random() ** 2 * 90), chosen.randint(1, 20)) for _ in range(3)])
+        self.assertEqual([0, 0], [each.wrong for each in engines])
+        for each in engines:
+            self.assertGreater(copied(each), SCALE * 20)
+        stored = sum(moved(each)["stores copied"] for each in engines)
+        if SCALE >= 7:
+            self.assertGreater(stored, 90 * 20, "what was evicted is stored again")
+        print(f"{blocks()} blocks, {sum(map(copied, engines))} loaded, 0 wrong: {[moved(each) for each in engines]}", flush=True)
+
+
+_CUDA = os.environ.get("KVCACHE_TEST_CUDA") or str(
+    pathlib.Path(__file__).resolve().parents[2] / "gpu-bridge" / "target" / "stand-in" / "libcuda.so.1"
+)
+
+
+@unittest.skipUnless(os.path.exists(_CUDA), "no stand-in for the driver of a GPU: the tests of gpu-bridge build it")
+class GpuTest(PlayedTest):
+    """The connector for GPUs, made by vLLM's factory for vLLM's scheduler and for a worker.
+
+    The driver is the stand-in, whose memory is this process's own. A CPU build of vLLM has no worker for GPUs, so its
+    model runner, streams and graphs are not tried.
+    """
+
+    options = ("--gpu", "0", "--set", "admission=always")
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        with mock.patch.dict(os.environ, LD_LIBRARY_PATH=os.path.dirname(_CUDA)):
+            super().setUpClass()
+
+    def gpu(self, **changes: Any) -> SteppedEngine:
+        device = test_gpu.Memory(Driver(0, _CUDA), 16 << 20)
+        taken = [0]
+
+        def memory(blocks: int, page: int) -> torch.Tensor:
+            at, size = device.address + taken[0], blocks * page
+            taken[0] += size
+            return torch.frombuffer((ctypes.c_int8 * size).from_address(at), dtype=torch.int8).view(blocks, page)
+
+        settings = {"address": self.server.address, "secret_file": self.secret, "cuda_library": _CUDA, "timeout": 5}
+        transfer = {**cpu(""), "kv_connector": "KvCacheConnector", "kv_connector_extra_config": {**settings, **changes}}
+        with mock.patch("kvcache.vllm_gpu._current_stream", lambda: device.handle):
+            engine = SteppedEngine(self.model, transfer, memory=memory, finish=device.finish)
+        self.addCleanup(engine.close)
+        return engine
+
+    def test_an_engine_loads_what_another_has_stored_and_goes_on_without_the_server(self) -> None:
+        asked = [prompt(seed, 9) for seed in range(8)]
+        for layers in (False, True):
+            first, second = self.gpu(layers=layers), self.gpu(layers=layers)
+            first.run(asked[:4])
+            until(lambda first=first: (first.step(), first.counts.get("kvcache_stores copied", 0) >= 36)[1], "the stores")
+            second.run(asked)
+            self.assertEqual(36, copied(second))
+            self.assertEqual(36 * 16, second.hits)
+            self.assertEqual(0, first.wrong + second.wrong)
+            self.assertEqual(1, second.counts["kvcache_connected"])
+            self.assertTrue(second.connector.reset_cache())
+        self.server.kill()
+        second.run(asked)
+        self.assertEqual(0, second.wrong)
+        self.assertEqual(0, second.counts["kvcache_connected"])
+
+
+def prompt(seed: int, blocks: int) -> List[int]:
+    """Tokens that begin as those of other lengths do."""
+    source = random.Random(seed)
+    return [source.randrange(3, 30000) for _ in range(16 * blocks + 5)]
 
 
 class InterfaceTest(unittest.TestCase):
