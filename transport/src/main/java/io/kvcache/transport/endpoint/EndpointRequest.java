@@ -62,9 +62,11 @@ record EndpointRequest(
     ///
     /// @param plainBytes of the block
     boolean sendCoded(OutboundFrame data, long plainBytes) {
+        long saved = plainBytes - data.payload().bytes();
+        counters.bytesSaved.add(saved);
         boolean sent = send(data);
-        if (sent) {
-            counters.bytesSaved.add(plainBytes - data.payload().bytes());
+        if (!sent) {
+            counters.bytesSaved.add(-saved);
         }
         return sent;
     }

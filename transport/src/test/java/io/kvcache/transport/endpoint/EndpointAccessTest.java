@@ -224,6 +224,7 @@ final class EndpointAccessTest {
                     .i64(1L << 40) // a capability that this version does not know
                     .bytes(new byte[Hello.NONCE_BYTES + Hello.TICKET_BYTES])
                     .text("")
+                    .text("")
                     .i64(7); // and a field
             Challenge challenge =
                     Challenge.read(testClient.request(MessageType.HELLO, hello).reader());
