@@ -140,8 +140,7 @@ public final class RemoteEndpoint implements AutoCloseable {
         boolean good = false;
         try {
             ucx = UcxExporter.open(config, cache);
-            EndpointOptions offering =
-                    options.withAeron(describeAlternatives(aeron)).withFabric(ucx == null ? null : ucx.descriptor());
+            EndpointOptions offering = options.withFabric(ucx == null ? null : ucx.descriptor());
             TcpEndpoint tcp = config.isTcpEnabled() ? tcp(config, cache, offering, tlsEngines(reloadableTls)) : null;
             RemoteEndpoint front = new RemoteEndpoint(
                     new Endpoints(tcp, aeron, ucx), secrets, reloadableTls, stores.domains, listener);
@@ -152,12 +151,6 @@ public final class RemoteEndpoint implements AutoCloseable {
                 close(aeron, ucx);
             }
         }
-    }
-
-    /// Describes the faster ways that clients over TCP could use. On the same host none is faster.
-    private static String describeAlternatives(@Nullable AeronEndpoint aeron) {
-        String address = aeron == null ? "" : aeron.address();
-        return address.startsWith("aeron:udp") ? address : "";
     }
 
     private static @Nullable Supplier<SSLEngine> tlsEngines(@Nullable ReloadableTls reloadableTls) {

@@ -262,7 +262,6 @@ public final class RemoteKvCacheBuilder {
 
         private static final String SHM = "shm:";
         private static final String TLS = "tls:";
-        private static final String AUTO = "auto:";
         private static final Pattern UCX = Pattern.compile("ucx:(.*?)(?:\\?tls=([a-z0-9_,]*))?");
 
         /// The way to open connections.
@@ -273,9 +272,6 @@ public final class RemoteKvCacheBuilder {
 
             /// Behind TLS.
             record Tls(String host, int port) implements ConnectorChoice {}
-
-            /// By the fastest transport that the server offers.
-            record Auto(TransportSelector selector) implements ConnectorChoice {}
         }
 
         /// Creates an address from any connector.
@@ -301,13 +297,6 @@ public final class RemoteKvCacheBuilder {
                 return new RemoteAddress(
                         new ConnectorChoice.Tls(hostPort.host, hostPort.port), SharedMemoryMode.AUTO, null);
             }
-            if (address.startsWith(AUTO)) {
-                HostPort hostPort = HostPort.of(address.substring(AUTO.length()));
-                return new RemoteAddress(
-                        new ConnectorChoice.Auto(new TransportSelector(hostPort.host, hostPort.port)),
-                        SharedMemoryMode.AUTO,
-                        null);
-            }
             boolean shm = address.startsWith(SHM);
             HostPort hostPort = HostPort.of(shm ? address.substring(SHM.length()) : address);
             return new RemoteAddress(
@@ -324,10 +313,9 @@ public final class RemoteKvCacheBuilder {
         /// @param trusted for those behind TLS
         ServerList.Server toServer(Supplier<SSLContext> trusted, RemoteOptions options) {
             return switch (choice) {
-                case ConnectorChoice.Plain(Connector connector) -> ServerList.Server.of(connector, options);
+                case ConnectorChoice.Plain(Connector connector) -> new ServerList.Server(connector, options);
                 case ConnectorChoice.Tls(String host, int port) ->
-                    ServerList.Server.of(new TcpConnector(host, port, trusted.get()), options);
-                case ConnectorChoice.Auto(TransportSelector selector) -> ServerList.Server.of(selector, options);
+                    new ServerList.Server(new TcpConnector(host, port, trusted.get()), options);
             };
         }
 
@@ -338,8 +326,8 @@ public final class RemoteKvCacheBuilder {
                 int port = colon < 1 ? -1 : number(address.substring(colon + 1));
                 if (port < 1 || port > 65_535 || address.contains(",")) {
                     throw new IllegalArgumentException("address = \"" + address
-                            + "\"; allowed: host:port, tls:host:port, shm:host:port, ucx:host:port or auto:host:port, the"
-                            + " port from 1 to 65535, or aeron:…; pass several servers as several addresses");
+                            + "\"; allowed: host:port, tls:host:port, shm:host:port or ucx:host:port, the port from 1 to"
+                            + " 65535, or aeron:…; pass several servers as several addresses");
                 }
                 String host = address.substring(0, colon);
                 boolean bracketed = host.startsWith("[") && host.endsWith("]");

@@ -43,7 +43,6 @@ final class RemoteSession {
     private final RemoteOptions options;
     private final OneSidedCounters counters;
     private final long previousSessions;
-    private final String route;
     /// Capabilities of the server.
     private final Challenge challenge;
 
@@ -80,7 +79,6 @@ final class RemoteSession {
         this.options = options;
         counters = settings.counters;
         previousSessions = settings.previousSessions;
-        route = settings.route;
         challenge = opened.challenge();
         staging = new StagingClient(this, challenge.hasCapability(Challenge.STAGING) ? options.stagingBytes() : 0);
         data = new DataConnectionPool(connector, options, callTimeouts, releaseQueue, opened.welcome(), heard);
@@ -114,17 +112,11 @@ final class RemoteSession {
 
     /// How it behaves, where it counts what is read without a message, and how many sessions there were before.
     ///
-    /// @param route that it goes, and why
-    record SessionSettings(RemoteOptions options, OneSidedCounters counters, long previousSessions, String route) {}
+    record SessionSettings(RemoteOptions options, OneSidedCounters counters, long previousSessions) {}
 
     /// Sessions of this cache before this one.
     long previousSessions() {
         return previousSessions;
-    }
-
-    /// The way that it goes, and why.
-    String route() {
-        return route;
     }
 
     /// Its users.

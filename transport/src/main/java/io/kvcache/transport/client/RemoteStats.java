@@ -23,7 +23,6 @@ import java.util.concurrent.atomic.LongAdder;
 /// @param reported reads without a message that the server was told of afterwards
 /// @param fetched blocks that were leased and read one-sided over a fabric
 /// @param staged blocks and objects that were put through memory shared with the server
-/// @param route by which the server is reached, or was last, and for `auto:host:port` why
 public record RemoteStats(
         boolean connected,
         long sessions,
@@ -42,8 +41,7 @@ public record RemoteStats(
         long torn,
         long reported,
         long fetched,
-        long staged,
-        String route) {
+        long staged) {
 
     static RemoteStats of(RpcClient client) {
         Counters counters = client.counters();
@@ -65,8 +63,7 @@ public record RemoteStats(
                 counters.oneSided.torn(),
                 counters.oneSided.reported(),
                 counters.fetched.sum(),
-                counters.staged.sum(),
-                client.sessions().route());
+                counters.staged.sum());
     }
 
     /// Counts what [RemoteStats] tells. Any thread.

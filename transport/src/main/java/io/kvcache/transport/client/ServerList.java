@@ -24,29 +24,12 @@ final class ServerList {
 
     /// One of the servers.
     ///
-    /// @param name its address
-    /// @param connectors what opens connections
-    /// @param invalidate what was chosen leads nowhere
-    record Server(String name, ConnectorSource connectors, Runnable invalidate, RemoteOptions options) {
+    /// @param connector opens connections; its text is the server's address
+    record Server(Connector connector, RemoteOptions options) {
 
-        /// Returns a server with a fixed connector.
-        static Server of(Connector connector, RemoteOptions options) {
-            TransportSelector.SelectedTransport selected =
-                    new TransportSelector.SelectedTransport(connector, connector.toString());
-            return new Server(connector.toString(), (_, _) -> selected, () -> {}, options);
+        String name() {
+            return connector.toString();
         }
-
-        /// Returns a server whose transport is chosen when a session begins.
-        static Server of(TransportSelector selector, RemoteOptions options) {
-            return new Server(selector.toString(), selector::select, selector::invalidate, options);
-        }
-    }
-
-    /// Supplies the connector of a session.
-    @FunctionalInterface
-    interface ConnectorSource {
-        TransportSelector.SelectedTransport select(RemoteOptions options, CallTimeouts callTimeouts)
-                throws IOException, RpcException;
     }
 
     /// State that a new session starts from.
@@ -68,7 +51,7 @@ final class ServerList {
     }
 
     String name(int way) {
-        return servers.get(way).name;
+        return servers.get(way).name();
     }
 
     /// Begins a session after one was lost. If the server rejects a namespace, its blocks are misses.
@@ -95,27 +78,16 @@ final class ServerList {
     private RemoteSession connect(int way, SessionStart start, NamespaceRegistrar registrar) {
         Server to = servers.get(way);
         try {
-            TransportSelector.SelectedTransport by = to.connectors.select(to.options, callTimeouts);
             RemoteSession.SessionSettings settings =
-                    new RemoteSession.SessionSettings(to.options, counters, start.previousSessions, by.reason());
-            RemoteSession session = open(to, by.connector(), settings, start);
+                    new RemoteSession.SessionSettings(to.options, counters, start.previousSessions);
+            RemoteSession session = RemoteSession.open(to.connector, settings, callTimeouts, start.ended);
             registerAll(session, start.registered, registrar);
             return session;
         } catch (IOException unreachable) {
-            throw new UncheckedIOException("cannot reach " + to.name + ": " + unreachable.getMessage(), unreachable);
+            throw new UncheckedIOException("cannot reach " + to.name() + ": " + unreachable.getMessage(), unreachable);
         } catch (RpcException refused) {
             throw new UncheckedIOException(
-                    to.name + " refuses: " + refused.getMessage(), new IOException(String.valueOf(refused.status())));
-        }
-    }
-
-    private RemoteSession open(Server to, Connector by, RemoteSession.SessionSettings settings, SessionStart start)
-            throws IOException, RpcException {
-        try {
-            return RemoteSession.open(by, settings, callTimeouts, start.ended);
-        } catch (IOException | RpcException failed) {
-            to.invalidate.run();
-            throw failed;
+                    to.name() + " refuses: " + refused.getMessage(), new IOException(String.valueOf(refused.status())));
         }
     }
 

@@ -251,12 +251,6 @@ final class SessionPool implements AutoCloseable {
         return servers.name(currentServerIndex);
     }
 
-    /// Returns the transport of the current session, and the reason for its choice.
-    String route() {
-        RemoteSession session = current;
-        return session == null ? "" : session.route();
-    }
-
     /// Returns the number of sessions so far.
     long sessionCount() {
         return sessionCount.get();

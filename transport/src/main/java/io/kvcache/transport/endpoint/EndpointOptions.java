@@ -21,7 +21,6 @@ import org.jspecify.annotations.Nullable;
 /// @param namespaces the namespaces that clients may use
 /// @param fabric describes the store's slots for one-sided reads by clients that may see all tenants, or null
 /// @param domains stores of tenants that have one of their own, by tenant; see [#withDomain]
-/// @param aeron address of the same store over Aeron's UDP, or empty; see [#withAeron]
 /// @param cluster the server's cluster, or null for a server in none; see [#withCluster]
 /// @param listener hears of clients' requests
 public record EndpointOptions(
@@ -31,7 +30,6 @@ public record EndpointOptions(
         NamespaceFilter namespaces,
         @Nullable FabricDescriptor fabric,
         Map<String, KvCache> domains,
-        String aeron,
         @Nullable ClusterAccess cluster,
         EndpointListener listener) {
 
@@ -46,7 +44,6 @@ public record EndpointOptions(
             NamespaceFilter.ALLOW_ALL,
             null,
             Map.of(),
-            "",
             null,
             EndpointListener.NONE);
 
@@ -91,15 +88,15 @@ public record EndpointOptions(
     }
 
     private EndpointOptions with(Limits other) {
-        return new EndpointOptions(auth, other, timeouts, namespaces, fabric, domains, aeron, cluster, listener);
+        return new EndpointOptions(auth, other, timeouts, namespaces, fabric, domains, cluster, listener);
     }
 
     private EndpointOptions with(Timeouts other) {
-        return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, aeron, cluster, listener);
+        return new EndpointOptions(auth, limits, other, namespaces, fabric, domains, cluster, listener);
     }
 
     public EndpointOptions withAuth(EndpointAuthPolicy other) {
-        return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, aeron, cluster, listener);
+        return new EndpointOptions(other, limits, timeouts, namespaces, fabric, domains, cluster, listener);
     }
 
     public EndpointOptions withMaxConnections(int other) {
@@ -131,22 +128,13 @@ public record EndpointOptions(
     }
 
     public EndpointOptions withNamespaces(NamespaceFilter other) {
-        return new EndpointOptions(auth, limits, timeouts, other, fabric, domains, aeron, cluster, listener);
+        return new EndpointOptions(auth, limits, timeouts, other, fabric, domains, cluster, listener);
     }
 
     /// Returns these options with slots for one-sided reads, or without if null. The slots must be those of the
     /// served store.
     public EndpointOptions withFabric(@Nullable FabricDescriptor other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, aeron, cluster, listener);
-    }
-
-    /// Returns these options with the address of another endpoint, `aeron:udp?endpoint=host:port`, or without one
-    /// if empty.
-    ///
-    /// That endpoint must serve the same store with the same access. A client that connects to `auto:host:port`
-    /// learns the address and uses the faster endpoint.
-    public EndpointOptions withAeron(String other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other, cluster, listener);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, other, domains, cluster, listener);
     }
 
     /// Returns these options for a server in a cluster.
@@ -168,7 +156,7 @@ public record EndpointOptions(
     }
 
     private EndpointOptions withCluster(ClusterAccess other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, other, listener);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, other, listener);
     }
 
     /// Returns these options for a server in a cluster whose other servers act as such.
@@ -187,7 +175,7 @@ public record EndpointOptions(
 
     /// Returns these options with a listener for what clients ask of objects.
     public EndpointOptions withListener(EndpointListener other) {
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, aeron, cluster, other);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, domains, cluster, other);
     }
 
     /// Returns how other servers of the cluster authenticate. Without a secret none can.
@@ -226,7 +214,7 @@ public record EndpointOptions(
                 throw new IllegalArgumentException("tenant \"" + tenant + "\" is in a trust domain already");
             }
         }
-        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, all, aeron, cluster, listener);
+        return new EndpointOptions(auth, limits, timeouts, namespaces, fabric, all, cluster, listener);
     }
 
     /// Limits of the heap that an endpoint uses for its clients. It rejects a request that exceeds one, and the

@@ -6,23 +6,14 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
-import io.kvcache.transport.wire.OutboundFrame.Payload;
 import io.kvcache.transport.wire.ProtocolException;
 import io.kvcache.transport.wire.Status;
-import java.lang.foreign.Arena;
-import java.lang.foreign.MemorySegment;
 
 /// Passes each request of one connection to the handler of its kind.
 ///
 /// A handler reads the whole body first: a malformed one ends the connection. A valid request that fails gets an
 /// error reply, and the connection goes on.
 final class RequestDispatcher {
-
-    /// Bytes each way in one PROBE: enough that moving them takes the time, and no worse for the server than reads.
-    private static final int MAX_PROBE_BYTES = 1 << 20;
-
-    /// The answer to a probe; never written to.
-    private static final MemorySegment ZEROS = Arena.global().allocate(MAX_PROBE_BYTES);
 
     private final EndpointContext context;
     private final ClientSession session;
@@ -63,8 +54,6 @@ final class RequestDispatcher {
             throws ProtocolException, RequestException {
         switch (type) {
             case PING, RENEW -> request.reply(new BodyWriter());
-            case OFFERS ->
-                request.reply(new BodyWriter(128).text(context.options().aeron()));
             case CHAIN -> chains.define(body);
             case ACQUIRE -> leases.acquire(request, body);
             case READ -> leases.read(request, body);
@@ -101,7 +90,7 @@ final class RequestDispatcher {
             case SNAPSHOT -> store.snapshot(request, body);
             case FLUSH -> store.flush(request, body);
             case VIEW -> store.view(request, body);
-            case FILL, PUT, PUT_OBJECT, PROBE, EXECUTE ->
+            case FILL, PUT, PUT_OBJECT, EXECUTE ->
                 throw new ProtocolException(type + " without a payload; allowed: 1 byte and up");
             case ERROR, HELLO, AUTH, PROGRESS, DATA ->
                 throw new ProtocolException("message " + type + " from a client that is in; allowed: requests");
@@ -115,29 +104,12 @@ final class RequestDispatcher {
                 case FILL -> puts.fill(header, request, body);
                 case PUT -> puts.put(header, request, body);
                 case PUT_OBJECT -> puts.putObject(header, request, body);
-                case PROBE -> probe(header, request, body);
                 case EXECUTE -> commands.execute(header, request, body);
                 default -> throw new RequestException(Status.INVALID, request.type() + " takes no payload");
             };
         } catch (RequestException refused) {
             return PayloadSink.discard(header.payloadBytes(), sum -> request.reject(refused));
         }
-    }
-
-    /// `u32 bytes, u32 0`, payload that is thrown away → `u32 1`, then DATA with as many zeros
-    private static PayloadSink probe(FrameHeader header, EndpointRequest request, BodyReader body)
-            throws ProtocolException, RequestException {
-        int bytes = body.count("bytes");
-        int told = header.payloadBytes();
-        if (bytes < 1 || bytes > MAX_PROBE_BYTES || told > MAX_PROBE_BYTES) {
-            throw new RequestException(
-                    Status.INVALID,
-                    "a probe of %s bytes there and %s back; allowed: 1 to %s".formatted(told, bytes, MAX_PROBE_BYTES));
-        }
-        return PayloadSink.discard(told, sum -> {
-            request.reply(new BodyWriter().i32(1));
-            request.frameSink().send(request.dataFrames().next(0, 0, Payload.of(ZEROS.asSlice(0, bytes))));
-        });
     }
 
     /// Releases everything, as the connection has ended.

@@ -21,8 +21,6 @@ public enum MessageType {
 
     REGISTER(8),
     DROP_NAMESPACE(9),
-    OFFERS(10),
-    PROBE(11),
     REGION(12),
     DROP_REGION(13),
     VIEW(14),

@@ -113,7 +113,7 @@ final class SessionMaintenanceTest {
         RemoteSession session = RemoteSession.open(
                 server,
                 new RemoteSession.SessionSettings(
-                        DataConnectionPoolTest.options(), new SharedStore.OneSidedCounters(), 0, "without a network"),
+                        DataConnectionPoolTest.options(), new SharedStore.OneSidedCounters(), 0),
                 new CallTimeouts(),
                 () -> {});
         session.requestLifeSign();

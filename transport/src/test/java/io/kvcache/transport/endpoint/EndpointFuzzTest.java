@@ -231,14 +231,12 @@ final class EndpointFuzzTest {
             case SNAPSHOT -> body.i64(0).i32(small()).i32(0);
             case FLUSH -> body.i64(timeout());
             case DROP_NAMESPACE -> body.i32(random.nextInt(20) == 0 ? small() : 2);
-            case PROBE -> body.i32(random.nextInt(2000));
             case EXECUTE -> body.u8(random.nextInt(20));
-            case ERROR, HELLO, AUTH, PING, RENEW, SHARE, FABRIC, REGISTER, OFFERS, PROGRESS, DATA, STATS ->
-                body.bytes(key());
+            case ERROR, HELLO, AUTH, PING, RENEW, SHARE, FABRIC, REGISTER, PROGRESS, DATA, STATS -> body.bytes(key());
         }
         int number = random.nextInt(10);
         return switch (type) {
-            case FILL, PUT, PUT_OBJECT, PROBE, EXECUTE -> withPayload(type, body, number);
+            case FILL, PUT, PUT_OBJECT, EXECUTE -> withPayload(type, body, number);
             default -> RecordingSink.bytes(body.request(type, number, 0));
         };
     }

@@ -342,8 +342,6 @@ final class GoldenFramesTest {
                         "STAGE=7",
                         "REGISTER=8",
                         "DROP_NAMESPACE=9",
-                        "OFFERS=10",
-                        "PROBE=11",
                         "REGION=12",
                         "DROP_REGION=13",
                         "VIEW=14",
