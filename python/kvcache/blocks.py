@@ -432,8 +432,7 @@ class Blocks:
         """Returns the same bytes of each block, such as one layer, from one block on up to the first that is absent.
 
         Nothing else is sent. Of a block that is on a disk alone the server reads little more than these bytes, if they
-        are at most half of the block and 1 MiB. An older server sends whole blocks, and so it does for ranges above
-        16 MiB.
+        are at most half of the block and 1 MiB. For ranges above 16 MiB whole blocks are sent.
 
         :param offset: of the first byte in each block
         :param size: bytes of each block, 1 and up
@@ -447,8 +446,7 @@ class Blocks:
         begin, limit = self._bounds(chain, begin, end)
         wire.nanos(timeout, 86_400, "timeout")
         deadline = time.monotonic() + timeout
-        has_ranges = self._client._connected().capabilities & wire.RANGES != 0
-        if not has_ranges or size > wire.MAX_RANGE_BYTES:
+        if size > wire.MAX_RANGE_BYTES:
             with self._leased(chain, begin, limit, timeout) as leased:
                 copies = [bytearray(each[first:last]) for each in leased.pieces]
                 return copies[: leased.held()]

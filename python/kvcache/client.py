@@ -739,8 +739,6 @@ class Client(BaseClient):
         self._index = self._slot_map = self._stage = self._share = None
         connection = Connection(*self._of_session(), program=self._program)
         try:
-            if not connection.capabilities & wire.FLAT_KEYS:
-                raise KvCacheError("the server is older than this client: it knows no COPY and MATCH_OBJECTS")
             index = self._map(connection)
             for namespace in list(self._namespaces.values()):
                 namespace._register(connection, self.timeout)
@@ -1014,7 +1012,7 @@ class Client(BaseClient):
 
     def _staging(self, connection: Connection) -> Optional[Stage]:
         """Memory of the server that puts are written into, or None where it gives none."""
-        if self._index is None or not connection.capabilities & wire.STAGED_OBJECTS:
+        if self._index is None or not connection.capabilities & wire.STAGING:
             return None
         with self._stage_lock:
             if self._stage is None:

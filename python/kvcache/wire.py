@@ -27,13 +27,8 @@ PUT_OBJECT_STAGED, HINT_OBJECTS, MATCH_OBJECTS = 45, 46, 47
 STATS, LIST_OBJECTS, DROP_OBJECTS = 48, 52, 53
 
 SHARED_MEMORY = 1
-STAGED_OBJECTS = 16
-OBJECT_HINTS = 64
-FLAT_KEYS = 128
-"""Capability bit of servers with MATCH_OBJECTS, COPY and puts without a checksum."""
-
-RANGES = 256
-"""Capability bit of servers with READ_RANGE."""
+STAGING = 4
+"""Capability bit of servers with memory that puts are written into."""
 
 MAX_RANGE_BYTES = 16 << 20
 MAX_RANGES = 8192

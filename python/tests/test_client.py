@@ -709,11 +709,8 @@ class BlocksTest(ServedTest):
         self.assertEqual(blocks.get_range(chain, 8, 16, begin=2, end=4), [each[8:24] for each in whole[2:4]])
         self.assertEqual(blocks.get_range(chain, 8, 16, begin=6), [])
         self.assertEqual(blocks.get_range(blocks.chain([7] * 640), 8, 16, timeout=5), [])
-        connection = self.client._connected()
-        capabilities = connection.capabilities
-        connection.capabilities &= ~wire.RANGES  # as of an older server
-        self.assertEqual(blocks.get_range(chain, 8, 16, timeout=5), [each[8:24] for each in whole])
-        connection.capabilities = capabilities
+        with mock.patch("kvcache.wire.MAX_RANGE_BYTES", 15):
+            self.assertEqual(blocks.get_range(chain, 8, 16, timeout=5), [each[8:24] for each in whole])
         for offset, length in ((-1, 1), (0, 0), (size, 1), (0, size + 1)):
             with self.assertRaisesRegex(IndexError, f"allowed: 1 byte and more of 0 to {size}"):
                 blocks.get_range(chain, offset, length)

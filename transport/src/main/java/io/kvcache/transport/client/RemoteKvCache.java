@@ -306,7 +306,7 @@ public final class RemoteKvCache implements KvCache {
         }
         RpcClient.SessionCall<Boolean> call = client.chainCall(new RpcClient.ChainCall<>(
                 MessageType.HINT, chain, body -> HintCodec.write(hint, body), RemoteKvCache::parseBoolean));
-        return client.callOrDefault(false, session -> session.supportsHint(hint) && call.call(session));
+        return client.callOrDefault(false, call);
     }
 
     @Override
@@ -316,9 +316,6 @@ public final class RemoteKvCache implements KvCache {
         int taken = 0;
         for (List<byte[]> some : ObjectHintBatches.of(keys, hint)) {
             taken += client.callOrDefault(0, session -> {
-                if (!session.supportsObjectHints()) {
-                    return 0;
-                }
                 BodyWriter body = new BodyWriter().i32(session.namespaceNumber(namespace));
                 HintCodec.write(hint, some, body);
                 return session.call(MessageType.HINT_OBJECTS, body, reply -> reply.count("taken"), NO_WAIT_NANOS);

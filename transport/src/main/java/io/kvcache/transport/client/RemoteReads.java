@@ -85,13 +85,12 @@ final class RemoteReads {
         return session != null && session.sharedStore() != null;
     }
 
-    /// Copies the same bytes of several blocks. -1 when the server does not send ranges, or none so
+    /// Copies the same bytes of several blocks. -1 when a server sends none so
     /// large.
     int getRange(RangeQuery query, long timeoutNanos) {
         return client.callOrDefault(
                 0,
-                session -> session.supportsRanges()
-                                && RangeRequest.maxBlocks(query.range().bytes()) > 0
+                session -> RangeRequest.maxBlocks(query.range().bytes()) > 0
                         ? RangeReceiver.read(client, session, query, timeoutNanos)
                         : INCONCLUSIVE);
     }

@@ -1,6 +1,5 @@
 package io.kvcache.transport.client;
 
-import io.kvcache.core.Hint;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.shm.SharedMemoryFiles;
 import io.kvcache.transport.client.RemoteKvCacheBuilder.RemoteOptions;
@@ -14,7 +13,6 @@ import io.kvcache.transport.wire.BodyReader;
 import io.kvcache.transport.wire.BodyWriter;
 import io.kvcache.transport.wire.Handshake.Challenge;
 import io.kvcache.transport.wire.Handshake.Hello;
-import io.kvcache.transport.wire.HintCodec;
 import io.kvcache.transport.wire.MessageType;
 import io.kvcache.transport.wire.NamespaceCodec;
 import io.kvcache.transport.wire.ProtocolException;
@@ -223,31 +221,6 @@ final class RemoteSession {
 
     boolean isClosed() {
         return closed;
-    }
-
-    /// Returns whether the server takes a reservation and its bytes in one request.
-    boolean supportsPut() {
-        return challenge.hasCapability(Challenge.PUTS);
-    }
-
-    /// Returns whether the server takes an object from staging memory in one request.
-    boolean supportsStagedObjectPut() {
-        return challenge.hasCapability(Challenge.STAGED_OBJECTS);
-    }
-
-    /// Returns whether the server takes a hint.
-    boolean supportsHint(Hint hint) {
-        return challenge.hasCapability(Challenge.HINTS) || !HintCodec.requiresHintsCapability(hint);
-    }
-
-    /// Returns whether the server takes hints about objects.
-    boolean supportsObjectHints() {
-        return challenge.hasCapability(Challenge.OBJECT_HINTS);
-    }
-
-    /// Returns whether the server reads ranges of several blocks.
-    boolean supportsRanges() {
-        return challenge.hasCapability(Challenge.RANGES);
     }
 
     ControlConnection control() {

@@ -81,7 +81,7 @@ final class RemoteWrites {
         return System.nanoTime() - begunNanos >= client.options().totalTimeoutNanos(leftNanos);
     }
 
-    /// As many as can be put without waiting for room; none when the server takes them one by one only.
+    /// As many as can be put without waiting for room.
     private PutPipeline putPipelined(BlockChain chain, int from, List<MemorySegment> blocks) {
         PutPipeline run = new PutPipeline(client, chain, from, blocks);
         attempt(session -> {
@@ -104,7 +104,7 @@ final class RemoteWrites {
         return match.deviceBlocks() + match.hostBlocks();
     }
 
-    /// Something that only some servers can.
+    /// A put over the session that there is.
     @FunctionalInterface
     private interface PutAttempt {
         void run(RemoteSession session) throws RpcException;
@@ -113,9 +113,7 @@ final class RemoteWrites {
     private void attempt(PutAttempt attempt) {
         try {
             client.sessions().call(session -> {
-                if (session.supportsPut()) {
-                    attempt.run(session);
-                }
+                attempt.run(session);
                 return true;
             });
         } catch (RpcException failed) {
@@ -158,8 +156,7 @@ final class RemoteWrites {
     /// Puts an object in one request; null when there was no memory to send it from.
     private PutPipeline.@Nullable PutReply send(RemoteSession session, NamedObject object, MemorySegment value)
             throws RpcException {
-        PutBuffer.StagedBuffer place =
-                session.supportsStagedObjectPut() ? session.staging().allocate(value.byteSize()) : null;
+        PutBuffer.StagedBuffer place = session.staging().allocate(value.byteSize());
         PutPipeline.PutReply reply =
                 place == null ? sendInline(session, object, value) : sendStaged(session, object, value, place);
         if (reply != null && reply.isStored()) {

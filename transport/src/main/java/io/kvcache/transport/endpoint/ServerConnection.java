@@ -138,20 +138,12 @@ final class ServerConnection implements FrameHandler {
         EndpointContext endpointContext = endpoint.context().forTenant(endpointAuth.tenantRestriction(said.tenant()));
         SharedMemory shared = endpointContext.sharedMemory();
         long memory = shared == null ? 0 : Hello.SHARED_MEMORY;
-        long staging =
-                shared == null || shared.maxStagingBytes() == 0 ? 0 : Challenge.STAGING | Challenge.STAGED_OBJECTS;
+        long staging = shared == null || shared.maxStagingBytes() == 0 ? 0 : Challenge.STAGING;
         long fabric = endpointContext.options().fabric() == null ? 0 : Challenge.FABRIC;
         Challenge asked = new Challenge(
                 Math.min(said.version(), Hello.VERSION),
                 endpointAuth.requiresProof(),
-                memory
-                        | fabric
-                        | staging
-                        | Challenge.PUTS
-                        | Challenge.HINTS
-                        | Challenge.OBJECT_HINTS
-                        | Challenge.FLAT_KEYS
-                        | Challenge.RANGES,
+                memory | fabric | staging,
                 Secret.random(Hello.NONCE_BYTES));
         hello = said;
         challenge = asked;

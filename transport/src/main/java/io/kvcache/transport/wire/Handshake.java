@@ -94,35 +94,15 @@ public final class Handshake {
     ///
     /// @param version that will be spoken
     /// @param proofRequired whether a proof is asked for
-    /// @param capabilities bits of what the server can do: [Handshake.Hello#SHARED_MEMORY], [#PUTS], [#FABRIC],
-    ///     [#STAGING], [#STAGED_OBJECTS], [#HINTS], [#OBJECT_HINTS], [#FLAT_KEYS] and [#RANGES]
+    /// @param capabilities bits of what the server has: [Handshake.Hello#SHARED_MEMORY], [#FABRIC] and [#STAGING]
     /// @param nonce 32 random bytes
     public record Challenge(int version, boolean proofRequired, long capabilities, Secret nonce) {
 
-        /// It takes PUT and PUT_OBJECT: room, bytes and answer in one round trip.
-        public static final long PUTS = 2;
-
         /// Its memory can be read one-sided over a fabric.
-        public static final long FABRIC = 4;
+        public static final long FABRIC = 2;
 
         /// It has memory that clients on its host write what they put into.
-        public static final long STAGING = 8;
-
-        /// It takes PUT_OBJECT_STAGED: objects out of that memory in one round trip.
-        public static final long STAGED_OBJECTS = 16;
-
-        /// It takes hints that label and weigh blocks, and that give them a time.
-        public static final long HINTS = 32;
-
-        /// It takes HINT_OBJECTS.
-        public static final long OBJECT_HINTS = 64;
-
-        /// It takes MATCH_OBJECTS, puts of objects without a checksum, and, where it has shared memory, REGION and
-        /// COPY.
-        public static final long FLAT_KEYS = 128;
-
-        /// It takes READ_RANGE.
-        public static final long RANGES = 256;
+        public static final long STAGING = 4;
 
         /// Returns whether the server has a capability.
         public boolean hasCapability(long capability) {

@@ -50,15 +50,6 @@ public final class HintCodec {
         Hint forChain(BlockChain chain);
     }
 
-    /// Returns whether only servers with [Handshake.Challenge#HINTS] know this hint. Another server would close
-    /// the connection.
-    public static boolean requiresHintsCapability(Hint hint) {
-        return switch (hint) {
-            case Hint.Expect _, Hint.Pin _, Hint.Forget _ -> false;
-            case Hint.Label _, Hint.Weigh _, Hint.Expire _ -> true;
-        };
-    }
-
     public static void write(Hint hint, BodyWriter to) {
         switch (hint) {
             case Hint.Expect expect -> to.i32(EXPECT).i32(0).i64(Timeouts.toNanos(expect.delay()));

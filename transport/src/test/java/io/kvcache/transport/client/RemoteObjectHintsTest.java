@@ -11,7 +11,6 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.TcpEndpoint;
-import io.kvcache.transport.net.TcpConnector;
 import java.io.IOException;
 import java.lang.foreign.MemorySegment;
 import java.nio.charset.StandardCharsets;
@@ -155,23 +154,6 @@ final class RemoteObjectHintsTest {
             assertThat(client.hintObjects(THINGS, keys(0, 8200), end)).isEqualTo(8192);
             assertThat(large.hintStats().pins()).isZero();
         }
-    }
-
-    @Test
-    void givenAnOlderServer_whenHinted_thenNothingIsTakenAndTheConnectionGoesOn() {
-        put(0, 2);
-        LegacyServerConnector old = new LegacyServerConnector(
-                new TcpConnector("127.0.0.1", endpoint.address().getPort()));
-        try (RemoteKvCache cache = new RemoteKvCacheBuilder(old)
-                .requestTimeout(TestBlocks.PATIENCE)
-                .strict(true)
-                .connect()) {
-            cache.register(THINGS);
-            assertThat(cache.hintObjects(THINGS, keys(0, 2), new ObjectHint.Forget()))
-                    .isZero();
-            assertThat(cache.containsObject(THINGS, key(0))).isTrue();
-        }
-        assertThat(store.hintStats().taken()).isZero();
     }
 
     @Test

@@ -14,7 +14,6 @@ import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.Endpoint;
 import io.kvcache.transport.endpoint.EndpointOptions;
 import io.kvcache.transport.endpoint.TcpEndpoint;
-import io.kvcache.transport.net.TcpConnector;
 import io.kvcache.transport.wire.FrameHeader;
 import io.kvcache.transport.wire.MessageType;
 import java.io.IOException;
@@ -106,26 +105,6 @@ final class RemoteRangeTest {
             assertThat(endpoint.stats().leases().granted()).isZero();
             TestBlocks.await("nothing waits", () -> endpoint.stats().waiting() == 0);
             assertThat(store.stats().openTables()).isZero();
-        }
-    }
-
-    @Test
-    void givenAnOlderServer_whenARangeIsRead_thenItsBlocksAreAcquired() throws IOException {
-        BlockChain chain = TestBlocks.chain(1, BLOCKS);
-        try (TieredKvCache store = store(chain, 10);
-                TcpEndpoint endpoint = LoopbackServers.serve(store);
-                RemoteKvCache cache = new RemoteKvCacheBuilder(new LegacyServerConnector(
-                                new TcpConnector("127.0.0.1", endpoint.address().getPort())))
-                        .requestTimeout(TestBlocks.PATIENCE)
-                        .strict(true)
-                        .connect()) {
-            cache.register(TestBlocks.SPACE);
-            List<MemorySegment> into = targets(BLOCKS, LAYER.bytes());
-            assertThat(cache.getRange(chain, 0, LAYER, into, TestBlocks.PATIENCE))
-                    .isEqualTo(BLOCKS);
-            requireRange(chain, 0, BLOCKS, into, LAYER);
-            assertThat(endpoint.stats().leases().granted()).isEqualTo(1);
-            assertThat(store.diskStats().getFirst().partsRead()).isZero();
         }
     }
 

@@ -5,13 +5,10 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
-import io.kvcache.core.Hint;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.PutOutcome;
 import io.kvcache.core.PutSummary;
-import io.kvcache.core.RequestKind;
-import io.kvcache.core.RequestLabel;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -20,7 +17,6 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.net.DisconnectReason;
-import io.kvcache.transport.net.TcpConnector;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
@@ -61,16 +57,6 @@ final class RemoteWritesTest {
     }
 
     /// As if the server were older than PUT.
-    private RemoteKvCache connectToOld() {
-        RemoteKvCache cache = new RemoteKvCacheBuilder(new LegacyServerConnector(
-                        new TcpConnector("127.0.0.1", endpoint.address().getPort())))
-                .requestTimeout(TestBlocks.PATIENCE)
-                .strict(true)
-                .connect();
-        cache.register(TestBlocks.SPACE);
-        cache.register(OBJECTS);
-        return cache;
-    }
 
     @BeforeEach
     void register() {
@@ -98,19 +84,6 @@ final class RemoteWritesTest {
             blocks.add(block);
         }
         return blocks;
-    }
-
-    @Test
-    void givenAServerThatKnowsNoLabels_whenLabelled_thenNotTakenAndTheSessionGoesOn() {
-        try (RemoteKvCache old = connectToOld();
-                RemoteKvCache cache = connect()) {
-            assertThat(old.putAll(chain, 0, blocks(false), KvCache.NO_WAIT).stored())
-                    .isEqualTo(BLOCKS);
-            Hint label = new Hint.Label(chain, 0, new RequestLabel(RequestKind.CHAT, 5, 1, false));
-            assertThat(old.hint(label)).isFalse();
-            assertThat(old.hint(new Hint.Expect(chain, Duration.ZERO))).isTrue();
-            assertThat(cache.hint(label)).as("by a server that knows it").isTrue();
-        }
     }
 
     @Test
@@ -171,13 +144,11 @@ final class RemoteWritesTest {
         BlockChain same = BlockChain.ofKeys(
                 other, IntStream.range(0, 2).mapToObj(chain::key).toList());
         assertThat(TestBlocks.put(store, same, 0)).isTrue();
-        for (RemoteKvCache each : List.of(connect(), connectToOld())) {
-            try (RemoteKvCache cache = each;
-                    BlockWriter writer = cache.put(chain, 0, 0, TestBlocks.PATIENCE)) {
-                assertThat(writer.outcome()).isEqualTo(PutOutcome.FOREIGN);
-                assertThat(cache.putAll(chain, 0, blocks(false).subList(0, 2), TestBlocks.PATIENCE))
-                        .isEqualTo(new PutSummary(0, 0, PutOutcome.FOREIGN));
-            }
+        try (RemoteKvCache cache = connect();
+                BlockWriter writer = cache.put(chain, 0, 0, TestBlocks.PATIENCE)) {
+            assertThat(writer.outcome()).isEqualTo(PutOutcome.FOREIGN);
+            assertThat(cache.putAll(chain, 0, blocks(false).subList(0, 2), TestBlocks.PATIENCE))
+                    .isEqualTo(new PutSummary(0, 0, PutOutcome.FOREIGN));
         }
     }
 
@@ -258,20 +229,6 @@ final class RemoteWritesTest {
                     .isThrownBy(() -> cache.putAll(chain, 0, blocks, KvCache.NO_WAIT))
                     .withMessageContaining("100");
             assertThat(TestBlocks.verified(cache, chain)).isEqualTo(20);
-        }
-    }
-
-    @Test
-    void givenAnOlderServer_whenStored_thenByReservationsAndTheSameIsThere() {
-        try (RemoteKvCache cache = connectToOld()) {
-            assertThat(cache.putAll(chain, 0, blocks(false).subList(0, 3), KvCache.NO_WAIT))
-                    .isEqualTo(new PutSummary(3, 0, PutOutcome.RESERVED));
-            assertThat(endpoint.stats().reservations().granted()).isEqualTo(3);
-            assertThat(TestBlocks.verified(store, chain)).isEqualTo(3);
-            assertThat(cache.storeObject(OBJECTS, KEY, arena.allocateFrom("value"), KvCache.NO_WAIT))
-                    .isTrue();
-            assertThat(endpoint.stats().reservations().granted()).isEqualTo(4);
-            assertObject(cache, 6);
         }
     }
 

@@ -144,8 +144,7 @@ final class StagedFramesTest {
         testClient.end(DisconnectReason.PEER_CLOSED);
     }
 
-    /// Shared memory, puts, staging, staged objects, hints that say what blocks are, hints about objects, flat
-    /// keys, and ranges; no fabric.
+    /// Shared memory and staging; no fabric.
     @Test
     void givenAServerThatStages_whenItAnswersHello_thenTheseCapabilities() throws Exception {
         Hello hello = new Hello(1, 0, 0, Secret.zeros(32), Secret.zeros(16), 0, "", "");
@@ -153,7 +152,7 @@ final class StagedFramesTest {
         String challenge = hex(testClient.request(hello.frame(1, 0)).getFirst());
         assertThat(challenge).startsWith(hex("""
                 4b564331 0100 0100 0100000000000000 30000000 00000000 0000000000000000
-                0100 0000 00000000 fb01000000000000
+                0100 0000 00000000 0500000000000000
                 """));
         testClient.end(DisconnectReason.PEER_CLOSED);
     }
