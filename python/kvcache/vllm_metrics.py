@@ -7,7 +7,10 @@ import threading
 from collections.abc import Mapping
 from typing import Any, Counter, Dict, List, Optional, Tuple
 
-from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
+try:
+    from vllm.distributed.kv_transfer.kv_connector.v1.metrics import KVConnectorPromMetrics, KVConnectorStats
+except ImportError:  # a vLLM that asks for no metrics of a connector
+    KVConnectorPromMetrics = KVConnectorStats = object
 
 COUNTERS = {
     "vllm:kvcache_stores": "Blocks that were to be stored, by result: copied, present, declined, no_room, skipped as too"
