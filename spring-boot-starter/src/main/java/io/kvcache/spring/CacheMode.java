@@ -4,7 +4,7 @@ package io.kvcache.spring;
 public enum CacheMode {
     /// A store in this JVM: [io.kvcache.tiers.TieredKvCache].
     EMBEDDED,
-    /// One server, or the first of several that answers: [io.kvcache.transport.client.RemoteKvCache].
+    /// One server: [io.kvcache.transport.client.RemoteKvCache].
     REMOTE,
     /// All servers of a cluster as one cache: [io.kvcache.transport.peer.ClusteredKvCache].
     CLUSTER

@@ -13,7 +13,6 @@ import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.UncheckedIOException;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 import java.util.function.Supplier;
 import javax.net.ssl.SSLContext;
 import org.jspecify.annotations.Nullable;
@@ -62,7 +61,14 @@ final class KvCacheFactory {
         if (properties.addresses().isEmpty()) {
             throw invalid(ADDRESSES, "", "it is empty and kvcache.mode is " + mode + "; allowed: 1 address and up");
         }
-        return connect(mode);
+        boolean several = properties.addresses().size() > 1;
+        if (several && mode == CacheMode.REMOTE) {
+            throw invalid(
+                    ADDRESSES,
+                    properties.addresses(),
+                    "kvcache.mode is remote; allowed: 1 address, or several with kvcache.mode cluster");
+        }
+        return connect(several ? CacheMode.CLUSTER : mode);
     }
 
     private TieredKvCache openEmbedded() {
@@ -109,7 +115,9 @@ final class KvCacheFactory {
     }
 
     private KvCache connect(@Nullable CacheMode mode) {
-        builder(properties.addresses(), REQUEST_TIMEOUT); // throws for a wrong property, which no wait makes right
+        for (String address : properties.addresses()) {
+            builder(address, REQUEST_TIMEOUT); // throws for a wrong property, which no wait makes right
+        }
         long deadline = clock.nanos() + properties.startupWait().toNanos();
         for (boolean first = true; ; first = false) {
             try {
@@ -134,12 +142,15 @@ final class KvCacheFactory {
                 return connectCluster();
             } catch (IllegalStateException noCluster) {
                 throw new CacheStartupException(
-                        "kvcache.mode is cluster, but the server is in no cluster: " + noCluster.getMessage(),
-                        "Set kvcache.mode to remote, or give the addresses of a cluster in " + ADDRESSES + ".",
+                        (properties.mode() == null ? ADDRESSES + " has several servers" : "kvcache.mode is cluster")
+                                + ", but the server is in no cluster: " + noCluster.getMessage(),
+                        "Set kvcache.mode to remote and give one address, or give those of a cluster, in " + ADDRESSES
+                                + ".",
                         noCluster);
             }
         }
-        RemoteKvCache remote = builder(properties.addresses(), REQUEST_TIMEOUT).connect();
+        RemoteKvCache remote =
+                builder(properties.addresses().getFirst(), REQUEST_TIMEOUT).connect();
         if (mode == null && isInCluster(remote)) {
             remote.close();
             return connectCluster();
@@ -158,16 +169,14 @@ final class KvCacheFactory {
     private ClusteredKvCache connectCluster() {
         return ClusteredKvCache.connect(
                 properties.addresses(),
-                address -> builder(List.of(address), CLUSTER_REQUEST_TIMEOUT).connect());
+                address -> builder(address, CLUSTER_REQUEST_TIMEOUT).connect());
     }
 
     /// Returns a builder of a client with all properties of one.
     ///
     /// @param defaultTimeout of a request, if the properties have none
-    private RemoteKvCacheBuilder builder(List<String> addresses, Duration defaultTimeout) {
-        String[] others = addresses.stream().skip(1).toArray(String[]::new);
-        RemoteKvCacheBuilder builder =
-                check(ADDRESSES, addresses, () -> RemoteKvCache.builder(addresses.getFirst(), others));
+    private RemoteKvCacheBuilder builder(String address, Duration defaultTimeout) {
+        RemoteKvCacheBuilder builder = check(ADDRESSES, address, () -> RemoteKvCache.builder(address));
         builder.tenant(properties.tenant());
         int connections = properties.connections();
         check("kvcache.connections", connections, () -> builder.connections(connections));
@@ -176,11 +185,14 @@ final class KvCacheFactory {
         MemorySize memory = properties.memoryBytes();
         check("kvcache.memory-bytes", memory, () -> builder.memoryBytes(memory.bytes()));
         addSecret(builder);
-        boolean encrypted = addresses.stream().anyMatch(address -> address.startsWith("tls:"));
-        if (encrypted || properties.addresses().equals(addresses)) {
+        if (isEncrypted(address) || properties.addresses().stream().noneMatch(KvCacheFactory::isEncrypted)) {
             addTrust(builder);
         }
         return builder;
+    }
+
+    private static boolean isEncrypted(String address) {
+        return address.startsWith("tls:");
     }
 
     /// Not by [#check], as Spring Boot shows the value of a wrong property.

@@ -10,16 +10,16 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
 
 /// The properties `kvcache.*`. Those of another mode than the one in use are ignored.
 ///
-/// @param mode Kind of cache. By default embedded; with addresses, cluster where the server is in one, otherwise
-/// remote.
+/// @param mode Kind of cache. By default embedded; with one address, cluster where the server is in one, otherwise
+///     remote; with several, cluster.
 /// @param hostBytes Host memory of an embedded cache, 32MiB and up; units: KiB, MiB, GiB, TiB.
 /// @param policy Eviction policy of an embedded cache: importance, lru, or one that a service brings.
 /// @param disks Disks of an embedded cache.
 /// @param admission Which blocks an embedded cache writes to its disks: second-hit, always or value.
 /// @param flushOnClose How long an embedded cache may write to its disks when the application stops, 0s to 24h.
 /// @param prefetch Whether an embedded cache loads blocks from its disks ahead of requests that are likely.
-/// @param addresses Addresses of servers, such as host:7420 or tls:host:7420. In mode remote the first that answers is
-///     used, in mode cluster one tells the others.
+/// @param addresses Address of a server, such as host:7420 or tls:host:7420, or of several servers of a cluster, one
+///     of which tells the others.
 /// @param tenant Tenant of this client; empty for none.
 /// @param secret Secret that the server requires, at least 16 bytes.
 /// @param trust PEM file with certificates to trust at addresses tls:host:port, in place of the JVM's.

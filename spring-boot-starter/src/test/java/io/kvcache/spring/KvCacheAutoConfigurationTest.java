@@ -119,7 +119,7 @@ final class KvCacheAutoConfigurationTest {
                 "kvcache.disks[0].directory=/tmp/x | kvcache.disks[0].bytes | as in 100GiB",
                 "kvcache.mode=remote | kvcache.addresses | 1 address and up",
                 "kvcache.addresses=host | kvcache.addresses | host:port",
-                "kvcache.addresses=a:1,a:1 | kvcache.addresses | each once",
+                "kvcache.addresses=a:1,host | kvcache.addresses | host:port",
             })
     void givenAWrongValue_whenStarted_thenTheErrorNamesThePropertyAndWhatIsAllowed(
             String property, String name, String allowed) {

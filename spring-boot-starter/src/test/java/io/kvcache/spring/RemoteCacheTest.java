@@ -44,10 +44,17 @@ final class RemoteCacheTest {
     }
 
     @Test
-    void givenSeveralAddresses_whenTheFirstDoesNotAnswer_thenTheNextIsUsed() {
-        runner.withPropertyValues("kvcache.mode=remote", "kvcache.addresses=127.0.0.1:1," + address())
-                .run(context -> assertThat(context.getBean(RemoteKvCache.class).server())
-                        .isEqualTo(address()));
+    void givenSeveralAddresses_whenModeIsRemote_thenTheFailureNamesTheModeOfACluster(CapturedOutput output) {
+        assertThatThrownBy(() -> start("--kvcache.mode=remote", "--kvcache.addresses=127.0.0.1:1," + address()));
+        assertThat(output)
+                .contains("kvcache.addresses")
+                .contains("kvcache.mode is remote; allowed: 1 address, or several with kvcache.mode cluster");
+    }
+
+    @Test
+    void givenSeveralAddressesOfNoCluster_whenStarted_thenTheFailureSaysSo(CapturedOutput output) {
+        assertThatThrownBy(() -> start("--kvcache.addresses=127.0.0.1:1," + address()));
+        assertThat(output).contains("kvcache.addresses has several servers, but the server is in no cluster");
     }
 
     @Test

@@ -101,12 +101,12 @@ final class SecuredCacheTest {
     }
 
     @Test
-    void givenTrustWithoutTls_whenStarted_thenTheErrorSaysThatNoAddressUsesIt() {
+    void givenTrustWithoutTls_whenStarted_thenTheErrorSaysThatTheAddressHasNone() {
         runner().withPropertyValues("kvcache.addresses=127.0.0.1:1", "kvcache.trust=" + certificate.pem())
                 .run(context -> assertThat(context)
                         .getFailure()
                         .rootCause()
                         .hasMessageContaining("kvcache.trust")
-                        .hasMessageContaining("no address uses TLS"));
+                        .hasMessageContaining("the address has no TLS"));
     }
 }

@@ -10,7 +10,7 @@ import java.util.List;
 /// What kind a cache is of, and the servers behind it.
 ///
 /// @param mode `embedded`, `remote`, `cluster`, or the name of a class that the application brings
-/// @param servers addresses: the server in use of a remote cache, all servers of a cluster
+/// @param servers addresses: the server of a remote cache, all servers of a cluster
 /// @param connected those of them that are connected now
 record CacheServers(String mode, List<String> servers, List<String> connected) {
 

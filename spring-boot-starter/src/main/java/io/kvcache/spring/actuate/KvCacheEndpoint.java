@@ -36,7 +36,7 @@ public final class KvCacheEndpoint {
     /// What the endpoint shows.
     ///
     /// @param mode `embedded`, `remote` or `cluster`
-    /// @param addresses the server in use of a remote cache, all servers of a cluster
+    /// @param addresses the server of a remote cache, all servers of a cluster
     /// @param connected those of them that are connected
     /// @param stats null while the servers do not answer
     /// @param error why there are no statistics, or null

@@ -60,7 +60,6 @@ final class LeasedObjectView implements ObjectView {
         bytes = found.bytes();
         scope = new SegmentLifetime(client.options().checked());
         client.openHandles().incrementAndGet();
-        session.users().add();
     }
 
     /// Opens a view of an object that has arrived in this process's memory, in one piece.
@@ -165,7 +164,6 @@ final class LeasedObjectView implements ObjectView {
         } finally {
             client.openHandles().decrementAndGet();
             session.release(lease);
-            session.users().leave();
         }
     }
 

@@ -69,7 +69,6 @@ final class RemoteBlockTable implements BlockTable {
         end = leased.end;
         scope = new SegmentLifetime(client.options().checked());
         client.openHandles().incrementAndGet();
-        session.users().add();
     }
 
     long blockBytes() {
@@ -296,7 +295,6 @@ final class RemoteBlockTable implements BlockTable {
         }
         client.openHandles().decrementAndGet();
         session.release(range.lease);
-        session.users().leave();
         wake();
         if (inUse != null) {
             throw inUse;

@@ -42,7 +42,6 @@ import java.util.concurrent.CompletionStage;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.function.Consumer;
-import java.util.stream.Stream;
 import org.jspecify.annotations.Nullable;
 
 /// A store that another process serves.
@@ -62,14 +61,9 @@ import org.jspecify.annotations.Nullable;
 /// without it. The client reconnects by itself and registers its namespaces again. Open tables keep the blocks
 /// that have arrived, and end there.
 ///
-/// **Several servers** replace each other: the client uses the first one that accepts it. When that fails, it
-/// tries the next ones in the order of the list, and after the last the first. It fails back when an earlier one
-/// is available again ([RemoteKvCacheBuilder#failbackAfter]). Tables, views and writers that are open then stay
-/// with their server, and that session is kept for them. Servers do not share their contents. So a change costs
-/// misses, and a value that was replaced or dropped at one server may still exist at another. Clients that share
-/// blocks must list the same servers in the same order. (To spread blocks over servers, put a
-/// [io.kvcache.transport.peer.PeeredKvCache] before them.) After a change of session, a follower of [#events] gets
-/// a batch that reports lost events.
+/// After a change of session, a follower of [#events] gets a batch that reports lost events.
+///
+/// **Several servers** of a cluster are one cache by [io.kvcache.transport.peer.ClusteredKvCache].
 ///
 /// **On the server's own host** the client maps the server's memory read-only, if the server shares it
 /// ([io.kvcache.core.LocalKvCache#sharedMemory]) and allows that. Then [#match] and [#getAll] send no message, and
@@ -115,33 +109,19 @@ public final class RemoteKvCache implements KvCache {
     /// @param address `host:port`, or `tls:host:port` to a server that has a certificate (see
     ///     [RemoteKvCacheBuilder#trust]), or `shm:host:port` to be refused where memory cannot be
     ///     shared, or `aeron:…` as in [io.kvcache.transport.aeron.AeronEndpoint], which takes a
-    ///     flag of the JVM, or `auto:host:port` for the faster of TCP and Aeron over UDP where the
-    ///     server offers both, measured for 0.1 s when it connects
-    /// @throws UncheckedIOException when it cannot be reached
+    ///     flag of the JVM, or `ucx:host:port` for one-sided reads
+    /// @throws IllegalArgumentException when it is not an address
+    /// @throws UncheckedIOException when the server cannot be reached
     public static RemoteKvCache connect(String address) {
         return builder(address).connect();
-    }
-
-    /// Connects to the first of several servers that accepts this client.
-    ///
-    /// @param address as above
-    /// @param others the same, in the order in which they are tried; each may come by another way
-    /// @throws UncheckedIOException when none can be reached
-    public static RemoteKvCache connect(String address, String... others) {
-        return builder(address, others).connect();
     }
 
     /// Returns a builder of a connection; see [RemoteKvCacheBuilder].
     ///
     /// @param address as above
-    /// @param others further addresses, if any
-    /// @throws IllegalArgumentException when one is not an address, or one is given twice
-    public static RemoteKvCacheBuilder builder(String address, String... others) {
-        List<String> all = Stream.concat(Stream.of(address), Stream.of(others)).toList();
-        if (all.stream().distinct().count() < all.size()) {
-            throw new IllegalArgumentException("addresses = " + all + "; allowed: each once");
-        }
-        return new RemoteKvCacheBuilder(all.stream().map(RemoteAddress::of).toList());
+    /// @throws IllegalArgumentException when it is not an address
+    public static RemoteKvCacheBuilder builder(String address) {
+        return new RemoteKvCacheBuilder(RemoteAddress.of(address));
     }
 
     private void requireOpen() {
@@ -152,13 +132,13 @@ public final class RemoteKvCache implements KvCache {
 
     private void requireRegistered(Namespace namespace) {
         requireOpen();
-        client.sessions().requireRegistered(namespace);
+        client.keeper().requireRegistered(namespace);
     }
 
     @Override
     public void register(Namespace namespace) {
         requireOpen();
-        client.sessions().register(namespace);
+        client.keeper().register(namespace);
     }
 
     @Override
@@ -422,14 +402,14 @@ public final class RemoteKvCache implements KvCache {
         return RemoteStats.of(client);
     }
 
-    /// Returns whether there is a session with a server now.
+    /// Returns whether there is a session with the server now.
     public boolean isConnected() {
-        return client.sessions().isConnected();
+        return client.keeper().isConnected();
     }
 
     /// Returns whether the server's memory is read in place now.
     public boolean isMemoryMapped() {
-        return client.sessions().isMemoryMapped();
+        return client.keeper().isMemoryMapped();
     }
 
     /// Returns the number of requests without an answer, and of blocks and objects that did not have their checksum.
@@ -439,12 +419,12 @@ public final class RemoteKvCache implements KvCache {
 
     /// Returns a number that changes whenever the server is heard: by any message, or as it accepts a session.
     public long lifeSigns() {
-        return client.sessions().lifeSigns();
+        return client.keeper().lifeSigns();
     }
 
     /// Asks the server for a sign of life without waiting for it: its answer changes [#lifeSigns].
     public void requestLifeSign() {
-        client.sessions().requestLifeSign();
+        client.keeper().requestLifeSign();
     }
 
     /// Returns the number of tables, views and writers that are open.
@@ -452,9 +432,9 @@ public final class RemoteKvCache implements KvCache {
         return client.openHandles().get();
     }
 
-    /// Returns the address of the server that is used, or was used last.
+    /// Returns the address of the server.
     public String server() {
-        return client.sessions().server();
+        return client.keeper().server();
     }
 
     /// Returns the view of the server's cluster, when it has another digest than the one known or the timeout ends.
@@ -524,7 +504,7 @@ public final class RemoteKvCache implements KvCache {
         if (!closed.compareAndSet(false, true)) {
             return;
         }
-        client.sessions().close();
+        client.keeper().close();
         client.fetchExecutor().shutdown();
         client.buffers().close();
         int open = client.openHandles().get();

@@ -10,7 +10,6 @@ import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -28,14 +27,13 @@ public final class RemoteKvCacheBuilder {
     private static final Duration MIN_DURATION = Duration.ofMillis(10);
     private static final Duration MAX_DURATION = Duration.ofMinutes(10);
 
-    private final List<RemoteAddress> addresses;
+    private final RemoteAddress address;
     private @Nullable Secret secret;
     private String tenant = "";
     private int connections = 2;
     private Duration requestTimeout = Duration.ofSeconds(5);
     private Duration lease = Duration.ofSeconds(10);
     private long memoryBytes = 512L << 20;
-    private Duration failbackAfter = Duration.ofSeconds(1);
     private boolean checked;
     private boolean strict;
     private boolean localOnly;
@@ -45,13 +43,13 @@ public final class RemoteKvCacheBuilder {
     private @Nullable SSLContext trusted;
     private LinkCoding coding = new LinkCoding();
 
-    RemoteKvCacheBuilder(List<RemoteAddress> routes) {
-        this.addresses = routes;
+    RemoteKvCacheBuilder(RemoteAddress address) {
+        this.address = address;
     }
 
     /// Creates a builder for a cache over any connector.
     public RemoteKvCacheBuilder(Connector connector) {
-        this(List.of(new RemoteAddress(connector)));
+        this(new RemoteAddress(connector));
     }
 
     /// Sets the secret that the server requires, at least 16 bytes of UTF-8. Then the server must prove that it
@@ -81,10 +79,10 @@ public final class RemoteKvCacheBuilder {
 
     /// Trusts the servers that a context trusts. The context may also have a certificate of the client.
     ///
-    /// @throws IllegalArgumentException when none of the addresses is of the form `tls:host:port`
+    /// @throws IllegalArgumentException when the address is not of the form `tls:host:port`
     public RemoteKvCacheBuilder trust(SSLContext context) {
-        if (addresses.stream().noneMatch(RemoteAddress::isEncrypted)) {
-            throw new IllegalArgumentException("trust is set, but no address uses TLS; allowed: with tls:host:port");
+        if (!address.isEncrypted()) {
+            throw new IllegalArgumentException("trust is set, but the address has no TLS; allowed: with tls:host:port");
         }
         trusted = context;
         return this;
@@ -116,16 +114,6 @@ public final class RemoteKvCacheBuilder {
     /// default 10 seconds. The server may allow less.
     public RemoteKvCacheBuilder lease(Duration value) {
         lease = checked("lease", value);
-        return this;
-    }
-
-    /// Sets the delay before failback, 10 ms to 10 minutes; default 1 second.
-    ///
-    /// After a failover, the client tries the servers earlier in the list again after this delay. The delay then
-    /// doubles each time, up to 30 seconds or the given delay, whichever is longer. With zero, the client stays
-    /// with the current server until it fails.
-    public RemoteKvCacheBuilder failbackAfter(Duration value) {
-        failbackAfter = value.isZero() ? value : checked("failbackAfter", value);
         return this;
     }
 
@@ -206,33 +194,25 @@ public final class RemoteKvCacheBuilder {
         return this;
     }
 
-    /// Connects to the first server that accepts this client.
+    /// Connects to the server.
     ///
-    /// @throws UncheckedIOException when no server is reachable, or each rejects this client
+    /// @throws UncheckedIOException when it cannot be reached, or rejects this client
     public RemoteKvCache connect() {
-        List<ServerList.Server> ways = addresses.stream()
-                .map(address -> address.toServer(this::trusted, options(address)))
-                .toList();
+        RemoteOptions options = options();
         RemoteStats.Counters counters = new RemoteStats.Counters();
-        SessionPool sessionPool = SessionPool.open(ways, counters.oneSided);
+        SessionKeeper keeper = SessionKeeper.open(address.connector(this::trusted), options, counters.oneSided);
         ExecutorService fetching = Executors.newFixedThreadPool(
                 connections,
                 Thread.ofPlatform().daemon().name("kvcache-remote-fetch-", 0).factory());
         return new RemoteKvCache(new RpcClient(
-                sessionPool,
-                ways.getFirst().options(),
-                new ReceiveBuffers(memoryBytes),
-                counters,
-                new AtomicInteger(),
-                coding,
-                fetching));
+                keeper, options, new ReceiveBuffers(memoryBytes), counters, new AtomicInteger(), coding, fetching));
     }
 
     private SSLContext trusted() {
         return trusted == null ? ClientTlsContexts.systemDefault() : trusted;
     }
 
-    private RemoteOptions options(RemoteAddress address) {
+    private RemoteOptions options() {
         return new RemoteOptions(
                 secret,
                 tenant,
@@ -245,7 +225,6 @@ public final class RemoteKvCacheBuilder {
                 sharedMemory == null ? address.sharedMemory() : sharedMemory,
                 stagingBytes,
                 address.fabric(),
-                failbackAfter,
                 localOnly,
                 serverSecret);
     }
@@ -308,14 +287,13 @@ public final class RemoteKvCacheBuilder {
             return choice instanceof ConnectorChoice.Tls;
         }
 
-        /// One of the ways to a server.
+        /// The way to open connections.
         ///
         /// @param trusted for those behind TLS
-        ServerList.Server toServer(Supplier<SSLContext> trusted, RemoteOptions options) {
+        Connector connector(Supplier<SSLContext> trusted) {
             return switch (choice) {
-                case ConnectorChoice.Plain(Connector connector) -> new ServerList.Server(connector, options);
-                case ConnectorChoice.Tls(String host, int port) ->
-                    new ServerList.Server(new TcpConnector(host, port, trusted.get()), options);
+                case ConnectorChoice.Plain(Connector connector) -> connector;
+                case ConnectorChoice.Tls(String host, int port) -> new TcpConnector(host, port, trusted.get());
             };
         }
 
@@ -327,7 +305,7 @@ public final class RemoteKvCacheBuilder {
                 if (port < 1 || port > 65_535 || address.contains(",")) {
                     throw new IllegalArgumentException("address = \"" + address
                             + "\"; allowed: host:port, tls:host:port, shm:host:port or ucx:host:port, the port from 1 to"
-                            + " 65535, or aeron:…; pass several servers as several addresses");
+                            + " 65535, or aeron:…; for several servers ClusteredKvCache.connect");
                 }
                 String host = address.substring(0, colon);
                 boolean bracketed = host.startsWith("[") && host.endsWith("]");
@@ -351,8 +329,6 @@ public final class RemoteKvCacheBuilder {
     /// How a remote cache behaves; see [RemoteKvCacheBuilder] for the meanings and limits.
     ///
     /// @param fabric transports of UCX by which blocks are read one-sided, empty for all; null for none
-    /// @param failbackAfter how long until servers before the one that is used are asked again; zero for
-    ///     never
     /// @param localOnly whether the server asks no other server for this client
     /// @param serverSecret tells the secret of a client that is another server of the cluster; null for others
     record RemoteOptions(
@@ -367,7 +343,6 @@ public final class RemoteKvCacheBuilder {
             SharedMemoryMode sharedMemory,
             long stagingBytes,
             @Nullable String fabric,
-            Duration failbackAfter,
             boolean localOnly,
             @Nullable Supplier<@Nullable String> serverSecret) {
 

@@ -97,7 +97,7 @@ final class RemoteReads {
 
     private @Nullable RemoteSession currentSession() {
         try {
-            return client.sessions().currentSession();
+            return client.keeper().currentSession();
         } catch (RpcException away) {
             return null;
         }
@@ -194,14 +194,13 @@ final class RemoteReads {
         CompletableFuture<LocatedObject> asked =
                 client.callOrDefault(CompletableFuture.completedFuture(LocatedObject.NOT_FOUND), session -> {
                     BodyWriter body = body(session, namespace, key, Math.max(1, timeoutNanos));
-                    session.users().add();
                     return withTimeout(session, body, client.options().totalTimeoutNanos(timeoutNanos))
                             .handle((found, failed) -> new LocatedObject(
                                     session, failed == null ? found : ObjectReceiver.FoundObject.NOT_FOUND));
                 });
         return asked.thenCompose(located -> CompletableFuture.completedFuture(located)
                 .thenApplyAsync(found -> read(found, key), executor)
-                .whenComplete((view, failed) -> located.leave(failed)));
+                .whenComplete((view, failed) -> located.releaseIf(failed)));
     }
 
     /// Ends the wait when the server does not reply in time. A later result is released.
@@ -220,15 +219,12 @@ final class RemoteReads {
 
         static final LocatedObject NOT_FOUND = new LocatedObject(null, ObjectReceiver.FoundObject.NOT_FOUND);
 
-        /// Ends the use of the session, and releases the object after a failure.
+        /// Releases the object after a failure.
         ///
         /// @param failed why it was not used, or null
-        void leave(@Nullable Throwable failed) {
-            if (session != null) {
-                if (failed != null) {
-                    session.release(found.lease());
-                }
-                session.users().leave();
+        void releaseIf(@Nullable Throwable failed) {
+            if (session != null && failed != null) {
+                session.release(found.lease());
             }
         }
     }

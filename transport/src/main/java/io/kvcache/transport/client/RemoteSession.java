@@ -56,7 +56,6 @@ final class RemoteSession {
     private final AtomicReference<@Nullable SharedStore> shared = new AtomicReference<>();
     private final AtomicReference<@Nullable UcxReader> fabric = new AtomicReference<>();
     private final StagingClient staging;
-    private final SessionRefCount users = new SessionRefCount();
     private volatile boolean closed;
     /// Messages of the server, on any of its connections.
     private final LongAdder heard = new LongAdder();
@@ -115,11 +114,6 @@ final class RemoteSession {
     /// Sessions of this cache before this one.
     long previousSessions() {
         return previousSessions;
-    }
-
-    /// Its users.
-    SessionRefCount users() {
-        return users;
     }
 
     /// Maps the server's memory, where that is wanted and possible.
@@ -427,44 +421,6 @@ final class RemoteSession {
             }
             count.set(0);
             return body;
-        }
-    }
-
-    /// The users of a session: calls that go on, and tables, views and writers that are open. One that is not
-    /// wanted any more is closed after its last user has left.
-    ///
-    /// **Threads.** Any; one asks for the end.
-    static final class SessionRefCount {
-
-        private final AtomicInteger count = new AtomicInteger();
-        private volatile boolean ended;
-
-        /// A call begins, which [leaves][#leave]; answers false when the session has ended for new
-        /// ones.
-        boolean enter() {
-            // Counted first and looked at then, as #end does it the other way round: one of them sees the other.
-            count.incrementAndGet();
-            if (ended) {
-                count.decrementAndGet();
-                return false;
-            }
-            return true;
-        }
-
-        /// Something that a call has opened stays behind it, and [leaves][#leave] by itself.
-        void add() {
-            count.incrementAndGet();
-        }
-
-        void leave() {
-            count.decrementAndGet();
-        }
-
-        /// Ends it for new calls if it has no user; returns whether it has ended.
-        boolean endIfUnused() {
-            ended = true;
-            ended = count.get() == 0;
-            return ended;
         }
     }
 }

@@ -75,7 +75,6 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
         scope = new SegmentLifetime(client.options().checked() && open);
         if (reservedSlot != null) {
             client.openHandles().incrementAndGet();
-            reservedSlot.session.users().add();
         }
     }
 
@@ -275,7 +274,6 @@ final class RemoteSlotWriter implements BlockWriter, ObjectWriter {
     private void releaseSlot(ReservedSlot from) {
         from.buffer.free();
         client.openHandles().decrementAndGet();
-        from.session.users().leave();
     }
 
     @Override

@@ -46,8 +46,8 @@ public record RemoteStats(
     static RemoteStats of(RpcClient client) {
         Counters counters = client.counters();
         return new RemoteStats(
-                client.sessions().isConnected(),
-                client.sessions().sessionCount(),
+                client.keeper().isConnected(),
+                client.keeper().sessionCount(),
                 counters.failed.sum(),
                 counters.corrupt.sum(),
                 counters.outOfMemory.sum(),
@@ -56,7 +56,7 @@ public record RemoteStats(
                 counters.bytesOut.sum(),
                 client.buffers().usedBytes(),
                 client.openHandles().get(),
-                client.sessions().isMemoryMapped(),
+                client.keeper().isMemoryMapped(),
                 counters.mapped.sum(),
                 counters.oneSided.copied(),
                 counters.oneSided.missed(),

@@ -112,7 +112,7 @@ final class RemoteWrites {
 
     private void attempt(PutAttempt attempt) {
         try {
-            client.sessions().call(session -> {
+            client.keeper().call(session -> {
                 attempt.run(session);
                 return true;
             });

@@ -22,7 +22,7 @@ import java.util.function.Predicate;
 /// @param coding decides whether blocks come coded
 /// @param fetchExecutor reads what arrives later
 record RpcClient(
-        SessionPool sessions,
+        SessionKeeper keeper,
         RemoteOptions options,
         ReceiveBuffers buffers,
         RemoteStats.Counters counters,
@@ -47,7 +47,7 @@ record RpcClient(
     /// @throws IllegalArgumentException when the server finds the question wrong
     <T> T callOrDefault(T defaultValue, SessionCall<T> call) {
         try {
-            return sessions.call(call);
+            return keeper.call(call);
         } catch (RpcException failed) {
             onFailure(failed);
             return defaultValue;
@@ -59,7 +59,7 @@ record RpcClient(
     /// @throws UncheckedIOException when there is none
     <T> T callOrThrow(SessionCall<T> call) {
         try {
-            return sessions.call(call);
+            return keeper.call(call);
         } catch (RpcException failed) {
             onFailure(failed);
             throw new UncheckedIOException(new IOException(failed.getMessage()));

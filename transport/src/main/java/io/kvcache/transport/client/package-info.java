@@ -2,8 +2,7 @@
 ///
 /// A session has one connection for many concurrent requests and for news, and some more for blocks. Each of those is
 /// lent to one thread, which sends a request and reads the reply itself. When a session breaks, another one takes its
-/// place, and everything that the old one held is lost. The client uses the first of several servers that it reaches.
-/// When it moves to another one, the old session goes on until its last user has left.
+/// place, and everything that the old one held is lost.
 @NullMarked
 package io.kvcache.transport.client;
 

@@ -83,9 +83,12 @@ final class ClusterMembers implements AutoCloseable {
                 failures.add(failed);
             }
         }
-        RuntimeException first = failures.getFirst();
-        failures.stream().skip(1).forEach(first::addSuppressed);
-        throw first;
+        RuntimeException thrown = failures.stream()
+                .filter(IllegalStateException.class::isInstance)
+                .findFirst()
+                .orElse(failures.getFirst());
+        failures.stream().filter(each -> !each.equals(thrown)).forEach(thrown::addSuppressed);
+        throw thrown;
     }
 
     /// Makes the route of a view, with connections to new servers. Those to servers that are gone are retired.

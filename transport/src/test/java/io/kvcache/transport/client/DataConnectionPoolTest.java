@@ -65,7 +65,6 @@ final class DataConnectionPoolTest {
                 SharedMemoryMode.OFF,
                 0,
                 null,
-                Duration.ZERO,
                 false,
                 null);
     }

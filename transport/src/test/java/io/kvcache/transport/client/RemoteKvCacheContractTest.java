@@ -24,7 +24,6 @@ import java.io.UncheckedIOException;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.time.Duration;
-import java.util.List;
 import java.util.function.Supplier;
 import java.util.function.UnaryOperator;
 import org.junit.jupiter.api.Nested;
@@ -39,14 +38,7 @@ final class RemoteKvCacheContractTest {
     }
 
     /// A store that other processes may use, how they reach it, and what it has for them.
-    ///
-    /// @param addresses the first choice first
-    record ServedStore(CloseableEndpoint endpoint, List<String> addresses, Supplier<EndpointStats> stats) {
-
-        ServedStore(CloseableEndpoint endpoint, String address, Supplier<EndpointStats> stats) {
-            this(endpoint, List.of(address), stats);
-        }
-    }
+    record ServedStore(CloseableEndpoint endpoint, String address, Supplier<EndpointStats> stats) {}
 
     /// Ends serving.
     @FunctionalInterface
@@ -93,7 +85,7 @@ final class RemoteKvCacheContractTest {
                 more.apply(setup.manualTime() ? builder.clock(time) : builder).build();
         try {
             ServedStore servedStore = endpointFactory.serve(store);
-            RemoteKvCache cache = builder(servedStore.addresses())
+            RemoteKvCache cache = RemoteKvCache.builder(servedStore.address())
                     .memoryBytes(Math.max(256L << 20, 3 * setup.hostBytes()))
                     .checked(true)
                     .strict(setup.strict())
@@ -103,11 +95,6 @@ final class RemoteKvCacheContractTest {
         } catch (IOException e) {
             throw new UncheckedIOException(e);
         }
-    }
-
-    private static RemoteKvCacheBuilder builder(List<String> addresses) {
-        return RemoteKvCache.builder(
-                addresses.getFirst(), addresses.stream().skip(1).toArray(String[]::new));
     }
 
     private record Subject(

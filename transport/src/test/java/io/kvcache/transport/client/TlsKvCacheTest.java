@@ -5,7 +5,6 @@ import static org.assertj.core.api.Assertions.assertThatIllegalArgumentException
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
 import io.kvcache.core.BlockTable;
-import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.check.BlockContent;
 import io.kvcache.core.contract.Repetitions;
@@ -290,7 +289,7 @@ final class TlsKvCacheTest {
     void givenWhatCannotBeTrusted_whenSet_thenItIsSaidWhy() throws IOException {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.builder("127.0.0.1:1").trust(good().pem()))
-                .withMessageContaining("no address uses TLS; allowed: with tls:host:port");
+                .withMessageContaining("the address has no TLS; allowed: with tls:host:port");
         Path empty = Files.writeString(folder.resolve("empty.pem"), "");
         Path wrong = Files.writeString(folder.resolve("wrong.pem"), "-----BEGIN CERTIFICATE-----\nno\n");
         for (Path file : List.of(empty, wrong, folder.resolve("missing.pem"))) {
@@ -301,20 +300,5 @@ final class TlsKvCacheTest {
         assertThatIllegalArgumentException()
                 .isThrownBy(() -> RemoteKvCache.builder("tls:host"))
                 .withMessageContaining("allowed: host:port, tls:host:port");
-    }
-
-    @Test
-    void givenAServerOfTwo_whenOnlyOneHasTls_thenEachIsUsedAsItsAddressSays() throws IOException {
-        try (KvCache other = TieredKvCache.builder()
-                        .hostBytes(64 << 20)
-                        .prefaultInBackground(false)
-                        .build();
-                TcpEndpoint plain = TcpEndpoint.open(other, loopback(), EndpointOptions.DEFAULTS);
-                TcpEndpoint endpoint = serve(good().engines());
-                RemoteKvCache cache = RemoteKvCache.builder("tls:" + address(plain), "tls:" + address(endpoint))
-                        .trust(good().pem())
-                        .connect()) {
-            assertThat(cache.server()).isEqualTo("tls:" + address(endpoint));
-        }
     }
 }
