@@ -13,7 +13,6 @@ With ``"allocator": "shm"`` the host pool is memory that the server maps. Withou
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Dict, List, NamedTuple, Optional, TypeVar
@@ -26,6 +25,7 @@ from kvcache.cluster import open_mover
 from kvcache.errors import KvCacheError
 from kvcache.memory import buffer_at
 from kvcache.mover import Mover, Value
+from kvcache.reset import Reset
 from kvcache.settings import identity, open_client, split
 
 logger = logging.getLogger(__name__)
@@ -33,8 +33,6 @@ logger = logging.getLogger(__name__)
 _KV = "kv"
 _PAGES, _TENSORS = "sglang/2", "sglang-tensor/2"
 """Forms of a page: gathered from its pieces, or as a flat tensor. They are apart, as bytes may be in another order."""
-
-_DROP_SECONDS = 1.0
 
 _T = TypeVar("_T")
 
@@ -71,9 +69,7 @@ class KvCacheHiCache(HiCacheStorage):
         self._pools: Dict[str, _Pool] = {}
         self._logical = False
         self._plain: Optional[Namespace] = None
-        self._lock = threading.Lock()
-        self._stale = False
-        self._drop_at = 0.0
+        self._reset = Reset(self._client, self._namespaces)
         self._answers = True
         self.refused = 0
         """Calls that could never succeed, such as those with a key of 5,000 bytes."""
@@ -124,7 +120,8 @@ class KvCacheHiCache(HiCacheStorage):
         try:
             if not self._client.connected:
                 raise KvCacheError("there is no connection to the server")
-            if self._stale and not self._dropped_at_last():
+            if self._reset.pending:
+                self._reset.ask()
                 return nothing
             answer = work()
         except KvCacheError as failed:
@@ -295,31 +292,16 @@ class KvCacheHiCache(HiCacheStorage):
         Where the server does not answer this raises, which SGLang's HTTP handler reports as a failed clear. This engine
         finds and stores nothing from then on until the server has dropped them.
         """
-        self._stale = True
-        self._drop_at = 0.0
-        if self._client.connected and self._dropped_at_last():
+        self._reset.begin()
+        if self._client.connected and self._reset.drop():
             return True
         raise RuntimeError(
             "KVCache: the server does not answer; it is asked again to drop what was stored, and SGLang finds and stores"
             " nothing there until then"
         )
 
-    def _dropped_at_last(self) -> bool:
-        """Drops what was to be dropped; once a second where that fails. Returns whether nothing of it is left."""
-        with self._lock:
-            if not self._stale:
-                return True
-            if time.monotonic() < self._drop_at:
-                return False
-            self._drop_at = time.monotonic() + _DROP_SECONDS
-            try:
-                for namespace in (self._tensors(), *(each.mover.namespace for each in self._pools.values())):
-                    namespace.drop()
-            except KvCacheError as failed:
-                logger.debug("not dropped: %s", failed)
-                return False
-            self._stale = False
-            return True
+    def _namespaces(self) -> List[Namespace]:
+        return [self._tensors(), *(each.mover.namespace for each in self._pools.values())]
 
     def close(self) -> None:
         """Ends the session."""

@@ -11,6 +11,7 @@ vLLM calls this interface experimental; ``kvcache.vllm_compat`` names the versio
 from __future__ import annotations
 
 import collections
+import contextlib
 import logging
 import threading
 import time
@@ -25,13 +26,13 @@ from kvcache.client import Result
 from kvcache.cluster import open_mover
 from kvcache.errors import KvCacheError
 from kvcache.memory import address_of
+from kvcache.reset import Reset
 from kvcache.settings import NAMES, identity, open_client, split
 from kvcache.vllm_metrics import LOADS, STORES, Connected, Counts, metric_definitions, tier_stats
 
 logger = logging.getLogger(__name__)
 
 _MOST_FAILED = 65_536
-_DROP_SECONDS = 1.0
 _UNASKED = object()
 
 
@@ -111,8 +112,7 @@ class KvCacheTier(SecondaryTierManager):
         self._running = 0
         self._failed: Set[bytes] = set()
         self._answers: Dict[bytes, Optional[bool]] = {}
-        self._stale = False
-        self._drop_at = 0.0
+        self._reset = Reset(self._client, lambda: [self._namespace])
         self._refusals = 0
         published = enable_kv_events and vllm_compat.read(offloading_spec, "kv_events_config.enable_kv_cache_events")
         self._events: Optional[Deque[Any]] = collections.deque() if published else None
@@ -121,7 +121,7 @@ class KvCacheTier(SecondaryTierManager):
 
     def lookup(self, key: bytes, req_context: Any) -> Any:
         """Tells at once whether a block is there; asks first where the server's index is not on this host."""
-        if self._stale or key in self._failed:
+        if self._reset.pending or key in self._failed:
             return LookupResult.MISS
         hinted = self._hinted_of(req_context)
         if hinted is not None:
@@ -171,7 +171,7 @@ class KvCacheTier(SecondaryTierManager):
                 if over:
                     self._tell(hinted)
 
-        if self._stale:
+        if self._reset.pending:
             done([], KvCacheError("what was stored before a reset is not dropped yet"))
             return
         try:
@@ -304,11 +304,8 @@ class KvCacheTier(SecondaryTierManager):
             self._refuse(refused)
 
     def on_schedule_end(self, context: Any = None) -> None:
-        """Takes what has arrived."""
-        self._client.poll()
-        if self._stale and time.monotonic() >= self._drop_at:
-            self._drop_at = time.monotonic() + _DROP_SECONDS
-            self._namespace.submit_drop(self._dropped)
+        """Takes what has arrived, and asks again for a drop that the server has not made yet."""
+        self._reset.ask()
 
     def has_pending_work(self) -> bool:
         """Whether jobs run, or results wait to be taken."""
@@ -322,15 +319,13 @@ class KvCacheTier(SecondaryTierManager):
         Until the server has dropped them nothing is found and nothing stored.
         """
         self._drain()
-        self._stale = True
-        try:
+        self._reset.begin()
+        with contextlib.suppress(KvCacheError):
             self._client.connect()  # after the server was away, the background may still be about to
-            self._namespace.drop()
-            self._stale = False
-        except KvCacheError as failed:
-            logger.debug("not dropped: %s", failed)
-        if self._stale:
-            logger.warning("KVCache: the server does not answer; it is asked again to drop what was stored before the reset")
+        if not self._reset.drop():
+            logger.warning(
+                "KVCache: the server does not answer; it is asked again to drop what was stored before the reset"
+            )
 
     def _drain(self) -> None:
         end = time.monotonic() + self._client.timeout + 2
@@ -340,9 +335,6 @@ class KvCacheTier(SecondaryTierManager):
                 if self._running == 0:
                     return
             time.sleep(0.0005)
-
-    def _dropped(self, done: bool) -> None:
-        self._stale = not done
 
     def shutdown(self) -> None:
         """Waits for running jobs, ends the session, and lets go of vLLM's memory."""

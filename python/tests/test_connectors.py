@@ -187,7 +187,7 @@ class VllmTest(ServedTest):
 
         def dropped() -> bool:
             tier.on_schedule_end()
-            return other.lookup(key(0), None).name == "MISS" and not tier._stale
+            return other.lookup(key(0), None).name == "MISS" and not tier._reset.pending
 
         until(dropped, "the drop")
         tier.submit_store(engines.TransferJob(4, [key(1)], [1]))
