@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import inspect
 import json
 import logging
@@ -32,7 +33,7 @@ from engines.vllm_tiering import Tiering
 from tests import engines as doubles
 from tests import test_connectors, test_gpu
 from tests.faults import Faults, logged, secrets
-from tests.serving import Server, end_with_parent, free_ports, until
+from tests.serving import Cluster, Server, end_with_parent, free_ports, until
 from tests.test_events import replayed
 
 from kvcache import KvCacheError
@@ -105,8 +106,8 @@ class Engine:
         self.begin(**order)
         return self.answer()
 
-    def generate(self, asked: List[List[int]]) -> List[List[int]]:
-        return self.ask(generate=asked, tokens=_TOKENS)["tokens"]
+    def generate(self, asked: List[List[int]], **more: Any) -> List[List[int]]:
+        return self.ask(generate=asked, tokens=_TOKENS, more=more)["tokens"]
 
     def metric(self, name: str) -> float:
         """The sum of vLLM's counters whose names begin so."""
@@ -197,13 +198,16 @@ class VllmTest(unittest.TestCase):
         cls.server.close()
         cls.folder.cleanup()
 
-    def gets(self, result: str) -> int:
-        """What our server counted of the model's blocks."""
+    def meter(self, name: str) -> int:
+        """The sum of our server's meters whose names, with what follows them, match."""
         url = f"http://127.0.0.1:{self.server.port}/metrics"
         with urllib.request.urlopen(url, timeout=10) as reply:
             text = reply.read().decode()
-        found = re.findall(r'^cache_gets_total\{.*result="%s".*\} ([0-9.e+]+)$' % result, text, re.MULTILINE)
-        return int(sum(float(each) for each in found))
+        return int(sum(float(each) for each in re.findall(rf"^{name}.*}} ([0-9.e+]+)$", text, re.MULTILINE)))
+
+    def gets(self, result: str) -> int:
+        """What our server counted of the model's blocks."""
+        return self.meter(r'cache_gets_total\{.*result="%s"' % result)
 
     def told(self, endpoint: str, medium: str, least: int, wanted: bytes = bytes(8)) -> Set[Any]:
         """The blocks that a publisher has told to be in a medium, decoded by vLLM's own classes."""
@@ -269,14 +273,20 @@ class TierTest(VllmTest):
         self.assertEqual(0, self.filling.metric("vllm:external_prefix_cache_hits"))
         stored = self.told(self.events, "CPU", blocks_of(self.asked))
         self.assertLessEqual(stored, self.told(self.engine_events, "GPU", len(stored)))
+        self.filling.generate([[5, 6, 7]])  # vLLM publishes what its tiers have stored in its next step
         of_tier = self.told(self.engine_events, "STORAGE", 1)
         self.assertLessEqual(of_tier, stored)
         self.restart()
         self.assertEqual(stored, self.told(self.events, "STORAGE", len(stored), b"snapshot"))
         second = self.engine(tier(self.server.address)).ready()
         before = self.gets("hit")
-        self.assertEqual(self.expected, second.generate(self.asked))
+        hints = {"kvcache": {"kind": "agent", "session": "told by kv_transfer_params", "turn": 1}}
+        self.assertEqual(self.expected, second.generate(self.asked, kv_transfer_params=hints))
+        self.assertEqual(1, self.meter("kv_hints_sessions"))
         wanted = blocks_of(self.asked)
+        self.assertEqual(wanted, second.metric('vllm:kvcache_loads{"result": "copied"}'))
+        self.assertLessEqual(wanted, self.filling.metric('vllm:kvcache_stores{"result": "copied"}'))
+        self.assertEqual(1, second.metric("vllm:kvcache_connected"))
         self.assertEqual(wanted * _BLOCK_TOKENS, second.metric("vllm:external_prefix_cache_hits"))
         self.assertEqual(wanted, second.metric('vllm:kv_offload_tiering_chunk_hits{"tier": "1:kvcache"}'))
         self.assertEqual(wanted, self.gets("hit") - before)
@@ -333,7 +343,15 @@ class CpuTest(VllmTest):
         self.restart()
         second = self.engine(cpu(self.server.address)).ready()
         self.assertEqual(self.expected, second.generate(self.asked))
-        self.assertEqual(blocks_of(self.asked) * _BLOCK_TOKENS, second.metric("vllm:external_prefix_cache_hits"))
+        wanted = blocks_of(self.asked)
+        self.assertEqual(wanted * _BLOCK_TOKENS, second.metric("vllm:external_prefix_cache_hits"))
+        self.assertEqual(wanted, second.metric('vllm:kvcache_loads{"result": "copied"}'))
+        self.assertLessEqual(wanted, self.filling.metric('vllm:kvcache_stores{"result": "copied"}'))
+        self.assertEqual(1, second.metric("vllm:kvcache_connected"))
+        if importlib.util.find_spec("vllm.v1.metrics.cache_hit_source"):
+            by_source = "vllm:prompt_tokens_cached_by_source"
+            here = sum(second.metric(f'{by_source}{{"source": "{each}"}}') for each in ("host", "disk"))
+            self.assertEqual(wanted * _BLOCK_TOKENS, here)
         type(self).second = second
 
     def test_2_a_server_that_is_killed_costs_hits_alone(self) -> None:
@@ -344,16 +362,22 @@ class CpuTest(VllmTest):
         self.close(self.filling)
         self.close(self.second)
 
-    def test_4_prefill_and_decode_in_two_processes(self) -> None:
+    def test_4_prefill_and_decode_in_two_processes_over_a_cluster(self) -> None:
         asked = prompts(5)
         self.assertEqual({"reset": True}, self.plain.ask(reset=False))
         expected = self.plain.generate(asked)
-        prefill = self.engine(cpu(self.server.address, kv_role="kv_producer"))
-        decode = self.engine(cpu(self.server.address, kv_role="kv_consumer"))
+        cluster = Cluster()
+        self.addCleanup(cluster.close)
+        prefill = self.engine(cpu(cluster.address, kv_role="kv_producer"))
+        decode = self.engine(cpu(cluster.address, kv_role="kv_consumer"))
         prefill.ready().ask(generate=asked, tokens=1)
         self.assertEqual(expected, decode.ready().generate(asked))
         self.assertEqual(blocks_of(asked) * _BLOCK_TOKENS, decode.metric("vllm:external_prefix_cache_hits"))
         self.assertEqual(0, prefill.metric("vllm:external_prefix_cache_hits"))
+        cluster.nodes[1].kill()
+        for engine in (prefill, decode):
+            self.assertEqual({"reset": True}, engine.ask(reset=False))
+            self.assertEqual(expected, engine.generate(asked))
         self.close(prefill)
         self.close(decode)
 
@@ -416,7 +440,8 @@ def copied(of: Any) -> int:
 
 def moved(of: Any) -> Dict[str, int]:
     """What vLLM's metrics were told of blocks that were to be moved, by result."""
-    return {name.rpartition("kvcache_")[2]: int(value) for name, value in sorted(of.counts.items()) if "kvcache_" in name}
+    counts = sorted(of.counts.items())
+    return {name.rpartition("kvcache_")[2]: int(value) for name, value in counts if "kvcache_" in name}
 
 
 class FaultsTest(PlayedTest):
@@ -426,7 +451,8 @@ class FaultsTest(PlayedTest):
     """
 
     def tell(self, faults: Faults, engines: List[Any], stranger: Any, logs: List[logging.LogRecord]) -> None:
-        print(f"{self.id().rpartition('.')[2]}, {faults.told()}: {[moved(each) for each in (*engines, stranger)]}", flush=True)
+        counts = [moved(each) for each in (*engines, stranger)]
+        print(f"{self.id().rpartition('.')[2]}, {faults.told()}: {counts}", flush=True)
         self.assertEqual([0] * 3, [each.wrong for each in (*engines, stranger)], "wrong blocks")
         self.assertEqual(0, copied(stranger))
         self.assertGreater(sum(map(copied, engines)), SCALE * 50)
@@ -463,7 +489,8 @@ class FaultsTest(PlayedTest):
 
         def work(kind: str) -> None:
             each = stranger if kind == "password" else chosen.choice(engines)
-            asked = [prompt(int(chosen.random() ** 2 * 60), 28 if kind == "full" else 9) for _ in range(chosen.randint(1, 3))]
+            blocks = 28 if kind == "full" else 9
+            asked = [prompt(int(chosen.random() ** 2 * 60), blocks) for _ in range(chosen.randint(1, 3))]
             if kind == "key":
                 asked[0][chosen.randrange(16)] = chosen.choice((-1, 1 << 40))
             each.run(asked)
@@ -482,7 +509,7 @@ class FailedLoadTest(PlayedTest):
         until(lambda: (first.step(), moved(first).get("stores copied"))[1] == 9, "the stores")
         with mock.patch.object(second.worker._worker._blocks, "_leased", side_effect=KvCacheError("late")):
             second.run([prompt(1, 12), prompt(1, 14)])
-        self.assertEqual({"connected": 1, "loads failed": 9}, {k: v for k, v in moved(second).items() if "stores" not in k})
+        self.assertEqual(9, moved(second)["loads failed"])
         third.run([prompt(1, 14)])
         self.assertEqual(0, third.wrong)
         until(lambda: (second.step(), moved(second).get("stores copied"))[1] == 5, "what was computed again")
@@ -503,14 +530,16 @@ class ManyCpuBlocksTest(PlayedTest):
             return sum(sum(moved(each).values()) for each in engines)
 
         while blocks() < 1430 * SCALE:
-            chosen.choice(engines).run([prompt(int(chosen.random() ** 2 * 90), chosen.randint(1, 20)) for _ in range(3)])
+            asked = [prompt(int(chosen.random() ** 2 * 90), chosen.randint(1, 20)) for _ in range(3)]
+            chosen.choice(engines).run(asked)
         self.assertEqual([0, 0], [each.wrong for each in engines])
         for each in engines:
             self.assertGreater(copied(each), SCALE * 20)
         stored = sum(moved(each)["stores copied"] for each in engines)
         if SCALE >= 7:
             self.assertGreater(stored, 90 * 20, "what was evicted is stored again")
-        print(f"{blocks()} blocks, {sum(map(copied, engines))} loaded, 0 wrong: {[moved(each) for each in engines]}", flush=True)
+        counts = [moved(each) for each in engines]
+        print(f"{blocks()} blocks, {sum(map(copied, engines))} loaded, 0 wrong: {counts}", flush=True)
 
 
 _CUDA = os.environ.get("KVCACHE_TEST_CUDA") or str(
@@ -554,7 +583,7 @@ class GpuTest(PlayedTest):
         for layers in (False, True):
             first, second = self.gpu(layers=layers), self.gpu(layers=layers)
             first.run(asked[:4])
-            until(lambda first=first: (first.step(), first.counts.get("kvcache_stores copied", 0) >= 36)[1], "the stores")
+            until(lambda first=first: (first.step(), moved(first).get("stores copied"))[1] == 36, "the stores")
             second.run(asked)
             self.assertEqual(36, copied(second))
             self.assertEqual(36 * 16, second.hits)

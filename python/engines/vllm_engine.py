@@ -4,7 +4,7 @@ FOLDER gets the model's configuration: a small Llama whose weights are random by
 ``vllm.LLM`` as JSON. Orders come from standard input, answers go to the descriptor of ANSWERS_TO:
 
     {"generate": [[token, …], …], "tokens": 16}   tokens of the answers, how many tokens of the prompts were cached, and
-                                                  the seconds of wall and processor for all
+                                                  the seconds of wall and processor for all; "more": arguments beside
     {"reset": true}                               whether vLLM reset its caches and the connector's
     {"metrics": true}                             vLLM's counters that are not 0
 """
@@ -91,7 +91,13 @@ def main() -> None:
         order = json.loads(line)
         answer: Dict[str, Any] = {}
         if "generate" in order:
-            sampling = SamplingParams(temperature=0, max_tokens=order["tokens"], ignore_eos=True, detokenize=False)
+            sampling = SamplingParams(
+                temperature=0,
+                max_tokens=order["tokens"],
+                ignore_eos=True,
+                detokenize=False,
+                extra_args=order.get("more"),
+            )
             prompts = [{"prompt_token_ids": each} for each in order["generate"]]
             began, used = time.monotonic(), time.process_time()
             outputs = llm.generate(prompts, sampling, use_tqdm=False)

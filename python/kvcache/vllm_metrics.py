@@ -90,7 +90,11 @@ class KvCachePromMetrics(KVConnectorPromMetrics):
     """The counters and the gauge among vLLM's own, by engine."""
 
     def __init__(
-        self, vllm_config: Any, metric_types: Any, labelnames: List[str], per_engine_labelvalues: Dict[int, List[object]]
+        self,
+        vllm_config: Any,
+        metric_types: Any,
+        labelnames: List[str],
+        per_engine_labelvalues: Dict[int, List[object]],
     ) -> None:
         super().__init__(vllm_config, metric_types, labelnames, per_engine_labelvalues)
         self._metrics = {
