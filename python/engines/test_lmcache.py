@@ -13,9 +13,11 @@ import inspect
 import io
 import itertools
 import json
+import logging
 import mmap
 import os
 import pathlib
+import random
 import shlex
 import signal
 import subprocess
@@ -39,7 +41,8 @@ from lmcache.v1.distributed.storage_controllers.eviction_controller import (
     L2EvictionController,
 )
 from tests import engines
-from tests.serving import ServedTest, Server, free_ports, until
+from tests.faults import Faults, logged, secrets
+from tests.serving import Cluster, ServedTest, Server, free_ports, until
 
 from engines.lmcache_l2 import Adapter, create, plugin
 from engines.peers import ratio
@@ -48,6 +51,7 @@ from kvcache import lmcache_compat
 from kvcache.lmcache import KvCacheL2Adapter
 
 KIB, MIB = 1 << 10, 1 << 20
+SCALE = int(os.environ.get("KVCACHE_TEST_SCALE", "1"))
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -402,6 +406,153 @@ class FaultsTest(LmcacheTest):
             self.assertTrue(torch.equal(memory.tensor[: 64 * MIB], memory.tensor[64 * MIB :]))
 
 
+class RandomTest(LmcacheTest):
+    """Random work with faults and with evictions. ``KVCACHE_TEST_SCALE=10`` has 1,000 faults and 10,000 objects."""
+
+    sizes = (4 * KIB, 64 * KIB, 256 * KIB)
+
+    def content(self, number: int, size: int) -> torch.Tensor:
+        """What the object of a number has."""
+        return (torch.arange(size // 8, dtype=torch.int64) * 2654435761 + number * 7919).view(torch.uint8)
+
+    def work(self, adapter: Any, memory: L1, numbers: List[int], size: int, counts: dict) -> None:
+        """Looks objects up and loads what is there, as LMCache does; compares, and stores what was not."""
+        names = [keys(1, number, self.id())[0] for number in numbers]
+        objects = memory.objects(len(names), size)
+        found = self.look_up(adapter, names)
+        here = [at for at, there in enumerate(found) if there]
+        memory.tensor[: len(names) * size].zero_()
+        loaded = self.load(adapter, [names[at] for at in here], [objects[at] for at in here]) if here else []
+        for at, good in zip(here, loaded):
+            counts["loaded"] += good
+            counts["wrong"] += good and not torch.equal(objects[at].raw_data.view(-1), self.content(numbers[at], size))
+        adapter.submit_unlock([names[at] for at in here])
+        there = {at for at, good in zip(here, loaded) if good}
+        absent = [at for at in range(len(names)) if at not in there]
+        for at in absent:
+            objects[at].raw_data.view(-1).copy_(self.content(numbers[at], size))
+        if absent:
+            done = self.store(adapter, [names[at] for at in absent], [objects[at] for at in absent])
+            counts["failed"] += not done.is_successful()
+
+    def test_random_faults_are_misses_and_leave_no_task(self) -> None:
+        files = self.enterContext(secrets())
+        server = Server("32MiB", "--set", f"transport.secret_file={files[0]}")
+        self.addCleanup(server.close)
+        counts = {"loaded": 0, "wrong": 0, "failed": 0}
+        with logged("lmcache") as theirs, logged("kvcache") as ours:
+            pairs = []
+            for mapped, secret in ((True, files[0]), (False, files[0]), (True, files[1])):
+                memory = self.memory(64 * MIB, mapped)
+                adapter = self.adapter(memory, server.address, timeout=0.5, secret_file=secret)
+                pairs.append((adapter, memory))
+            faults = Faults(server, seed=21)
+            chosen = faults.chosen
+
+            def work(kind: str) -> None:
+                if kind == "key":
+                    long = keys(2, 1, "m" * 5000)
+                    for adapter, memory in pairs[:2]:
+                        objects = memory.objects(2, KIB)
+                        self.assertFalse(self.store(adapter, long, objects).is_successful())
+                        self.assertEqual(self.look_up(adapter, long), [False] * 2)
+                        self.assertEqual(self.load(adapter, long, objects), [False] * 2)
+                        adapter.submit_unlock(long)
+                        adapter.delete(long)
+                adapter, memory = pairs[2] if kind == "password" else chosen.choice(pairs[:2])
+                before = counts["loaded"]
+                for _ in range(2):
+                    kept = chosen.randrange(3)
+                    first = 1000 * kept + chosen.randrange(40)
+                    count = 200 if kind == "full" else 8
+                    self.work(adapter, memory, list(range(first, first + count)), self.sizes[kept], counts)
+                self.assertTrue(kind != "password" or counts["loaded"] == before)
+                if chosen.random() < 0.2:
+                    adapter.delete(keys(20, 1000 * chosen.randrange(3), self.id()))
+
+            faults.run(100 * SCALE if SCALE > 1 else 20, work, lambda: all(adapter._client.connected for adapter, _ in pairs[:2]))
+            for adapter, _ in pairs:
+                until(lambda adapter=adapter: not any(adapter._results.values()), "no result is left")
+        print(f"lmcache, {faults.told()}: {counts}", flush=True)
+        self.assertEqual(counts["wrong"], 0)
+        self.assertGreater(counts["loaded"], 100)
+        told = [each.getMessage() for each in (*theirs, *ours) if each.exc_info or each.levelno >= logging.ERROR]
+        self.assertEqual(told, [])
+        for adapter, _ in pairs[:2]:
+            live = lambda adapter=adapter: adapter._namespace.usage()[1]  # noqa: E731
+            used = lambda adapter=adapter: adapter.get_usage().total_bytes_used  # noqa: E731
+            until(lambda live=live, used=used: abs(used() - live()) <= live() / 20, "usage of what the server has", 30)
+
+    def test_random_objects_with_evictions(self) -> None:
+        server = Server("32MiB", "--set", "admission=always")
+        self.addCleanup(server.close)
+        pairs = []
+        for mapped in (True, False):
+            memory = self.memory(8 * MIB, mapped)
+            pairs.append((self.adapter(memory, server.address), memory))
+        chosen = random.Random(22)
+        counts = {"loaded": 0, "wrong": 0, "failed": 0}
+        moved = 0
+        while moved < 1000 * SCALE:
+            adapter, memory = chosen.choice(pairs)
+            kept = chosen.randrange(3)
+            first = 100_000 * kept + int(chosen.random() ** 2 * 600)
+            count = chosen.randint(1, 16)
+            self.work(adapter, memory, list(range(first, first + count)), self.sizes[kept], counts)
+            moved += count
+        print(f"lmcache, seed 22: {moved} objects, {counts}", flush=True)
+        self.assertEqual(counts["wrong"], 0)
+        self.assertEqual(counts["failed"], 0)
+        self.assertGreater(counts["loaded"], 100)
+
+
+class ClusterTest(LmcacheTest):
+    cluster: Cluster
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.cluster = Cluster(3, "64MiB")
+
+    @classmethod
+    def tearDownClass(cls) -> None:
+        cls.cluster.close()
+
+    def test_objects_lie_at_three_servers_one_of_which_dies(self) -> None:
+        memories = [self.memory(16 * MIB, mapped) for mapped in (True, False)]
+        one, two = (self.adapter(memory, self.cluster.address, timeout=3) for memory in memories)
+        for adapter in (one, two):
+            until(lambda adapter=adapter: len(adapter._client.view.serving) == 3, "three servers")
+            until(lambda adapter=adapter: all(each.connected for each in adapter._client._route.serving), "sessions")
+        names = keys(60, 1, self.id())
+        self.assertTrue(self.store(one, names, memories[0].objects(60, 64 * KIB)).is_successful())
+        expected = memories[0].tensor[: 60 * 64 * KIB].clone()
+
+        def check(adapter: Any, memory: L1) -> List[bool]:
+            found = self.look_up(adapter, names)
+            memory.tensor.zero_()
+            loaded = self.load(adapter, names, memory.objects(60, 64 * KIB))
+            self.assertTrue(all(here for here, good in zip(found, loaded) if good))
+            adapter.submit_unlock(names)
+            for at, good in enumerate(loaded):
+                span = slice(at * 64 * KIB, (at + 1) * 64 * KIB)
+                self.assertTrue(not good or torch.equal(memory.tensor[span], expected[span]))
+            return loaded
+
+        for adapter, memory in ((two, memories[1]), (one, memories[0])):
+            self.assertEqual(check(adapter, memory), [True] * 60)
+        until(lambda: one.get_usage().total_bytes_used == 60 * 64 * KIB, "usage of all servers")
+        with logged("lmcache") as theirs, logged("kvcache.lmcache") as ours:
+            self.cluster.nodes[2].kill()
+            for adapter, memory in ((two, memories[1]), (one, memories[0])):
+                loaded = check(adapter, memory)
+                self.assertTrue(10 < sum(loaded) < 60, sum(loaded))
+            until(lambda: one._client.connected and len(one._client.view.serving) == 2, "two servers")
+            memories[0].tensor[: 60 * 64 * KIB] = expected
+            until(lambda: self.store(one, names, memories[0].objects(60, 64 * KIB)).is_successful(), "room at the others")
+            self.assertEqual(check(two, memories[1]), [True] * 60)
+        self.assertEqual([each.getMessage() for each in (*theirs, *ours) if each.exc_info], [])
+
+
 class ServerTest(LmcacheTest):
     """``lmcache server`` as docs/engines.md says to start it, with its own load."""
 
@@ -449,11 +600,12 @@ class ServerTest(LmcacheTest):
         with open(self.log.name, encoding="utf-8", errors="replace") as log:
             return log.read()[-4000:]
 
-    def test_its_server_maps_and_stores(self) -> None:
+    def test_its_server_maps_and_stores_and_finds_all_after_a_restart(self) -> None:
         self.log = tempfile.NamedTemporaryFile("w+", suffix=".log")
         self.addCleanup(self.log.close)
         self.port, self.http = free_ports(2)
-        self.run_lmcache(*self.documented(), "--port", str(self.port), "--http-port", str(self.http))
+        words = [*self.documented(), "--port", str(self.port), "--http-port", str(self.http)]
+        began = self.run_lmcache(*words)
         until(self.ours, "the start of lmcache server", 120)
         load = ["bench", "server", "--mode", "cpu", "--transfer-mode", "lmcache_driven", "--num-tokens", "1024"]
         load += ["--rpc-url", f"tcp://localhost:{self.port}", "--url", f"http://localhost:{self.http}"]
@@ -461,8 +613,25 @@ class ServerTest(LmcacheTest):
         self.assertEqual(self.run_lmcache(*load).wait(120), 0, self.text())
         until(lambda: self.ours()["objects"] == 8, "all objects in the server", 30)
         status = self.ours()
+        size = status["current_size_bytes"]
         shown = [status[each] for each in ("transfer", "stored", "failed_tasks", "objects_without_key")]
         self.assertEqual(shown, ["mapped", 8, 0, 0], self.text())
+
+        began.send_signal(signal.SIGTERM)
+        began.wait(60)
+        self.run_lmcache(*words)
+        until(self.ours, "the second start", 120)
+        until(lambda: self.ours()["objects"] == 8, "the objects of before")
+        status = self.ours()
+        shown = [status[each] for each in ("current_size_bytes", "objects_without_key", "stored", "hits")]
+        self.assertEqual([*shown[1:]], [8, 0, 0], self.text())
+        self.assertLess(abs(shown[0] - size), size / 20)
+        self.assertEqual(self.run_lmcache(*load).wait(120), 0, self.text())
+        until(lambda: self.ours()["hits"] >= 8, "hits of what the first one stored", 30)
+        status = self.ours()
+        shown = [status[each] for each in ("stored", "failed_tasks", "objects", "objects_without_key")]
+        self.assertEqual(shown, [0, 0, 8, 0], self.text())
+        self.assertGreaterEqual(status["loaded"], 8)
 
 
 class VersionTest(unittest.TestCase):
