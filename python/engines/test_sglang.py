@@ -2,15 +2,17 @@
 
 These are SGLang's as released: StorageBackendFactory, the host pools of every kind that a CPU can have (MHA, MHA with
 values of another size, MLA, Mamba, the rows of DeepSeek V4), HiCacheController with its backup and prefetch threads, and
-what clears. What a GPU is needed for is not here: copies between host pool and device (kernels of sgl-kernel), so the
-radix cache above the controller is played by the test; DSA's indexer pool, whose constructor wants a pool of the device;
-and a whole engine.
+what clears; and for the linker UnifiedRadixCache, its factory of linkers, and device pools on the CPU (MHA, MLA, SWA).
+What a GPU is needed for is not here: copies between host pool and device (kernels of sgl-kernel), so the radix cache
+above HiCache's controller is played by the test; DSA's indexer pool, whose constructor wants a pool of the device; pools
+with states (Mamba) under the linker; streams; and a whole engine.
 
-``KVCACHE_TEST_SCALE=10`` moves 10,000 random pages in place of 1,000.
+``KVCACHE_TEST_SCALE=10`` moves 10,000 random pages in place of 1,000, and has 1,000 faults in place of 100.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import logging
 import os
@@ -37,6 +39,7 @@ from sglang.srt.mem_cache.hicache_storage import PoolHitPolicy, PoolName, PoolTr
 from sglang.srt.mem_cache.hybrid_cache.hybrid_cache_controller import HybridCacheController
 from sglang.srt.mem_cache.memory_pool_host import LogicalHostPool
 from sglang.srt.mem_cache.unified_cache.storage_attachment import StorageAttachment
+from sglang.srt.mem_cache.unified_cache.unified_cache_linker import UnifiedCacheLinker
 from sglang.srt.mem_cache.utils import get_storage_hash_str, hash_str_to_int64
 from tests import engines as doubles
 from tests.faults import Faults, logged, secrets
@@ -45,6 +48,7 @@ from tests.test_events import replayed
 
 from kvcache import sglang_compat
 from kvcache.sglang import KvCacheHiCache
+from kvcache.sglang_linker import KvCacheLinker
 
 SCALE = int(os.environ.get("KVCACHE_TEST_SCALE", "1"))
 PAGE = pools.PAGE
@@ -190,10 +194,7 @@ class Controller:
     """SGLang's HiCacheController with its threads; what its radix cache would do at the scheduler's is done here."""
 
     def __init__(self, address: str, model: str, pool: Any, **extra: Any) -> None:
-        runtime_context.get_parallel().override_permanently(
-            **{f"{each}_rank": 0 for each in ("tp", "pp", "attn_tp", "attn_dp", "attn_cp", "attn_dcp")},
-            **{f"{each}_size": 1 for each in ("tp", "pp", "attn_tp", "attn_dp", "attn_cp", "attn_dcp")},
-        )
+        pools.one_rank()
         device = types.SimpleNamespace(
             device="cpu", layer_num=pools.LAYERS, register_layer_transfer_counter=lambda counter: None
         )
@@ -324,6 +325,20 @@ class ControllerTest(SglangTest):
             good = Controller(server.address, self.id(), pools.mha("page_first"), secret_file=secret.name)
             self.addCleanup(good.close)
             self.assertEqual(4 * PAGE, good.store(tokens, 0))
+
+
+class StatsTest(SglangTest):
+    def test_copies_are_counted_where_sglang_asks_for_it(self) -> None:
+        pool = pools.mha("page_first")
+        self.assertIsNone(self.backend(pool).get_stats())
+        made = self.backend(pool, enable_storage_metrics=True)
+        keys = pools.keys_of("stats", 4)
+        made.batch_set_v1(keys, pools.indices(pool, range(4)))
+        made.batch_get_v1(keys[:3], pools.indices(pool, range(3)))
+        told = made.get_stats()
+        self.assertEqual(([3], [4]), (told.prefetch_pgs, told.backup_pgs))
+        self.assertGreater(min(*told.prefetch_bandwidth, *told.backup_bandwidth), 0)
+        self.assertEqual([], made.get_stats().backup_pgs)
 
 
 class NamespaceTest(SglangTest):
@@ -550,6 +565,181 @@ class PoolsTest(SglangTest):
         self.assertEqual(3, made.batch_exists_v2(keys, [PoolTransfer(PoolName.DEEPSEEK_V4_C4)]).kv_hit_pages)
 
 
+class LinkerTest(SglangTest):
+    """SGLang's UnifiedRadixCache and its linker factory, with loads by layer."""
+
+    def unified(self, pool: Any, server: Optional[Server] = None, **extra: Any) -> pools.Unified:
+        made = pools.Unified((server or self.server).address, extra.pop("model", self.id()), pool, **extra)
+        self.addCleanup(made.close)
+        return made
+
+    def test_pages_come_back_layer_by_layer(self) -> None:
+        for name, make in (("mha", pools.device_mha), ("mla", pools.device_mla), ("swa", pools.device_swa)):
+            with self.subTest(name):
+                one, two = self.unified(make()), self.unified(make())
+                tokens = list(range(20 * PAGE))
+                self.assertEqual((0, None, []), two.load(tokens))
+                self.assertTrue(one.store(tokens))
+                self.assertEqual((20 * PAGE, True, []), two.load([*tokens, 7777]))
+                self.assertEqual((20 * PAGE, True, []), two.load([*tokens, *range(9000, 9100)]))
+                self.assertEqual((0, 0, 0), (two.linker.failed, two.linker.refused, one.linker.failed))
+                one.forget()
+                self.assertEqual((20 * PAGE, True, []), one.load(tokens))
+
+    def test_first_layers_are_there_while_the_last_are_on_their_way(self) -> None:
+        engine = self.unified(pools.device_mha())
+        tokens = list(range(8 * PAGE))
+        self.assertTrue(engine.store(tokens))
+        submit, held = engine.linker._mover.submit, threading.Event()
+        counter, seen = engine.linker.layer_done_counter, []
+
+        def slow(store: bool, values: Any, done: Any) -> None:
+            last = values[0][0].endswith(b"/7")
+            submit(store, values, (lambda *told: (held.wait(30), done(*told))) if last else done)
+
+        def wait(layer: int) -> None:
+            if layer == 9 and not held.is_set():
+                seen.append(layer)
+                held.set()
+            type(counter).wait_until(counter, layer)
+
+        with mock.patch.object(engine.linker._mover, "submit", slow), mock.patch.object(counter, "wait_until", wait):
+            engine.forget()
+            self.assertEqual((8 * PAGE, True, []), engine.load([*tokens, 7777]))
+        self.assertEqual([9], seen, "layers 0 to 8 were used before the last step")
+
+    def test_pages_that_go_after_the_look_up_end_their_requests_alone(self) -> None:
+        engine = self.unified(pools.device_mha())
+        tokens = list(range(8 * PAGE))
+        self.assertTrue(engine.store(tokens))
+        keys = get_storage_hash_str(tokens, None, page_size=PAGE)
+        engine.forget()
+        gone = engine.linker._step_name("kv", keys[5], 3)
+        with self.assertLogs("sglang", "ERROR") as logs:
+            count, landed, wrong = engine.load(tokens, lambda: engine.linker._namespace.delete(gone))
+        self.assertEqual((8 * PAGE, False), (count, landed))
+        self.assertEqual({4}, {*wrong}, "of the fourth step")
+        self.assertEqual((1, 0), (engine.linker.lost, engine.linker.failed))
+        self.assertIn("aborting 1 request(s)", logs.output[0])
+        self.assertEqual((5 * PAGE, True, []), engine.load(tokens), "a page that lacks layers is a miss")
+        self.assertTrue(engine.store(tokens))
+        engine.forget()
+        self.assertEqual((8 * PAGE, True, []), engine.load(tokens))
+
+    def test_a_load_that_is_cancelled_is_not_begun(self) -> None:
+        engine = self.unified(pools.device_mha())
+        tokens = list(range(4 * PAGE))
+        self.assertTrue(engine.store(tokens))
+        engine.forget()
+        count, landed, wrong = engine.load(tokens, lambda: engine.cache.linker.release_request("request-1"))
+        self.assertEqual((4 * PAGE, True), (count, landed))
+        self.assertEqual({*range(10)}, {*wrong})
+        self.assertFalse(engine.linker.cancel_queued_load("request-1"))
+
+    def test_without_shared_memory_pages_are_sent(self) -> None:
+        with mock.patch("kvcache.client.Client._map", lambda *_: None):
+            one, two = self.unified(pools.device_mha()), self.unified(pools.device_mha())
+            tokens = list(range(20 * PAGE))
+            self.assertTrue(one.store(tokens))
+            self.assertFalse(one.linker._client.shares_memory)
+            self.assertEqual((20 * PAGE, True, []), two.load(tokens))
+
+    def test_a_reset_drops_and_other_models_share_nothing(self) -> None:
+        server = Server("64MiB")
+        self.addCleanup(server.close)
+        one, other = self.unified(pools.device_mha(), server), self.unified(pools.device_mha(), server)
+        extras: List[Any] = [{"model": "another"}, {"salt": "a"}]
+        shapes: List[Any] = [{"dtype": torch.float16}, {"layers": 9}]
+        strangers = [self.unified(pools.device_mha(), server, **extra) for extra in extras]
+        strangers += [self.unified(pools.device_mha(**shape), server) for shape in shapes]
+        self.assertEqual(5, len({one.linker._namespace.digest, *(each.linker._namespace.digest for each in strangers)}))
+        tokens = list(range(4 * PAGE))
+        self.assertTrue(one.store(tokens))
+        self.assertTrue(strangers[0].store(tokens))
+        self.assertEqual(0, strangers[1].load(tokens)[0])
+        one.cache.reset()
+        strangers[0].forget()
+        self.assertEqual((0, 4 * PAGE), (other.load(tokens)[0], strangers[0].load(tokens)[0]))
+        self.assertTrue(other.store(tokens))
+        server.signal(signal.SIGSTOP)
+        with self.assertLogs("kvcache.sglang_linker", "WARNING") as logs:
+            one.cache.reset()
+        self.assertIn("it is asked again to drop", logs.output[0])
+        self.assertEqual(0, one.load(tokens)[0])
+        server.signal(signal.SIGCONT)
+        until(lambda: other.linker._client.connected and one.linker._client.connected, "the next sessions")
+        until(lambda: one.load(tokens)[0] == 0 and not one.linker._reset.pending, "the drop")
+        other.forget()
+        self.assertEqual(0, other.load(tokens)[0])
+
+    def test_random_pages_with_evictions(self) -> None:
+        """Of 1,600 pages a third has room. Two engines, one of which sends its pages."""
+        server = Server("32MiB", "--set", "admission=always")
+        self.addCleanup(server.close)
+        engines = [self.unified(pools.device_mha(), server)]
+        with mock.patch("kvcache.client.Client._map", lambda *_: None):
+            engines.append(self.unified(pools.device_mha(), server))
+        chosen = random.Random(11)
+        moved = loaded = lost = 0
+        while moved < (1000 * SCALE if SCALE > 1 else 300):
+            engine = chosen.choice(engines)
+            prompt = int(chosen.random() ** 2 * 100)
+            tokens = list(range(prompt * 1000, prompt * 1000 + chosen.randint(1, 16) * PAGE))
+            engine.forget()
+            count, landed, wrong = engine.load(tokens)
+            self.assertTrue(not wrong or not landed, f"{count // PAGE} pages of {prompt}: {wrong}")
+            lost += landed is False
+            loaded += count // PAGE
+            if count < len(tokens):
+                engine.store(tokens)
+            moved += len(tokens) // PAGE
+        self.assertGreater(loaded, 20)
+        print(f"sglang's linker, seed 11: {moved} pages, {loaded} loaded, {lost} loads failed, none wrong", flush=True)
+
+    def test_random_faults_raise_nothing_into_sglang(self) -> None:
+        files = self.enterContext(secrets())
+        server = Server("32MiB", "--set", f"transport.secret_file={files[0]}")
+        self.addCleanup(server.close)
+        engines = []
+        for mapped, secret in ((True, files[0]), (False, files[0]), (True, files[1])):
+            with contextlib.nullcontext() if mapped else mock.patch("kvcache.client.Client._map", lambda *_: None):
+                engines.append(self.unified(pools.device_mha(), server, timeout=0.5, secret_file=secret))
+        stranger = engines[2]
+        faults = Faults(server, seed=12)
+        counts = {"loaded": 0, "failed": 0, "wrong": 0}
+
+        def work(kind: str) -> None:
+            if kind == "key":
+                bad = PoolTransfer(PoolName.KV, keys=["k" * 5000, "good"], device_indices=torch.arange(PAGE, 3 * PAGE))
+                self.assertEqual([], engines[0].linker.lookup("bad", [bad]))
+                self.assertTrue(engines[0].linker.offload([bad]))
+                until(engines[0].linker.num_completed_offloads, "the offload")
+                self.assertFalse(engines[0].linker.pop_completed_offload())
+            engine = stranger if kind == "password" else faults.chosen.choice(engines[:2])
+            seed = faults.chosen.randrange(40)
+            tokens = list(range(seed * 1000, seed * 1000 + (30 if kind == "full" else 4) * PAGE))
+            engine.forget()
+            count, landed, wrong = engine.load(tokens)
+            self.assertTrue(engine is not stranger or count == 0)
+            counts["loaded"] += count // PAGE if landed else 0
+            counts["failed"] += landed is False
+            counts["wrong"] += bool(landed and wrong)
+            engine.forget()
+            engine.store(tokens)
+
+        with logged("sglang") as theirs, logged("kvcache") as ours:
+            connected = lambda: all(each.linker._client.connected for each in engines[:2])  # noqa: E731
+            faults.run(100 * SCALE if SCALE > 1 else 30, work, connected)
+        print(f"sglang's linker, {faults.told()}: pages {counts}", flush=True)
+        self.assertEqual(0, counts["wrong"])
+        self.assertGreater(counts["loaded"], 0)
+        others = [each for each in theirs if "External linker load failed" not in each.getMessage() or each.exc_info]
+        self.assertEqual([], [each.getMessage() for each in others])
+        refused = [each.getMessage() for each in ours if "refused" in each.getMessage()]
+        self.assertEqual(1, len(refused), refused)
+        self.assertIn("a key of 500", refused[0])
+
+
 class InterfaceTest(unittest.TestCase):
     """The doubles of the unit tests, and the backend, take what SGLang's own classes take."""
 
@@ -567,6 +757,12 @@ class InterfaceTest(unittest.TestCase):
             (doubles.PoolTransferResult, hicache_storage.PoolTransferResult),
         ):
             self.assertEqual(list(theirs.__dataclass_fields__), list(mine.__dataclass_fields__))
+
+    def test_signatures_of_the_linker_are_sglangs(self) -> None:
+        self.assertEqual(frozenset(), KvCacheLinker.__abstractmethods__)
+        for name in UnifiedCacheLinker.__abstractmethods__:
+            theirs, mine = (inspect.signature(getattr(each, name)) for each in (UnifiedCacheLinker, KvCacheLinker))
+            self.assertEqual(list(theirs.parameters), list(mine.parameters), name)
 
     def test_this_version_is_one_of_those_that_were_tried(self) -> None:
         with self.assertNoLogs("kvcache.settings"):

@@ -875,6 +875,12 @@ class ClusterMover(Mover):
             found = [each.add(address, size) for each in self._at.values()]
         return all(found)
 
+    def remove(self, address: int) -> None:
+        with self._cluster._lock:
+            self._memory = [each for each in self._memory if each[0] != address]
+            for each in self._at.values():
+                each.remove(address)
+
     @property
     def maps(self) -> bool:
         return bool(self._at) and all(each.maps for each in self._at.values())

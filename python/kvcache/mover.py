@@ -95,6 +95,10 @@ class Mover:
             self._mappings = [*self._mappings, found]
         return True
 
+    def remove(self, address: int) -> None:
+        """Takes memory back that was added. May wait for the server."""
+        self._forget(address, address + 1)
+
     @property
     def maps(self) -> bool:
         """Whether memory was added, and the server maps all of it."""

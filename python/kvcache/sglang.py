@@ -1,5 +1,7 @@
 """A HiCache storage backend for SGLang: pages move between SGLang's host pools and a KVCache server.
 
+``kvcache.sglang_linker`` moves them between the server and SGLang's device pools, without host pools in between.
+
 Configured by::
 
     --hicache-storage-backend dynamic --hicache-storage-backend-extra-config
@@ -12,10 +14,12 @@ With ``"allocator": "shm"`` the host pool is memory that the server maps. Withou
 
 from __future__ import annotations
 
+import collections
 import logging
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Dict, List, NamedTuple, Optional, TypeVar
+from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple, TypeVar
 
 from sglang.srt.mem_cache.hicache_storage import HiCacheStorage
 
@@ -34,6 +38,9 @@ _KV = "kv"
 _PAGES, _TENSORS = "sglang/2", "sglang-tensor/2"
 """Forms of a page: gathered from its pieces, or as a flat tensor. They are apart, as bytes may be in another order."""
 
+_MOST_TIMES = 1024
+"""Of copies that wait for SGLang to ask for them."""
+
 _T = TypeVar("_T")
 
 
@@ -45,36 +52,149 @@ class _Pool(NamedTuple):
     page_bytes: int
 
 
-class KvCacheHiCache(HiCacheStorage):
-    """Pages of SGLang in a KVCache server; each page of a pool is one value, gathered from its pieces.
+class Pages(ABC):
+    """Pages of SGLang in a KVCache server, by the hashes that SGLang has for them.
 
-    SGLang calls it in its backup and prefetch threads, which may wait for ``timeout``. Without a connection nothing
-    waits. Nothing raises into these threads: what cannot be done is a miss, counted in ``refused`` and ``failed``.
-    Registering a pool whose pages cannot be told from another engine's raises ValueError, so that SGLang says so at its
-    start.
+    Nothing raises into SGLang's threads: what cannot be done is a miss, counted in ``refused`` and ``failed``. Nothing
+    waits without a connection.
 
-    Settings, in the extra configuration: ``address``, ``tenant``, ``secret_file``, ``tls``, ``timeout``; ``model`` in
-    place of SGLang's name and path of it; ``salt``, whose engines share with equal ones alone.
+    :param settings: address, tenant, secret_file, tls, timeout; salt, whose engines share with equal ones alone; model,
+        in place of SGLang's name and path of it
     """
 
-    def __init__(self, storage_config: Any, kwargs: Optional[Dict[str, Any]] = None) -> None:
+    pin_seconds = 0.0
+    """How long what a look-up has found is kept in memory."""
+
+    def __init__(self, connector: str, settings: Dict[str, Any]) -> None:
         sglang_compat.check()
-        extra = dict(getattr(storage_config, "extra_config", None) or {})
-        extra.update(kwargs or {})
-        self._config = storage_config
-        self._model: Optional[str] = extra.get("model")
-        self._salt = str(extra.get("salt") or "")
-        self._zero_copy = bool(extra.get("interface_v1", 0))
-        self._client = open_client(split(extra)[0], "kvcache.sglang", "sglang")
-        self._pools: Dict[str, _Pool] = {}
-        self._logical = False
-        self._plain: Optional[Namespace] = None
+        self._model: Optional[str] = settings.get("model")
+        self._salt = str(settings.get("salt") or "")
+        self._client = open_client(split(settings)[0], connector, "sglang")
         self._reset = Reset(self._client, self._namespaces)
         self._answers = True
         self.refused = 0
         """Calls that could never succeed, such as those with a key of 5,000 bytes."""
         self.failed = 0
         """Calls that the server did not answer, or that were made without a connection."""
+
+    @abstractmethod
+    def _namespaces(self) -> List[Namespace]:
+        """All that this engine stores into."""
+
+    @abstractmethod
+    def _of(self, name: str) -> Optional[Namespace]:
+        """The namespace of a pool's pages; None where there is no such pool."""
+
+    def _names(self, name: str, key: str) -> List[bytes]:
+        """The names of the values that a page of a pool is stored as."""
+        return [key.encode()]
+
+    def _guarded(self, nothing: _T, work: Callable[[], _T]) -> _T:
+        """Runs what SGLang has asked for, and answers ``nothing`` where that cannot be done."""
+        try:
+            if not self._client.connected:
+                raise KvCacheError("there is no connection to the server")
+            if self._reset.pending:
+                self._reset.ask()
+                return nothing
+            answer = work()
+        except KvCacheError as failed:
+            self.failed += 1
+            if self._answers:
+                self._answers = False
+                logger.warning("KVCache: %s; SGLang computes until the server answers", failed)
+            return nothing
+        except Exception as refused:
+            self.refused += 1
+            if self.refused == 1:
+                logger.warning("KVCache refused pages, which SGLang computes instead: %s", refused)
+            return nothing
+        self._answers = True
+        return answer
+
+    def _present(self, name: str, keys: Sequence[str]) -> int:
+        """How many leading pages a pool has."""
+        namespace = self._of(name)
+        if namespace is None or not keys:
+            return 0
+
+        def match() -> int:
+            names = [each for key in keys for each in self._names(name, key)]
+            return namespace.match(names, self.pin_seconds) * len(keys) // len(names)
+
+        return self._guarded(0, match)
+
+    def _each_present(self, name: str, keys: Sequence[str]) -> List[bool]:
+        """Which pages a pool has."""
+        namespace = self._of(name)
+        nothing = [False] * len(keys)
+        if namespace is None or not keys:
+            return nothing
+
+        def look() -> List[bool]:
+            names = [each for key in keys for each in self._names(name, key)]
+            there = _contains_all(self._client, namespace, names)
+            if self.pin_seconds:
+                namespace.pin([each for each, here in zip(names, there) if here], self.pin_seconds)
+            count = len(names) // len(keys)
+            return [all(there[at : at + count]) for at in range(0, len(there), count)]
+
+        return self._guarded(nothing, look)
+
+    def _restorable(self, keys: Sequence[str], pages: int, transfers: Any) -> Tuple[Dict[Any, int], List[int]]:
+        """Applies the rules of pools beside keys and values.
+
+        :param pages: that keys and values have
+        :return: how far each pool reaches, and the prefixes of which all pools have what their rules ask for
+        """
+        verdicts: Dict[Any, int] = {}
+        restorable = list(range(1, pages + 1))
+        for transfer in transfers or []:
+            name, policy = _name(transfer.name), _name(transfer.hit_policy)
+            if name == _KV:
+                continue
+            if policy == "block_groups":
+                whole = self._whole_groups(name, transfer, pages)
+                if whole is not None:
+                    verdicts[transfer.name] = whole
+                continue
+            if policy == "trailing_pages":
+                ends = _trailing(self._each_present(name, keys[:pages]), max(1, len(transfer.keys or ())))
+            else:
+                ends = list(range(1, self._present(name, keys[:pages]) + 1))
+            if ends:
+                verdicts[transfer.name] = ends[-1]
+            kept = set(ends)
+            restorable = [end for end in restorable if end in kept]
+        return verdicts, restorable
+
+    def _whole_groups(self, name: str, transfer: Any, pages: int) -> Optional[int]:
+        """The pages that a pool's leading complete groups of keys cover; None where its groups are not told."""
+        group, block = getattr(transfer, "group_pages", 0), getattr(transfer, "block_pages", 0)
+        if not transfer.keys or group < 1 or block < 1:
+            return None
+        return min(pages, self._present(name, list(transfer.keys)) // group * block)
+
+
+class KvCacheHiCache(Pages, HiCacheStorage):
+    """Pages of SGLang in a KVCache server; each page of a pool is one value, gathered from its pieces.
+
+    SGLang calls it in its backup and prefetch threads, which may wait for ``timeout``. Registering a pool whose pages
+    cannot be told from another engine's raises ValueError, so that SGLang says so at its start. The settings are those
+    of ``Pages``, in the extra configuration.
+    """
+
+    def __init__(self, storage_config: Any, kwargs: Optional[Dict[str, Any]] = None) -> None:
+        extra = dict(getattr(storage_config, "extra_config", None) or {})
+        extra.update(kwargs or {})
+        super().__init__("kvcache.sglang", extra)
+        self._config = storage_config
+        self._zero_copy = bool(extra.get("interface_v1", 0))
+        self._pools: Dict[str, _Pool] = {}
+        self._logical = False
+        self._plain: Optional[Namespace] = None
+        timed = bool(getattr(storage_config, "enable_storage_metrics", False))
+        self._times: Optional[Deque[Tuple[bool, int, float]]] = collections.deque(maxlen=_MOST_TIMES) if timed else None
 
     def register_mem_pool_host(self, mem_pool_host: Any) -> None:
         """Takes SGLang's host pool of keys and values."""
@@ -115,29 +235,6 @@ class KvCacheHiCache(HiCacheStorage):
         facts = sglang_compat.facts_of(self._config, self._model, name, pool)
         return self._client.namespace(**identity(form, **facts, **more), salt=self._salt)
 
-    def _guarded(self, nothing: _T, work: Callable[[], _T]) -> _T:
-        """Runs what SGLang has asked for, and answers ``nothing`` where that cannot be done."""
-        try:
-            if not self._client.connected:
-                raise KvCacheError("there is no connection to the server")
-            if self._reset.pending:
-                self._reset.ask()
-                return nothing
-            answer = work()
-        except KvCacheError as failed:
-            self.failed += 1
-            if self._answers:
-                self._answers = False
-                logger.warning("KVCache: %s; SGLang computes until the server answers", failed)
-            return nothing
-        except Exception as refused:
-            self.refused += 1
-            if self.refused == 1:
-                logger.warning("KVCache refused pages, which SGLang computes instead: %s", refused)
-            return nothing
-        self._answers = True
-        return answer
-
     def _values(self, name: str, keys: Sequence[str], host_indices: Any) -> List[Value]:
         known = self._pools[name]
         pages = sglang_compat.pieces_of(known.pool, host_indices)
@@ -155,38 +252,35 @@ class KvCacheHiCache(HiCacheStorage):
 
         def move() -> List[bool]:
             values = self._values(name, keys, host_indices)
+            began = time.monotonic()
             results = self._pools[name].mover.run(store, values, self._client.timeout)
-            return [result.stored if store else result == Result.COPIED for result in results]
+            good = [result.stored if store else result == Result.COPIED for result in results]
+            if self._times is not None:
+                gigabytes = results.count(Result.COPIED) * self._pools[name].page_bytes / (1 << 30)
+                self._times.append((store, len(keys), gigabytes / max(1e-9, time.monotonic() - began)))
+            return good
 
         return self._guarded(nothing, move)
 
-    def _of(self, name: str) -> Namespace:
+    def _of(self, name: str) -> Optional[Namespace]:
         if name == _KV and not (self._zero_copy and name in self._pools):
             return self._tensors()
-        return self._pools[name].mover.namespace
+        return self._pools[name].mover.namespace if name in self._pools else None
 
-    def _present(self, name: str, keys: Sequence[str]) -> int:
-        """How many leading pages a pool has."""
-        if name == _KV and self._logical:
-            return len(keys)
-        if not keys or (name != _KV and name not in self._pools):
-            return 0
-        return self._guarded(0, lambda: self._of(name).match([key.encode() for key in keys]))
+    def _namespaces(self) -> List[Namespace]:
+        return [self._tensors(), *(each.mover.namespace for each in self._pools.values())]
 
-    def _each_present(self, name: str, keys: Sequence[str]) -> List[bool]:
-        """Which pages a pool has."""
-        if not keys or name not in self._pools:
-            return [False] * len(keys)
-        namespace = self._of(name)
-        return self._guarded([False] * len(keys), lambda: _contains_all(self._client, namespace, keys))
+    def _pages(self, keys: Sequence[str]) -> int:
+        """How many leading pages of keys and values there are."""
+        return len(keys) if self._logical else self._present(_KV, keys)
 
     def batch_exists(self, keys: List[str], extra_info: Any = None) -> int:
         """Returns how many leading pages are there."""
-        return self._present(_KV, keys)
+        return self._pages(keys)
 
     def exists(self, key: str) -> bool:
         """Returns whether a page is there."""
-        return self._present(_KV, [key]) == 1
+        return self._pages([key]) == 1
 
     def batch_get_v1(self, keys: List[str], host_indices: Any, extra_info: Any = None) -> List[bool]:
         """Loads pages into the host pool."""
@@ -198,34 +292,11 @@ class KvCacheHiCache(HiCacheStorage):
 
     def batch_exists_v2(self, keys: List[str], pool_transfers: Any = None, extra_info: Any = None) -> Any:
         """Returns the prefixes of which all pools have what their rules ask for: the longest, and each that there is."""
-        pages = self._present(_KV, keys)
-        verdicts: Dict[Any, int] = {_KV: pages} if pages else {}
-        restorable = list(range(1, pages + 1))
-        for transfer in pool_transfers or []:
-            name, policy = _name(transfer.name), _name(transfer.hit_policy)
-            if name == _KV:
-                continue
-            if policy == "block_groups":
-                whole = self._whole_groups(name, transfer, pages)
-                if whole is not None:
-                    verdicts[transfer.name] = whole
-                continue
-            if policy == "trailing_pages":
-                ends = _trailing(self._each_present(name, keys[:pages]), max(1, len(transfer.keys or ())))
-            else:
-                ends = list(range(1, self._present(name, keys[:pages]) + 1))
-            if ends:
-                verdicts[transfer.name] = ends[-1]
-            kept = set(ends)
-            restorable = [end for end in restorable if end in kept]
+        pages = self._pages(keys)
+        verdicts, restorable = self._restorable(keys, pages, pool_transfers)
+        if pages:
+            verdicts = {_KV: pages, **verdicts}
         return sglang_compat.found(restorable[-1] if restorable else 0, verdicts, restorable)
-
-    def _whole_groups(self, name: str, transfer: Any, pages: int) -> Optional[int]:
-        """The pages that a pool's leading complete groups of keys cover; None where its groups are not told."""
-        group, block = getattr(transfer, "group_pages", 0), getattr(transfer, "block_pages", 0)
-        if not transfer.keys or group < 1 or block < 1:
-            return None
-        return min(pages, self._present(name, list(transfer.keys)) // group * block)
 
     def batch_get_v2(self, transfers: Any, extra_info: Any = None) -> Dict[str, List[bool]]:
         """Loads pages of several pools."""
@@ -300,8 +371,12 @@ class KvCacheHiCache(HiCacheStorage):
             " nothing there until then"
         )
 
-    def _namespaces(self) -> List[Namespace]:
-        return [self._tensors(), *(each.mover.namespace for each in self._pools.values())]
+    def get_stats(self) -> Any:
+        """Returns pages and speed of each copy since the last call, for SGLang's metrics; None where they are off."""
+        if self._times is None:
+            return None
+        times = [self._times.popleft() for _ in range(len(self._times))]
+        return sglang_compat.storage_metrics(times)
 
     def close(self) -> None:
         """Ends the session."""
@@ -324,9 +399,9 @@ def _trailing(present: Sequence[bool], count: int) -> List[int]:
     return ends
 
 
-def _contains_all(client: Any, namespace: Namespace, keys: Sequence[str]) -> List[bool]:
+def _contains_all(client: Any, namespace: Namespace, keys: Sequence[bytes]) -> List[bool]:
     """Returns which keys are there; asks for all at once where the server's index is not on this host."""
-    told: List[Optional[bool]] = [namespace.contains_now(key.encode()) for key in keys]
+    told: List[Optional[bool]] = [namespace.contains_now(key) for key in keys]
     unknown = [at for at, answer in enumerate(told) if answer is None]
     left = [len(unknown)]
 
@@ -335,7 +410,7 @@ def _contains_all(client: Any, namespace: Namespace, keys: Sequence[str]) -> Lis
         left[0] -= 1
 
     for at in unknown:
-        namespace.submit_contains(keys[at].encode(), lambda answer, at=at: hear(at, answer))
+        namespace.submit_contains(keys[at], lambda answer, at=at: hear(at, answer))
     end = time.monotonic() + client.timeout
     while left[0]:
         if time.monotonic() > end:

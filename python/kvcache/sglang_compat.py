@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import sglang.srt.mem_cache.hicache_storage as _storage
 
@@ -63,11 +63,14 @@ def facts_of(config: Any, model: Optional[str], pool_name: str, pool: Any) -> Di
     facts["shape"] = ",".join(str(getattr(pool, name, "")) for name in _SHAPE)
     layers, target = getattr(pool, "layer_num", None), getattr(pool, "target_layer_num", None)
     if pool_name.startswith("draft") or layers != (layers if target is None else target):
-        facts["draft"] = "/".join(
-            str(setting("spec", f"speculative_draft_{name}") or "")
-            for name in ("model_path", "model_revision", "kv_cache_dtype")
-        )
+        facts["draft"] = _drafts()
     return facts
+
+
+def _drafts() -> str:
+    """What drafts come from."""
+    names = ("model_path", "model_revision", "kv_cache_dtype")
+    return "/".join(str(setting("spec", f"speculative_draft_{name}") or "") for name in names)
 
 
 def _ranks(config: Any, pool_name: str, pool: Any) -> Dict[str, Any]:
@@ -143,3 +146,87 @@ def found(pages: int, pools: Dict[Any, int], restorable: Sequence[int]) -> Any:
     kind = _storage.PoolTransferResult
     told = {"kv_hit_pages": pages, "extra_pool_hit_pages": pools, "restorable_prefix_pages": list(restorable)}
     return kind(**{name: value for name, value in told.items() if name in kind.__dataclass_fields__})
+
+
+def storage_metrics(copies: Sequence[Tuple[bool, int, float]]) -> Any:
+    """SGLang's account of copies: whether each was a store, its pages, and its GB/s."""
+    from sglang.srt.observability.metrics_collector import StorageMetrics
+
+    told = StorageMetrics()
+    for store, pages, speed in copies:
+        (told.backup_pgs if store else told.prefetch_pgs).append(pages)
+        (told.backup_bandwidth if store else told.prefetch_bandwidth).append(speed)
+    return told
+
+
+def device_pools(params: Any, components: Any) -> Any:
+    """SGLang's pools on the device, as its linkers see them; also of models for which SGLang itself lists none.
+
+    :raises ValueError: for a kind of pool that no linker can move
+    """
+    from sglang.srt.mem_cache.hybrid_cache import linker_pool_assembler as theirs
+    from sglang.srt.mem_cache.memory_pool import MHATokenToKVPool, MLATokenToKVPool
+    from sglang.srt.mem_cache.swa_memory_pool import SWAKVPool
+
+    pool, page = params.token_to_kv_pool_allocator.get_kvcache(), params.page_size
+    drafts = (*params.mtp_draft_device_pools, *getattr(params, "sidecar_draft_device_pools", ()))
+    names = {each.name for each in components}
+    if not drafts and type(pool) is SWAKVPool and names == {"FULL", "SWA"}:
+        mappings: Dict[Any, Dict[int, int]] = {_storage.PoolName.KV: {}, _storage.PoolName.SWA: {}}
+        for layer, (at, window) in pool.layers_mapping.items():
+            mappings[_storage.PoolName.SWA if window else _storage.PoolName.KV][layer - pool.start_layer] = at
+        pools = {_storage.PoolName.KV: pool.full_kv_pool, _storage.PoolName.SWA: pool.swa_kv_pool}
+        entries = [theirs._mha_device_pool_entry(name, pools[name], layers, page) for name, layers in mappings.items()]
+        return theirs.DevicePoolGroup(entries, sum(map(len, mappings.values())), page)
+    if not drafts and names == {"FULL"} and type(pool) is MHATokenToKVPool:
+        layers = {layer: layer for layer in range(pool.layer_num)}
+        entry = theirs._mha_device_pool_entry(_storage.PoolName.KV, pool, layers, page)
+        return theirs.DevicePoolGroup([entry], pool.layer_num, page)
+    if not drafts and names == {"FULL"} and type(pool) is MLATokenToKVPool:
+        entry = theirs.DevicePoolEntry(
+            name=_storage.PoolName.KV,
+            indices_from_pool=_storage.PoolName.KV,
+            device_pool=pool,
+            components=[pool.kv_buffer],
+            layer_mapping={layer: layer for layer in range(pool.layer_num)},
+            page_size=page,
+            rows_are_pages=False,
+        )
+        return theirs.DevicePoolGroup([entry], pool.layer_num, page, rank_replicated=True)
+    return theirs.resolve_hybrid_device_pool_group(kvcache=pool, page_size=page, params=params, components=components)
+
+
+def linker_facts(params: Any, model: Optional[str], group: Any) -> Dict[str, Any]:
+    """What must match between engines for pages of all pools of the device: arguments of ``settings.identity``."""
+    from sglang.srt.runtime_context import get_parallel
+
+    parallel = get_parallel()
+    config = _storage.HiCacheStorageConfig(
+        tp_rank=parallel.attn_tp_rank,
+        tp_size=parallel.attn_tp_size,
+        pp_rank=params.pp_rank,
+        pp_size=params.pp_size,
+        attn_cp_rank=params.attn_cp_rank,
+        attn_cp_size=params.attn_cp_size,
+        is_mla_model=group.rank_replicated,
+        enable_storage_metrics=False,
+        is_page_first_layout=False,
+        model_name=setting("serving", "served_model_name") or setting("model", "model_path"),
+    )
+    pool = params.token_to_kv_pool_allocator.get_kvcache()
+    facts = facts_of(config, model, "linker", None)
+    facts["dtype"] = _dtype(pool if hasattr(pool, "dtype") else getattr(pool, "full_kv_pool", None))
+    facts["dcp"] = f"{parallel.attn_dcp_rank}of{parallel.attn_dcp_size}"
+    facts["page"] = params.page_size
+    facts["layers"] = group.num_layers
+    for entry in group.entries:
+        tensors = [f"{each.dtype}{list(each.shape[1:])}" for each in entry.kv_buffer]
+        facts[str(entry.name)] = f"{entry.page_size} {' '.join(tensors)}".replace("torch.", "")
+    facts["draft"] = _drafts()
+    return facts
+
+
+def follow_states(params: Any, pools: Any, counter: Any) -> None:
+    """Has layers with states wait for their loads too."""
+    if _storage.PoolName.MAMBA in pools:
+        params.req_to_token_pool.register_layer_transfer_counter(counter)
