@@ -7,7 +7,7 @@ image_modules=java.logging,java.management,java.naming,java.net.http,java.sql,ja
 
 # The names that LMCache's charts and operator use for its server and its probe.
 image_names=(/usr/local/bin/kvcache /usr/local/bin/lmcache_server
-    /opt/venv/bin/{lmcache_server,lmcache_v0_server,lmcache_experimental_server,python3})
+    /opt/venv/bin/{lmcache_server,lmcache_experimental_server,python3})
 
 image() {
     local file=$logs/kvcache-image.tar tree='' version made

@@ -31,7 +31,6 @@ import io.kvcache.server.http.Viewer;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.lm.LmProtocol;
-import io.kvcache.server.lm.LmVersion;
 import io.kvcache.server.metrics.ProcessMetrics;
 import io.kvcache.server.metrics.PrometheusExporter;
 import io.kvcache.server.metrics.PrometheusExporter.DiskLatencyMetrics;
@@ -177,16 +176,10 @@ final class ProtocolFactory {
             return null;
         }
         ByteBudget incoming = tenantKeyspaces.incomingBudget(tenant);
-        LmVersion layout = switch (dialect) {
-            case LM_V0 -> LmVersion.V0;
-            case LM_V1A -> LmVersion.V1A;
-            case LM_V1B -> LmVersion.V1B;
-            case RESP2, RESP3, RESP_CLUSTER, HTTP, HTTP_HEAD -> null;
-        };
-        if (layout != null) {
-            LmProtocol lm = new LmProtocol(tenantKeyspaces.routerOf(tenant), layout);
+        if (dialect == Dialect.LM) {
+            LmProtocol lm = new LmProtocol(tenantKeyspaces.routerOf(tenant));
             lmProtocols.add(lm);
-            return new Front(lm, "", () -> LmProtocol.replyFramer(layout), incoming);
+            return new Front(lm, "", LmProtocol::replyFramer, incoming);
         }
         ListenerAuth auth = new ListenerAuth(
                 new ListenerAuthConfig(tenant, false, false, List.of(), List.of()), tenants, passwordAuthenticator);
@@ -239,10 +232,8 @@ final class ProtocolFactory {
             respProtocols.add(resp);
             spoken.add(resp);
         }
-        ListenProtocol layout = listen.lmProtocol();
-        if (layout != null) {
+        if (asked.contains(ListenProtocol.LM)) {
             spoken.add(lmProtocol(
-                    layout,
                     listen.auth().tenant() == null
                             ? TenantConfig.DEFAULT
                             : listen.auth().tenant()));
@@ -301,17 +292,8 @@ final class ProtocolFactory {
                 : all;
     }
 
-    private LmProtocol lmProtocol(ListenProtocol layout, String tenant) {
-        LmProtocol lm = new LmProtocol(
-                tenantKeyspaces.routerOf(tenant),
-                switch (layout) {
-                    case LM_V0 -> LmVersion.V0;
-                    case LM_V1A -> LmVersion.V1A;
-                    case LM_V1B -> LmVersion.V1B;
-                    case AUTO, RESP, RESP_CLUSTER, LM, HTTP, PAGES -> null;
-                },
-                forwarder(),
-                tenant);
+    private LmProtocol lmProtocol(String tenant) {
+        LmProtocol lm = new LmProtocol(tenantKeyspaces.routerOf(tenant), forwarder(), tenant);
         lmProtocols.add(lm);
         return lm;
     }

@@ -20,7 +20,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 @Tag("slow")
 final class ConcurrentWritersTest {
 
-    private static final String LM_KEY = "k" + " ".repeat(149);
+    private static final String LM_KEY = "\0".repeat(28) + "k" + " ".repeat(149);
 
     private final ProtocolTestHarness port = new ProtocolTestHarness();
     private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(

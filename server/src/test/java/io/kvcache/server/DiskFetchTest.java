@@ -14,7 +14,6 @@ import io.kvcache.server.keyspace.KeyspaceOptions;
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.lm.LmProtocol;
-import io.kvcache.server.lm.LmVersion;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.net.NetLimits;
@@ -47,7 +46,10 @@ final class DiskFetchTest {
 
     enum Spoken {
         RESP("GET k\r\n", "$5\r\nvalue\r\n", "$-1\r\n"),
-        LM("\2\0\0\0\0\0\0\0k" + " ".repeat(149), "\u00c8\0\0\0\5\0\0\0value", "\u0090\1\0\0\0\0\0\0"),
+        LM(
+                "\2" + "\0".repeat(35) + "k" + " ".repeat(149),
+                "\u00c8\0\0\0\5\0\0\0\1\0\0\0\2" + "\0".repeat(23) + "value",
+                "\u0090\1\0\0\0\0\0\0"),
         HTTP(
                 "GET /v1/objects/k HTTP/1.1\r\nHost: localhost\r\n\r\n",
                 "HTTP/1.1 200 OK",
@@ -86,7 +88,7 @@ final class DiskFetchTest {
                                         store.time(),
                                         new ServerInfo("test", PolicyKind.LRU, 0, true, List::of, () -> false))),
                         ByteBudget.unlimited());
-            case LM -> new LmProtocol(KeyspaceRouter.of(keyspace), LmVersion.V0);
+            case LM -> new LmProtocol(KeyspaceRouter.of(keyspace));
             case HTTP ->
                 new HttpProtocol(
                         new HttpConfig(listenerAuth, Map.of("default", keyspace), Map.of(), List.of(), Set.of("*")));

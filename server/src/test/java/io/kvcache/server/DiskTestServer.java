@@ -9,6 +9,7 @@ import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.RecomputeConfig;
+import io.kvcache.server.lm.LmTestClient;
 import io.kvcache.server.net.NetLimits;
 import io.kvcache.server.net.NettyTransport.TransportKind;
 import io.kvcache.tiers.disk.DiskLogConfig.OnIncompatible;
@@ -17,8 +18,6 @@ import java.io.OutputStream;
 import java.lang.foreign.MemorySegment;
 import java.net.InetAddress;
 import java.net.Socket;
-import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -127,11 +126,9 @@ final class DiskTestServer implements AutoCloseable {
         return "vllm@model@1@0@%012x".formatted(0xABCDEF000000L + number);
     }
 
-    /// A request as LMCache sent it in 2024: command, length, key padded with blanks to 150 bytes.
+    /// A request of `lm://`.
     static byte[] lmRequest(int command, String key) {
-        ByteBuffer request = ByteBuffer.allocate(158).order(ByteOrder.LITTLE_ENDIAN);
-        request.putInt(command).putInt(0).put(ascii(key + " ".repeat(150 - key.length())));
-        return request.array();
+        return new LmTestClient().ask(command, key);
     }
 
     /// Values read from disk so far.

@@ -2,11 +2,13 @@ package io.kvcache.server;
 
 import static io.kvcache.server.DiskTestServer.VALUES;
 import static io.kvcache.server.DiskTestServer.ascii;
+import static io.kvcache.server.DiskTestServer.lmRequest;
 import static io.kvcache.server.DiskTestServer.value;
 import static java.nio.charset.StandardCharsets.US_ASCII;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Pause;
+import io.kvcache.server.lm.LmTestClient;
 import java.io.IOException;
 import java.io.InputStream;
 import java.net.Socket;
@@ -122,11 +124,11 @@ final class DiskValuesTest {
         long before = server.loaded();
         try (Socket socket = server.connect()) {
             for (int number = 0; number < VALUES; number++) {
-                socket.getOutputStream().write(lmGet("v" + number));
+                socket.getOutputStream().write(lmRequest(LmTestClient.GET, "v" + number));
             }
             for (int number = 0; number < VALUES; number++) {
                 ByteBuffer head =
-                        ByteBuffer.wrap(socket.getInputStream().readNBytes(8)).order(ByteOrder.LITTLE_ENDIAN);
+                        ByteBuffer.wrap(socket.getInputStream().readNBytes(36)).order(ByteOrder.LITTLE_ENDIAN);
                 assertThat(head.getInt()).isEqualTo(200);
                 byte[] value = value(number);
                 assertThat(head.getInt()).isEqualTo(value.length);
@@ -135,13 +137,6 @@ final class DiskValuesTest {
             }
         }
         assertThat(server.loaded()).isGreaterThan(before);
-    }
-
-    /// GET as LMCache sent it in 2024: command, length, key padded with blanks to 150 bytes.
-    private static byte[] lmGet(String key) {
-        ByteBuffer request = ByteBuffer.allocate(158).order(ByteOrder.LITTLE_ENDIAN);
-        request.putInt(2).putInt(0).put(ascii(key + " ".repeat(150 - key.length())));
-        return request.array();
     }
 
     private static void http(DiskTestServer server) throws IOException, InterruptedException {
@@ -173,7 +168,7 @@ final class DiskValuesTest {
                     socket.setSoLinger(true, 0);
                     byte[] request = switch (number % 3) {
                         case 0 -> ascii("GET v" + number + "\r\n");
-                        case 1 -> lmGet("v" + number);
+                        case 1 -> lmRequest(LmTestClient.GET, "v" + number);
                         default -> ascii("GET /v1/objects/v" + number + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
                     };
                     socket.getOutputStream().write(request);

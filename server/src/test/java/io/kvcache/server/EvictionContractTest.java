@@ -77,7 +77,7 @@ final class EvictionContractTest {
             }
         };
 
-        private static final LmTestClient LM_CLIENT = new LmTestClient("v0");
+        private static final LmTestClient LM_CLIENT = new LmTestClient();
 
         abstract boolean exists(EmbeddedConnection embeddedConnection, String key);
 

@@ -52,7 +52,7 @@ final class HitRateTest {
                 byte[] told = test.embeddedConnection.send(test.lm(3, chunk)).bytes();
                 if (told[0] == (byte) 200) {
                     assertThat(test.embeddedConnection.send(test.lm(2, chunk)).bytes())
-                            .hasSize(8 + 5);
+                            .hasSize(36 + 5);
                 }
             }
         },
@@ -86,7 +86,7 @@ final class HitRateTest {
     }
 
     private String lm(int command, String key) {
-        return (char) command + "\0\0\0" + "\0\0\0\0" + key + " ".repeat(150 - key.length());
+        return (char) command + "\0".repeat(35) + key + " ".repeat(150 - key.length());
     }
 
     private static String chunk(int i) {

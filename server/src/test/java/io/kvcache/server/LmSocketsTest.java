@@ -22,37 +22,31 @@ import java.util.Set;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.EnumSource;
 
-/// Clients of all three layouts of `lm://` over real sockets, at a port that tells the layout and at one that knows it.
+/// A client of `lm://` over real sockets, at a port that tells protocols apart and at one of `lm://` alone.
 final class LmSocketsTest {
 
-    private static final List<String> LAYOUTS = List.of("v0", "v1a", "v1b");
     private static final int VALUE_BYTES = 3_000_001;
 
     private static ListenerConfig listener(String name, Set<ListenProtocol> protocols) {
         return new ListenerConfig(name, name, "127.0.0.1", 0, protocols, ListenerAuthConfig.UNRESTRICTED);
     }
 
-    /// The first listener tells all by the first bytes; the others follow in the order of [#LAYOUTS].
     private static TestServer serve(TransportKind transport) {
         AccessConfig access = new AccessConfig(
                 List.of(
                         listener("any", Set.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP)),
-                        listener("v0", Set.of(ListenProtocol.LM_V0)),
-                        listener("v1a", Set.of(ListenProtocol.LM_V1A)),
-                        listener("v1b", Set.of(ListenProtocol.LM_V1B))),
+                        listener("lm", Set.of(ListenProtocol.LM))),
                 List.of(TenantConfig.defaultTenant()));
         return TestServer.start(transport, NetLimits.defaults(), DiskTierConfig.defaults(), access);
     }
 
     @ParameterizedTest
     @EnumSource(names = {"EPOLL", "IO_URING", "NIO"})
-    void givenEachLayout_whenToldOrPinned_thenEveryByteIsRight(TransportKind transport) throws IOException {
+    void givenAPortOfAllOrOfOne_whenTalkedTo_thenEveryByteIsRight(TransportKind transport) throws IOException {
         TestRequirements.assumeSockets(transport);
         try (TestServer server = serve(transport)) {
-            for (int layout = 0; layout < LAYOUTS.size(); layout++) {
-                talk(new LmTestClient(LAYOUTS.get(layout)), server.port(0), "told" + layout);
-                talk(new LmTestClient(LAYOUTS.get(layout)), server.port(1 + layout), "pinned" + layout);
-            }
+            talk(new LmTestClient(), server.port(0), "told");
+            talk(new LmTestClient(), server.port(1), "pinned");
         }
     }
 

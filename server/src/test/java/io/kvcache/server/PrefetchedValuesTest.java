@@ -58,7 +58,7 @@ final class PrefetchedValuesTest {
         try (Socket socket = server.connect()) {
             for (int number = 0; number < VALUES; number++) {
                 socket.getOutputStream().write(lmRequest(2, chunk(number)));
-                byte[] head = socket.getInputStream().readNBytes(8);
+                byte[] head = socket.getInputStream().readNBytes(36);
                 ByteBuffer numbers = ByteBuffer.wrap(head).order(ByteOrder.LITTLE_ENDIAN);
                 assertThat(numbers.getInt()).isEqualTo(200);
                 byte[] value = value(number);

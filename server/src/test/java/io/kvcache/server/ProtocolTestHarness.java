@@ -22,7 +22,7 @@ final class ProtocolTestHarness implements AutoCloseable {
 
     private final EmbeddedRespServer wire = new EmbeddedRespServer();
     private final RespProtocol resp = wire.protocol();
-    private final LmProtocol lm = new LmProtocol(KeyspaceRouter.of(wire.test().keyspace()), null);
+    private final LmProtocol lm = new LmProtocol(KeyspaceRouter.of(wire.test().keyspace()));
     private final HttpProtocol http = new HttpProtocol(new HttpConfig(
             ListenerAuth.withoutAuth(
                     PasswordAuthenticator.withoutPasswords(wire.test().time())),

@@ -67,7 +67,7 @@ final class RecomputeTest {
         for (int number = 0; number < VALUES; number++) {
             try (Socket socket = server.connect()) {
                 socket.getOutputStream().write(lmRequest(3, chunk(number)));
-                int code = ByteBuffer.wrap(socket.getInputStream().readNBytes(8))
+                int code = ByteBuffer.wrap(socket.getInputStream().readNBytes(36))
                         .order(ByteOrder.LITTLE_ENDIAN)
                         .getInt();
                 told += code == 200 ? 1 : 0;

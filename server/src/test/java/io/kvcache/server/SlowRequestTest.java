@@ -18,7 +18,7 @@ import org.junit.jupiter.params.provider.MethodSource;
 /// that are idle may stay for ever.
 final class SlowRequestTest {
 
-    private static final String LM_EXIST = "\3\0\0\0" + "\0\0\0\0" + "k" + " ".repeat(149);
+    private static final String LM_EXIST = "\3" + "\0".repeat(35) + "k" + " ".repeat(149);
     private static final String PAGE = "GET /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
     private final ProtocolTestHarness port = new ProtocolTestHarness();

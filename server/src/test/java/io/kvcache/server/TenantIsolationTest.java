@@ -48,7 +48,7 @@ final class TenantIsolationTest {
     private final Jedis green = new Jedis("127.0.0.1", server.port(1), 60_000);
 
     private static ListenerConfig listener(String name, String tenant, List<String> cidrs) {
-        Set<ListenProtocol> protocols = Set.of(ListenProtocol.RESP, ListenProtocol.LM_V0, ListenProtocol.HTTP);
+        Set<ListenProtocol> protocols = Set.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP);
         return new ListenerConfig(
                 name, name, "127.0.0.1", 0, protocols, new ListenerAuthConfig(tenant, false, false, cidrs, List.of()));
     }
@@ -86,10 +86,10 @@ final class TenantIsolationTest {
     }
 
     private static byte[] lm(int command) {
-        return ByteBuffer.allocate(158)
+        return ByteBuffer.allocate(186)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(command)
-                .putInt(0)
+                .put(new byte[32])
                 .put(("k" + " ".repeat(149)).getBytes(US_ASCII))
                 .array();
     }

@@ -228,10 +228,10 @@ final class TlsTest {
                 assertThat(reply).startsWith("HTTP/1.1 200".getBytes(US_ASCII)).endsWith(value);
             }
             try (SSLSocket lm = connect(server, context)) {
-                byte[] exist = ByteBuffer.allocate(158) // as of 2024: command, length, key and blanks
+                byte[] exist = ByteBuffer.allocate(186) // command, seven numbers, key and blanks
                         .order(ByteOrder.LITTLE_ENDIAN)
                         .putInt(3)
-                        .putInt(0)
+                        .put(new byte[32])
                         .put(("k" + " ".repeat(149)).getBytes(US_ASCII))
                         .array();
                 lm.getOutputStream().write(exist);

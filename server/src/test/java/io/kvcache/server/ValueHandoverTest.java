@@ -173,7 +173,7 @@ final class ValueHandoverTest {
     @Test
     void givenWhatAValueHasBesideItsBytes_whenItIsHandedOver_thenItKeepsThat() throws Exception {
         CacheServer drained = servers.start("kv-0", false);
-        LmTestClient lm = new LmTestClient("v1b");
+        LmTestClient lm = new LmTestClient();
         try (Jedis jedis = jedis(drained);
                 Socket socket = new Socket(InetAddress.getLoopbackAddress(), port(drained))) {
             jedis.set(

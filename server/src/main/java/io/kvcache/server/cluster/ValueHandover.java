@@ -243,7 +243,7 @@ final class ValueHandover {
 
         /// A PUT does not say whether the value was stored, so PTTL does.
         private String putWithMetadata(Value it, PinnedValue value, long expiresAtMillis) {
-            ask(it, Dialect.LM_V1B, LmProtocol.put(it.key, value));
+            ask(it, Dialect.LM, LmProtocol.put(it.key, value));
             if (expiresAtMillis != 0) {
                 ask(
                         it,

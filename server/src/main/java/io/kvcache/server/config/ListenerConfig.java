@@ -39,20 +39,16 @@ public record ListenerConfig(
             throw new IllegalArgumentException(path + ".port is " + port + "; it takes 0 to 65535");
         }
         protocols = Set.copyOf(protocols);
-        if (protocols.stream().filter(ListenProtocol::isLm).count() > 1) {
-            throw new IllegalArgumentException(path + ".protocols has several layouts of lm; it takes one of them,"
-                    + " or lm, which tells them apart");
-        }
         if (protocols.contains(ListenProtocol.RESP) && protocols.contains(ListenProtocol.RESP_CLUSTER)) {
             throw new IllegalArgumentException(path + ".protocols has resp and resp-cluster, which differ in what they"
                     + " answer; it takes one of them, and the other at a listener of its own");
         }
-        if (speaksLm(protocols) && auth.auth()) {
+        if (protocols.contains(ListenProtocol.LM) && auth.auth()) {
             throw new IllegalArgumentException(path + ".auth is true and protocols has lm, which has no"
                     + " authentication; lm takes a listener of its own");
         }
         if (!auth.auth() && !resolve(path, address).isLoopbackAddress()) {
-            requireConsent(path, name, address, auth, speaksLm(protocols));
+            requireConsent(path, name, address, auth, protocols.contains(ListenProtocol.LM));
         }
     }
 
@@ -170,15 +166,6 @@ public record ListenerConfig(
         return EnumSet.of(ListenProtocol.RESP, ListenProtocol.LM, ListenProtocol.HTTP, ListenProtocol.PAGES);
     }
 
-    private static boolean speaksLm(Set<ListenProtocol> protocols) {
-        return protocols.stream().anyMatch(ListenProtocol::isLm);
-    }
-
-    /// The `lm://` that is spoken here, or null.
-    public @Nullable ListenProtocol lmProtocol() {
-        return protocols.stream().filter(ListenProtocol::isLm).findFirst().orElse(null);
-    }
-
     /// Returns whether clients of Redis Cluster connect here.
     public boolean isForRedisCluster() {
         return protocols.contains(ListenProtocol.RESP_CLUSTER);
@@ -243,25 +230,11 @@ public record ListenerConfig(
         RESP,
         /// Redis' protocol as a server of Redis Cluster speaks it, for clients that find the owner of a key themselves.
         RESP_CLUSTER,
-        /// LMCache's `lm://`, its layout told by the first bytes.
+        /// LMCache's `lm://` of August 2025 and later, which has no authentication.
         LM,
-        /// `lm://` as of 2024.
-        LM_V0,
-        /// `lm://` as of January to July 2025.
-        LM_V1A,
-        /// `lm://` as of August 2025 and later.
-        LM_V1B,
         /// Objects by HTTP/1.1, and the health pages.
         HTTP,
         /// All pages for operators by HTTP/1.1, health, metrics and statistics; no objects.
-        PAGES;
-
-        /// Returns whether this is `lm://`, which has no authentication.
-        public boolean isLm() {
-            return switch (this) {
-                case LM, LM_V0, LM_V1A, LM_V1B -> true;
-                case AUTO, RESP, RESP_CLUSTER, HTTP, PAGES -> false;
-            };
-        }
+        PAGES
     }
 }

@@ -8,12 +8,8 @@ public enum Dialect {
     RESP3(3),
     /// Redis' protocol, version 2. The slot of a key is that of all its bytes, as clients of Redis Cluster compute it.
     RESP_CLUSTER(4),
-    /// `lm://` of 2024.
-    LM_V0(16),
-    /// `lm://` of January to July 2025.
-    LM_V1A(17),
-    /// `lm://` of August 2025 and later.
-    LM_V1B(18),
+    /// `lm://`.
+    LM(18),
     /// HTTP/1.1, a request about an object.
     HTTP(32),
     /// The same, a HEAD: its reply says how long the body is that it has not.
@@ -36,6 +32,6 @@ public enum Dialect {
                 return each;
             }
         }
-        throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 16, 17, 18, 32 and 33");
+        throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 18, 32 and 33");
     }
 }

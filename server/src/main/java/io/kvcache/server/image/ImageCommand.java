@@ -29,7 +29,7 @@ sealed interface ImageCommand {
     record Health(List<Integer> ports) implements ImageCommand {}
 
     /// Names by which LMCache's server is called.
-    List<String> LMCACHE_SERVERS = List.of("lmcache_server", "lmcache_v0_server", "lmcache_experimental_server");
+    List<String> LMCACHE_SERVERS = List.of("lmcache_server", "lmcache_experimental_server");
 
     /// The pages of the image's own settings, and the server's default port.
     List<Integer> HEALTH_PORTS = List.of(9090, 7379);

@@ -31,33 +31,25 @@ record LmForwarding(RequestForwarder forwarder, String tenant) {
     /// @param header the request as it came
     /// @param value of a PUT, retained; null for others
     /// @param reply takes the reply, on another thread; that of a PUT only says whether it ran
-    void forward(LmVersion version, LmRequest request, byte[] header, @Nullable ByteBuf value, Consumer<Reply> reply) {
+    void forward(LmRequest request, byte[] header, @Nullable ByteBuf value, Consumer<Reply> reply) {
         RequestBytes bytes = new RequestBytes().add(header);
         if (value != null) {
-            bytes.add(value).add(health(version)); // as a PUT has no reply
+            bytes.add(value).add(health()); // as a PUT has no reply
         }
         int slot = HashSlots.of(request.key());
-        forwarder.forward(new Request(tenant, dialect(version), slot, Kind.CONTENT, bytes.segments()), come -> {
+        forwarder.forward(new Request(tenant, Dialect.LM, slot, Kind.CONTENT, bytes.segments()), come -> {
             bytes.release();
             reply.accept(come);
         });
     }
 
-    /// Returns a PUT of a value with its metadata, and a request for a reply, in the layout of [LmVersion#V1B].
+    /// Returns a PUT of a value with its metadata, and a request for a reply.
     static RequestBytes put(byte[] key, PinnedValue value) {
         LmRequest put = new LmRequest(LmRequest.PUT, Math.toIntExact(value.bytes()), value.tensorMetadata(), key);
-        return new RequestBytes().add(LmVersion.V1B.header(put)).add(value).add(health(LmVersion.V1B));
+        return new RequestBytes().add(LmCodec.header(put)).add(value).add(health());
     }
 
-    private static byte[] health(LmVersion version) {
-        return version.header(new LmRequest(LmRequest.HEALTH, 0, TensorMetadata.NONE, new byte[0]));
-    }
-
-    private static Dialect dialect(LmVersion version) {
-        return switch (version) {
-            case V0 -> Dialect.LM_V0;
-            case V1A -> Dialect.LM_V1A;
-            case V1B -> Dialect.LM_V1B;
-        };
+    private static byte[] health() {
+        return LmCodec.header(new LmRequest(LmRequest.HEALTH, 0, TensorMetadata.NONE, new byte[0]));
     }
 }

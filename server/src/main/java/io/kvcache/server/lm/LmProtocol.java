@@ -17,38 +17,30 @@ import org.jspecify.annotations.Nullable;
 public final class LmProtocol implements Protocol {
 
     private final KeyspaceRouter keyspaceRouter;
-    private final @Nullable LmVersion fixedVersion;
     private final @Nullable LmForwarding forwarding;
     private final String tenant;
     private final LmStats stats = new LmStats();
 
     /// @param keyspaceRouter the values that requests are for
-    /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
-    public LmProtocol(KeyspaceRouter keyspaceRouter, @Nullable LmVersion pinned) {
-        this(keyspaceRouter, pinned, null, "");
+    public LmProtocol(KeyspaceRouter keyspaceRouter) {
+        this(keyspaceRouter, null, "");
     }
 
     /// @param keyspaceRouter the values that requests are for
-    /// @param pinned the layout that clients speak, or null to tell it by each connection's first bytes
     /// @param forwarder passes requests about keys of other servers on, or null
     /// @param tenant whose clients they are
-    public LmProtocol(
-            KeyspaceRouter keyspaceRouter,
-            @Nullable LmVersion pinned,
-            @Nullable RequestForwarder forwarder,
-            String tenant) {
+    public LmProtocol(KeyspaceRouter keyspaceRouter, @Nullable RequestForwarder forwarder, String tenant) {
         this.keyspaceRouter = keyspaceRouter;
-        this.fixedVersion = pinned;
         this.tenant = tenant;
         forwarding = forwarder == null ? null : new LmForwarding(forwarder, tenant);
     }
 
-    /// Finds the end of a reply in a layout.
-    public static ReplyFramer replyFramer(LmVersion version) {
-        return new LmReplyFramer(version);
+    /// Finds the end of a reply.
+    public static ReplyFramer replyFramer() {
+        return new LmReplyFramer();
     }
 
-    /// Returns what has another server store a value with its metadata, and reply, in the layout of [LmVersion#V1B].
+    /// Returns what has another server store a value with its metadata, and reply.
     ///
     /// @param value held until the bytes are released
     public static RequestBytes put(byte[] key, PinnedValue value) {
@@ -65,8 +57,7 @@ public final class LmProtocol implements Protocol {
         connection.tenant(tenant);
         pipeline.addLast(new SessionHandler(
                 connection,
-                (context, handler) ->
-                        new LmSession(context, connection, keyspaceRouter, stats, handler, fixedVersion, forwarding)));
+                (context, handler) -> new LmSession(context, connection, keyspaceRouter, stats, handler, forwarding)));
     }
 
     /// Requests so far.

@@ -10,13 +10,8 @@ final class LmReplyFramer implements ReplyFramer {
 
     private static final int LENGTH_OFFSET = 4;
 
-    private final int headerBytes;
     private int seen;
     private int length;
-
-    LmReplyFramer(LmVersion version) {
-        headerBytes = version.replyBytes();
-    }
 
     @Override
     public boolean isEnd(ByteBuf part) {
@@ -27,12 +22,12 @@ final class LmReplyFramer implements ReplyFramer {
             }
         }
         seen += part.readableBytes();
-        if (seen < headerBytes) {
+        if (seen < LmCodec.REPLY_BYTES) {
             return false;
         }
-        if (seen - headerBytes > length) {
-            throw new IllegalStateException(seen - headerBytes + " bytes in a reply of " + length);
+        if (seen - LmCodec.REPLY_BYTES > length) {
+            throw new IllegalStateException(seen - LmCodec.REPLY_BYTES + " bytes in a reply of " + length);
         }
-        return seen - headerBytes == length;
+        return seen - LmCodec.REPLY_BYTES == length;
     }
 }

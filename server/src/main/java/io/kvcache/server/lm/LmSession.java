@@ -60,7 +60,7 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     private final LmEncoder replies;
     private final ByteBuf header;
     private final @Nullable LmForwarding forwarding;
-    private @Nullable LmVersion layout;
+    private boolean layoutChecked;
     private @Nullable LmRequest putRequest;
     private @Nullable PendingPut put;
     private @Nullable PassedPut passedPut;
@@ -74,7 +74,6 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     @SuppressWarnings("ArrayRecordComponent") // never compared
     private record PassedPut(byte[] header, PassedValue value) {}
 
-    /// @param fixedVersion the layout, when it need not be told by the first bytes
     /// @param forwarding null for a server in no cluster
     LmSession(
             ChannelHandlerContext context,
@@ -82,7 +81,6 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
             KeyspaceRouter keyspaceRouter,
             LmStats stats,
             SessionHandler handler,
-            @Nullable LmVersion fixedVersion,
             @Nullable LmForwarding forwarding) {
         this.context = context;
         channel = context.channel();
@@ -90,10 +88,9 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         this.keyspaceRouter = keyspaceRouter;
         this.stats = stats;
         this.handler = handler;
-        layout = fixedVersion;
         this.forwarding = forwarding;
         replies = new LmEncoder(context);
-        header = context.alloc().heapBuffer(LmVersion.V1B.requestBytes(), LmVersion.V1B.requestBytes());
+        header = context.alloc().heapBuffer(LmCodec.REQUEST_BYTES, LmCodec.REQUEST_BYTES);
     }
 
     @Override
@@ -111,42 +108,42 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
 
     private void readHeader(ByteBuf in) {
         connection.beginRequest();
-        int wanted = layout == null ? LmVersion.DETECTION_BYTES : layout.requestBytes();
+        int wanted = layoutChecked ? LmCodec.REQUEST_BYTES : LmCodec.CHECKED_BYTES;
         header.writeBytes(in, Math.min(in.readableBytes(), wanted - header.readableBytes()));
         if (header.readableBytes() < wanted) {
             return;
         }
-        if (layout == null) {
-            layout = LmVersion.detect(header);
+        if (!layoutChecked) {
+            layoutChecked = true;
+            if (LmCodec.isOlder(header)) {
+                fail(); // its client would wait for the reply to a request that never ends
+            }
             return;
         }
         byte[] bytes = forwarding == null ? NOTHING : ByteBufUtil.getBytes(header);
-        LmRequest request = layout.readRequest(header);
+        LmRequest request = LmCodec.readRequest(header);
         header.clear();
         stats.requests.increment();
         connection.labelRequest(request.label());
         if (forwarding == null || !isValid(request) || !forwarding.isElsewhere(request)) {
-            execute(layout, request);
+            execute(request);
         } else if (request.command() == LmRequest.PUT) {
             beginPassedPut(request, bytes);
         } else {
-            forward(forwarding, layout, request, bytes);
+            forward(forwarding, request, bytes);
         }
     }
 
-    private void forward(LmForwarding to, LmVersion version, LmRequest request, byte[] bytes) {
-        handler.await(
-                then -> to.forward(version, request, bytes, null, then),
-                reply -> writeReply(version, reply),
-                Reply::close);
+    private void forward(LmForwarding to, LmRequest request, byte[] bytes) {
+        handler.await(then -> to.forward(request, bytes, null, then), reply -> writeReply(reply), Reply::close);
     }
 
-    private void writeReply(LmVersion version, Reply reply) {
+    private void writeReply(Reply reply) {
         if (reply.error().isEmpty()) {
             replies.writeReply(reply);
         } else {
             reply.close();
-            replies.writeCode(version, LmEncoder.FAIL);
+            replies.writeCode(LmEncoder.FAIL);
         }
     }
 
@@ -173,11 +170,10 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     /// The next request waits: it may ask for this value.
     private void endPassedPut(LmRequest request, PassedPut passed) {
         LmForwarding to = Objects.requireNonNull(forwarding);
-        LmVersion version = Objects.requireNonNull(layout);
         passedPut = null;
         putRequest = null;
         handler.await(
-                then -> to.forward(version, request, passed.header, passed.value.bytes(), reply -> {
+                then -> to.forward(request, passed.header, passed.value.bytes(), reply -> {
                     passed.value.release();
                     then.accept(reply);
                 }),
@@ -190,48 +186,48 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
                 Reply::close);
     }
 
-    private void execute(LmVersion version, LmRequest request) {
+    private void execute(LmRequest request) {
         switch (request.command()) {
             case LmRequest.PUT -> beginPut(request);
-            case LmRequest.GET -> get(version, request);
+            case LmRequest.GET -> get(request);
             case LmRequest.EXIST -> {
                 boolean here =
                         isValid(request) && sequenceTracker(keyspaceOf(request)).exists(request.key());
-                replies.writeCode(version, here ? LmEncoder.SUCCESS : LmEncoder.FAIL);
+                replies.writeCode(here ? LmEncoder.SUCCESS : LmEncoder.FAIL);
                 onResponded();
             }
             case LmRequest.LIST -> {
-                list(version, new ByteArrayOutputStream(), 0);
+                list(new ByteArrayOutputStream(), 0);
                 onResponded();
             }
             case LmRequest.HEALTH -> {
-                replies.writeCode(version, LmEncoder.SUCCESS);
+                replies.writeCode(LmEncoder.SUCCESS);
                 onResponded();
             }
             default -> fail();
         }
     }
 
-    private void get(LmVersion version, LmRequest request) {
+    private void get(LmRequest request) {
         Keyspace keyspace = keyspaceOf(request);
         ReadResult readResult = isValid(request) ? keyspace.read(request.key()) : ReadResult.MISS;
         sequenceTracker(keyspace).onRead(request.key(), readResult.outcome() != ReadResult.Outcome.MISS);
         if (readResult.outcome() == ReadResult.Outcome.ON_DISK) {
             handler.await(
                     then -> keyspace.fetch(request.key(), channel.eventLoop(), then),
-                    come -> writeValue(version, come.value()),
+                    come -> writeValue(come.value()),
                     ReadResult::close);
         } else {
-            writeValue(version, readResult.value());
+            writeValue(readResult.value());
             onResponded();
         }
     }
 
-    private void writeValue(LmVersion version, @Nullable PinnedValue value) {
+    private void writeValue(@Nullable PinnedValue value) {
         if (value == null) {
-            replies.writeCode(version, LmEncoder.FAIL);
+            replies.writeCode(LmEncoder.FAIL);
         } else {
-            replies.writeValue(version, value);
+            replies.writeValue(value);
         }
     }
 
@@ -336,11 +332,11 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
     }
 
     /// Answers all keys of the tenant's own, one a line, once they are collected page by page.
-    private void list(LmVersion version, ByteArrayOutputStream lines, long cursor) {
+    private void list(ByteArrayOutputStream lines, long cursor) {
         KeyPage page = keyspaceRouter.ownKeyspace().scan(cursor, LIST_PAGE_KEYS);
         for (byte[] key : page.keys()) {
             if (lines.size() + key.length >= MAX_LIST_BYTES) {
-                replies.writeCode(version, LmEncoder.FAIL);
+                replies.writeCode(LmEncoder.FAIL);
                 return;
             }
             if (lines.size() > 0) {
@@ -349,9 +345,9 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
             lines.writeBytes(key);
         }
         if (page.next() == 0) {
-            replies.writeText(version, lines.toByteArray());
+            replies.writeText(lines.toByteArray());
         } else {
-            handler.yieldLoop(() -> list(version, lines, page.next()), () -> {});
+            handler.yieldLoop(() -> list(lines, page.next()), () -> {});
         }
     }
 
@@ -420,21 +416,20 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
         }
 
         /// A reply without data.
-        void writeCode(LmVersion layout, int code) {
-            context.write(header(layout, code, 0, TensorMetadata.NONE), context.voidPromise());
+        void writeCode(int code) {
+            context.write(header(code, 0, TensorMetadata.NONE), context.voidPromise());
         }
 
         /// A reply with a body of its own.
-        void writeText(LmVersion layout, byte[] body) {
-            ByteBuf out =
-                    header(layout, SUCCESS, body.length, TensorMetadata.NONE).writeBytes(body);
+        void writeText(byte[] body) {
+            ByteBuf out = header(SUCCESS, body.length, TensorMetadata.NONE).writeBytes(body);
             context.write(out, context.voidPromise());
         }
 
         /// A value, from its slots. Takes the value over.
-        void writeValue(LmVersion layout, PinnedValue value) {
+        void writeValue(PinnedValue value) {
             int bytes = Math.toIntExact(value.bytes());
-            context.write(header(layout, SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
+            context.write(header(SUCCESS, bytes, value.tensorMetadata()), context.voidPromise());
             SlotIo.write(context, bytes, each -> value.visit(0, bytes, each), value::close);
         }
 
@@ -447,9 +442,9 @@ final class LmSession implements ProtocolSession, ProtocolSession.DirectReads {
                     reply::close);
         }
 
-        private ByteBuf header(LmVersion layout, int code, int length, TensorMetadata note) {
-            ByteBuf out = context.alloc().directBuffer(layout.replyBytes());
-            layout.writeReply(code, length, note, out);
+        private ByteBuf header(int code, int length, TensorMetadata note) {
+            ByteBuf out = context.alloc().directBuffer(LmCodec.REPLY_BYTES);
+            LmCodec.writeReply(code, length, note, out);
             return out;
         }
     }

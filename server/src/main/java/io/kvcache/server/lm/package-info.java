@@ -1,4 +1,4 @@
-/// LMCache's `lm://` in its three layouts, over a keyspace: what the cache server of the vLLM production stack speaks.
+/// LMCache's `lm://`, over a keyspace: what the cache server of the vLLM production stack speaks.
 ///
 /// May not import another protocol.
 @NullMarked

@@ -38,7 +38,7 @@ final class AccessConfigTest {
                   - name: kv
                     address: 0.0.0.0
                     port: 65432
-                    protocols: [lm-v1b]
+                    protocols: [lm]
                     tenant: green
                     cidrs: [10.0.0.0/8, 127.0.0.1]
                   - { name: health, address: 0.0.0.0, port: 9000, protocols: pages, hosts: "a.example, b.example" }
@@ -47,7 +47,7 @@ final class AccessConfigTest {
         assertThat(access.listeners()).extracting(ListenerConfig::name).containsExactly("data", "kv", "health");
         assertThat(access.listeners().get(0).protocols())
                 .containsExactlyInAnyOrder(ListenProtocol.RESP, ListenProtocol.HTTP);
-        assertThat(access.listeners().get(1).protocols()).containsExactly(ListenProtocol.LM_V1B);
+        assertThat(access.listeners().get(1).protocols()).containsExactly(ListenProtocol.LM);
         assertThat(access.listeners().get(1).auth())
                 .isEqualTo(
                         new ListenerAuthConfig("green", false, true, List.of("10.0.0.0/8", "127.0.0.1/32"), List.of()));
@@ -81,7 +81,6 @@ final class AccessConfigTest {
             {name: ok, address: 0.0.0.0, protocols: [lm], tenant: blue} | it takes listeners.0.tenant and listeners.0.cidrs
             {name: ok, address: 0.0.0.0, protocols: [lm], cidrs: ["::/0"]} | it takes listeners.0.tenant and listeners.0.cidrs
             {auth: true, protocols: [lm, resp]} | lm takes a listener of its own
-            {protocols: [lm-v0, lm-v1a]} | several layouts of lm
             {protocols: [smtp]} | it takes auto, resp, resp-cluster, lm
             {tenant: red} | listeners.0.tenant is red; there are ok, blue, default
             {auth: true, tenant: default} | no tenant has a password

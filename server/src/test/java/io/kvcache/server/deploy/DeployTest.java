@@ -14,6 +14,7 @@ import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.image.ImageEntry;
+import io.kvcache.server.lm.LmTestClient;
 import java.io.BufferedReader;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -50,8 +51,6 @@ final class DeployTest {
     private static final Path DEPLOY = Path.of("..", "deploy").toAbsolutePath().normalize();
     private static final Pattern SERVES = Pattern.compile("KVCache \\S+ serves at 127\\.0\\.0\\.1:(\\d+).*");
     private static final Pattern METRIC = Pattern.compile("\\b(?:kv|cache|jvm|process)_[a-z0-9_]+");
-    private static final int LM_PUT = 1;
-    private static final int LM_GET = 2;
 
     @TempDir
     private Path folder = Path.of("");
@@ -127,15 +126,6 @@ final class DeployTest {
         }
     }
 
-    private static ByteBuffer lm(int command, String key, byte[] value) {
-        return ByteBuffer.allocate(158 + value.length)
-                .order(ByteOrder.LITTLE_ENDIAN)
-                .putInt(command)
-                .putInt(value.length)
-                .put((key + " ".repeat(150 - key.length())).getBytes(US_ASCII))
-                .put(value);
-    }
-
     private static String page(int port, String path) throws IOException, InterruptedException {
         try (HttpClient client =
                 HttpClient.newBuilder().version(HttpClient.Version.HTTP_1_1).build()) {
@@ -158,10 +148,10 @@ final class DeployTest {
         }
         byte[] value = "value".getBytes(US_ASCII);
         try (Socket socket = new Socket(InetAddress.getLoopbackAddress(), port)) {
-            socket.getOutputStream().write(lm(LM_PUT, "k", value).array());
-            socket.getOutputStream().write(lm(LM_GET, "k", new byte[0]).array());
+            socket.getOutputStream().write(new LmTestClient().put("k", LmTestClient.META, value));
+            socket.getOutputStream().write(new LmTestClient().ask(LmTestClient.GET, "k"));
             ByteBuffer head =
-                    ByteBuffer.wrap(socket.getInputStream().readNBytes(8)).order(ByteOrder.LITTLE_ENDIAN);
+                    ByteBuffer.wrap(socket.getInputStream().readNBytes(36)).order(ByteOrder.LITTLE_ENDIAN);
             assertThat(head.getInt()).isEqualTo(200);
             assertThat(socket.getInputStream().readNBytes(head.getInt())).isEqualTo(value);
         }
@@ -211,7 +201,7 @@ final class DeployTest {
                     assertThat(probed(port)).isZero();
                     probeAndStore(port);
                 },
-                "/opt/venv/bin/lmcache_v0_server",
+                "/opt/venv/bin/lmcache_server",
                 "127.0.0.1",
                 "0",
                 "cpu");

@@ -34,7 +34,7 @@ final class ImageCommandTest {
     @ValueSource(
             strings = {
                 "lmcache_server 0.0.0.0 65432 cpu",
-                "lmcache_v0_server 0.0.0.0 65432",
+                "lmcache_server 0.0.0.0 65432",
                 "lmcache_experimental_server 0.0.0.0 65432 cpu",
                 "kvcache lmcache_server 0.0.0.0 65432 cpu",
                 "python3 -m lmcache.v1.server 0.0.0.0 65432 cpu",

@@ -11,8 +11,8 @@ import io.kvcache.server.net.NetLimits;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.Test;
 import org.junit.jupiter.params.ParameterizedTest;
-import org.junit.jupiter.params.provider.CsvSource;
 import org.junit.jupiter.params.provider.ValueSource;
 
 /// Requests that clients of `lm://` send seldom, or when they are broken.
@@ -20,7 +20,7 @@ final class LmEdgeTest {
 
     private final TestKeyspace test = TestKeyspace.small();
     private final ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
-    private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
+    private final LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()));
 
     @AfterEach
     void close() {
@@ -37,10 +37,9 @@ final class LmEdgeTest {
         assertThat(test.cache().stats().openTables()).isZero();
     }
 
-    @ParameterizedTest
-    @ValueSource(strings = {"v0", "v1a", "v1b"})
-    void givenAClientThatGoesInTheMiddleOfABody_whenItIsGone_thenTheOlderValueStaysAndNothingElse(String generation) {
-        LmTestClient client = new LmTestClient(generation);
+    @Test
+    void givenAClientThatGoesInTheMiddleOfABody_whenItIsGone_thenTheOlderValueStaysAndNothingElse() {
+        LmTestClient client = new LmTestClient();
         byte[] older = TestKeyspace.content(1, 70_000);
         byte[] newer = client.put("k", LmTestClient.META, TestKeyspace.content(2, 100_000));
         try (EmbeddedConnection embeddedConnection = connect()) {
@@ -60,9 +59,9 @@ final class LmEdgeTest {
     }
 
     @ParameterizedTest
-    @CsvSource({"v0,2147483647", "v1a,2147483647", "v1b,2147483647", "v1b,2000000000"})
-    void givenALengthOfTwoGibibytes_whenPut_thenItIsDrainedAndTakesNoMemory(String generation, int length) {
-        LmTestClient client = new LmTestClient(generation);
+    @ValueSource(ints = {2_147_483_647, 2_000_000_000})
+    void givenALengthOfTwoGibibytes_whenPut_thenItIsDrainedAndTakesNoMemory(int length) {
+        LmTestClient client = new LmTestClient();
         try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection
                     .send(client.request(LmTestClient.PUT, length, LmTestClient.META, "k"))
@@ -78,12 +77,9 @@ final class LmEdgeTest {
     }
 
     @ParameterizedTest
-    @CsvSource(
-            delimiter = '|',
-            ignoreLeadingAndTrailingWhitespace = false,
-            value = {"v0|a key with  blanks", "v1a| leading", "v1b|schl\u00fcssel \u00e4\u00f6\u00ff"})
-    void givenAKeyOfAnyBytes_whenPutAndGot_thenItIsThatKeyAndNoOther(String generation, String key) {
-        LmTestClient client = new LmTestClient(generation);
+    @ValueSource(strings = {"a key with  blanks", " leading", "schl\u00fcssel \u00e4\u00f6\u00ff"})
+    void givenAKeyOfAnyBytes_whenPutAndGot_thenItIsThatKeyAndNoOther(String key) {
+        LmTestClient client = new LmTestClient();
         byte[] value = TestKeyspace.content(1, 100);
         try (EmbeddedConnection embeddedConnection = connect()) {
             embeddedConnection.send(client.put(key, LmTestClient.META, value));

@@ -25,18 +25,14 @@ final class LmFuzzTest {
     @Test
     void givenFramesThatNobodyMeant_whenSent_thenNothingBreaksAndNothingIsLeft() {
         FuzzRunner run = new FuzzRunner("lm");
-        LmTestClient[] client = new LmTestClient[1];
         try (NettyLeakCheck _ = new NettyLeakCheck();
                 TestKeyspace test = TestKeyspace.small()) {
-            LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()), null);
+            LmProtocol protocol = new LmProtocol(KeyspaceRouter.of(test.keyspace()));
             ConnectionRegistry connectionRegistry = new ConnectionRegistry(NetLimits.defaults(), test.time());
             int sent = run.run(
                     20,
-                    () -> {
-                        client[0] = LmRequestGenerator.client(run.random());
-                        return new EmbeddedConnection(protocol, connectionRegistry);
-                    },
-                    () -> LmRequestGenerator.randomFrame(client[0], run.random()));
+                    () -> new EmbeddedConnection(protocol, connectionRegistry),
+                    () -> LmRequestGenerator.randomFrame(run.random()));
 
             FuzzRunner.requireCleanCloses(connectionRegistry);
             assertThat(connectionRegistry.closedCount(CloseReason.PROTOCOL_ERROR))
@@ -46,9 +42,9 @@ final class LmFuzzTest {
             assertThat(connectionRegistry.openCount()).isZero();
             try (EmbeddedConnection embeddedConnection = new EmbeddedConnection(protocol, connectionRegistry)) {
                 assertThat(embeddedConnection
-                                .send(client[0].ask(LmTestClient.HEALTH, ""))
+                                .send(LmRequestGenerator.CLIENT.ask(LmTestClient.HEALTH, ""))
                                 .bytes())
-                        .isEqualTo(client[0].success());
+                        .isEqualTo(LmRequestGenerator.CLIENT.success());
             }
             test.time().advance(Duration.ofMinutes(1));
             test.keyspace().tick();

@@ -5,9 +5,9 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/// Requests and replies as LMCache's clients of each time make and read them, written from the tables and not from
+/// Requests and replies as LMCache's client makes and reads them, written from the tables and not from
 /// the server's code.
-public record LmTestClient(String generation) {
+public record LmTestClient() {
 
     public static final int PUT = 1;
     public static final int GET = 2;
@@ -25,15 +25,8 @@ public record LmTestClient(String generation) {
     byte[] request(int command, int length, Meta meta, String key) {
         ByteBuffer out = ByteBuffer.allocate(300).order(ByteOrder.LITTLE_ENDIAN);
         out.putInt(command).putInt(length);
-        if (!generation.equals("v0")) {
-            out.putInt(meta.fmt()).putInt(meta.dtype());
-        }
-        if (generation.equals("v1b")) {
-            out.putInt(meta.location());
-        }
-        if (!generation.equals("v0")) {
-            Arrays.stream(meta.shape()).forEach(out::putInt);
-        }
+        out.putInt(meta.fmt()).putInt(meta.dtype()).putInt(meta.location());
+        Arrays.stream(meta.shape()).forEach(out::putInt);
         byte[] padded = new byte[150];
         Arrays.fill(padded, (byte) ' ');
         byte[] text = key.getBytes(StandardCharsets.ISO_8859_1);
@@ -57,13 +50,9 @@ public record LmTestClient(String generation) {
     public byte[] reply(int code, Meta meta, byte[] body) {
         ByteBuffer out = ByteBuffer.allocate(36 + body.length).order(ByteOrder.LITTLE_ENDIAN);
         out.putInt(code).putInt(body.length);
-        if (!generation.equals("v0")) {
-            out.putInt(meta.fmt()).putInt(meta.dtype());
-            Arrays.stream(meta.shape()).forEach(out::putInt);
-        }
-        if (generation.equals("v1b")) {
-            out.putInt(meta.location());
-        }
+        out.putInt(meta.fmt()).putInt(meta.dtype());
+        Arrays.stream(meta.shape()).forEach(out::putInt);
+        out.putInt(meta.location());
         out.put(body);
         return Arrays.copyOf(out.array(), out.position());
     }
