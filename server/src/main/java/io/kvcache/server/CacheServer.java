@@ -25,7 +25,6 @@ import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.MemoryBudget;
 import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.config.ServerConfig;
-import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import io.kvcache.server.config.SettingInForce;
 import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TlsConfig;
@@ -40,8 +39,6 @@ import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.keyspace.SlotOwnership;
-import io.kvcache.server.lease.LeaseEndpoint;
-import io.kvcache.server.lease.Leases;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
 import io.kvcache.server.miss.MissLog;
@@ -108,7 +105,6 @@ public final class CacheServer implements AutoCloseable {
     private final TenantKeyspaces tenantKeyspaces;
     private final PasswordAuthenticator passwordAuthenticator;
     private final ConnectionRegistry connectionRegistry;
-    private final Leases leases;
     private final NettyTransport transport;
     private final ProtocolFactory protocolFactory;
     private final @Nullable RemoteEndpoint remote;
@@ -150,8 +146,6 @@ public final class CacheServer implements AutoCloseable {
         labels = KeyOwnershipLoader.open(config.access().tenants());
         SlotOwnership slotOwnership = slotOwnership();
         tenantKeyspaces = TenantKeyspaces.open(cache, clock, config, labels.rules(), slotOwnership);
-        LeaseConfig lease = config.lease();
-        leases = new Leases(clock, config.memory().hostBytes() / 100 * lease.percent());
         RequestLatencies latencies = new RequestLatencies();
         SlowRequestLog slowRequestLog = new SlowRequestLog(config.log().slow(), clock);
         connectionRegistry = new ConnectionRegistry(
@@ -249,7 +243,6 @@ public final class CacheServer implements AutoCloseable {
             return events.subscriberCount() > 0 ? EVENT_POLL_MILLIS : TICK_MILLIS;
         });
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, this::tick);
-        maintenanceScheduler.scheduleRepeating(TICK_MILLIS, leases::tick);
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, uses::tick);
         history.tick();
         maintenanceScheduler.scheduleRepeating(TimeUnit.SECONDS.toMillis(LoadHistory.SERVER_SECONDS), history::tick);
@@ -344,7 +337,6 @@ public final class CacheServer implements AutoCloseable {
 
     private List<MeterBinder> additionalMeters(ServerConfig config) {
         List<MeterBinder> more = new ArrayList<>();
-        more.add(ServerMetrics.ofLeases(leases));
         more.add(registry ->
                 ServerMetrics.ofCertificates(certificateExpiries).bindTo(registry)); // when all listeners are open
         ReloadableTls ofTransport = remote == null ? null : remote.reloadableTls();
@@ -414,10 +406,6 @@ public final class CacheServer implements AutoCloseable {
         BlockEndpoint.TransferBudgets transferBudgets =
                 new BlockEndpoint.TransferBudgets(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
         everybodys.add(new BlockEndpoint(cache, namespaces, arrival, blocks, transferBudgets));
-        if (config.lease().isEnabled()) {
-            everybodys.add(new LeaseEndpoint(
-                    cache, tenantKeyspaces.keyspaces(), leases, config.lease().maxDuration()));
-        }
         ClusterMember member = cluster;
         return new HttpEndpoints(
                 everybodys,
@@ -696,7 +684,6 @@ public final class CacheServer implements AutoCloseable {
         uses.close();
         passwordAuthenticator.close();
         tenantKeyspaces.releasePins();
-        leases.close();
         if (publisher != null) {
             publisher.close();
         }

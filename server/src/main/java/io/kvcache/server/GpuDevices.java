@@ -101,7 +101,7 @@ final class GpuDevices {
     }
 
     private static @Nullable Path sharedDirectory(ServerConfig config) {
-        return config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease());
+        return config.transport().sharedMemoryDirectory(config.access().tenants());
     }
 
     private static @Nullable Namespace namespaceOf(TieredKvCache cache, String digest) {

@@ -52,17 +52,8 @@ final class StoragePreflight {
             }
         }
         long bytes = config.memory().hostBytes();
-        if (config.lease().isEnabled()) {
-            Path folder = config.lease().sharedMemoryDirectory();
-            checkSharedMemory(
-                    wrong,
-                    "lease.shared_memory",
-                    folder,
-                    folder.resolve(config.lease().sharedMemory()),
-                    bytes);
-        }
         Path shared = config.transport().isSharedMemoryExplicit()
-                ? config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease())
+                ? config.transport().sharedMemoryDirectory(config.access().tenants())
                 : null;
         checkSharedMemory(wrong, "transport.shared_memory", existingParent(shared), shared, bytes);
         for (TrustDomainConfig domain : config.access().domains()) {

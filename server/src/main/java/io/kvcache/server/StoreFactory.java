@@ -8,7 +8,6 @@ import io.kvcache.server.config.TransportConfig;
 import io.kvcache.server.config.TrustDomainConfig;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
-import io.kvcache.tiers.memory.NamedMemorySource;
 import io.kvcache.tiers.memory.SharedMemorySource;
 import io.kvcache.tiers.memory.SharedMemorySource.AbandonedFolder;
 import io.kvcache.tiers.os.ByteSizeFormat;
@@ -35,7 +34,7 @@ final class StoreFactory {
     /// @throws IllegalStateException when the memory cannot be had
     static TieredKvCache open(ServerConfig config, Clock clock) {
         removeAbandonedMemory();
-        Path shared = config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease());
+        Path shared = config.transport().sharedMemoryDirectory(config.access().tenants());
         if (shared == null) {
             return builder(config).clock(clock).build();
         }
@@ -61,7 +60,7 @@ final class StoreFactory {
             LOG.log(
                     Level.INFO,
                     "Clients on this host may read the store in shared memory: {0}",
-                    config.transport().sharedMemoryDirectory(config.access().tenants(), config.lease()));
+                    config.transport().sharedMemoryDirectory(config.access().tenants()));
         }
         for (TrustDomainConfig domain : config.access().domains()) {
             if (domain.sharedMemoryDirectory() != null) {
@@ -129,10 +128,6 @@ final class StoreFactory {
         }
         config.disks().disks().forEach(disk -> builder.disk(disk.toDiskOptions()));
         GpuDevices.tiers(config).forEach(builder::tier);
-        if (config.lease().isEnabled()) {
-            builder.memory(new NamedMemorySource(
-                    config.lease().sharedMemoryDirectory(), config.lease().sharedMemory()));
-        }
         return builder;
     }
 }

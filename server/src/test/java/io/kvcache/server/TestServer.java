@@ -10,7 +10,6 @@ import io.kvcache.server.config.MemoryConfig.PrefaultMode;
 import io.kvcache.server.config.RequestLimits;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.ServerConfig.ExistsPinConfig;
-import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import io.kvcache.server.config.ServerConfig.LogConfig;
 import io.kvcache.server.config.ServerConfig.NetworkConfig;
 import io.kvcache.server.config.ServerConfig.ShutdownConfig;
@@ -94,7 +93,6 @@ final class TestServer implements AutoCloseable {
                     ExistsPinConfig.defaults(),
                     disks,
                     events,
-                    LeaseConfig.defaults(),
                     TraceConfig.defaults(),
                     transport,
                     RequestLimits.defaults(HOST_BYTES),

@@ -58,7 +58,12 @@ record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> te
 
     @Override
     public long offsetOf(MemorySegment shown) {
-        return offsetOf(store, shown);
+        MemorySegment all = store.memory();
+        long offset = shown.address() - all.address();
+        if (offset < 0 || offset + shown.byteSize() > all.byteSize()) {
+            throw new IllegalArgumentException("this memory is none of the store's");
+        }
+        return offset;
     }
 
     @Override
@@ -69,14 +74,5 @@ record SharedHostMemory(HostStore store, SharedMemoryFiles files, Set<String> te
     @Override
     public StagingArea createStagingArea(long bytes) {
         return source.createStagingArea(bytes);
-    }
-
-    static long offsetOf(HostStore store, MemorySegment shown) {
-        MemorySegment all = store.memory();
-        long offset = shown.address() - all.address();
-        if (offset < 0 || offset + shown.byteSize() > all.byteSize()) {
-            throw new IllegalArgumentException("this memory is none of the store's");
-        }
-        return offset;
     }
 }

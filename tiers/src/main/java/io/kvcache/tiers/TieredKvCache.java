@@ -532,12 +532,6 @@ public final class TieredKvCache implements LocalKvCache {
         return store.tierPort().unflushedBytes();
     }
 
-    /// Where memory that an open table or view shows lies, in bytes from the start of all, for processes that map
-    /// it too.
-    public long offsetOf(MemorySegment shown) {
-        return SharedHostMemory.offsetOf(store, shown);
-    }
-
     @Override
     public MemorySegment hostMemory() {
         openHandles.requireOpen();

@@ -71,7 +71,7 @@ final class ConfigSummary {
     static List<String> describeGpus(ServerConfig config) {
         boolean shared = config.withAutoResolved(port -> true)
                         .transport()
-                        .sharedMemoryDirectory(config.access().tenants(), config.lease())
+                        .sharedMemoryDirectory(config.access().tenants())
                 != null;
         String engines = shared
                 ? ", engines of this host may connect"

@@ -1,7 +1,6 @@
 package io.kvcache.server.config;
 
 import io.kvcache.server.config.ServerConfig.ExistsPinConfig;
-import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import io.kvcache.server.config.ServerConfig.LogConfig;
 import io.kvcache.server.config.ServerConfig.NetworkConfig;
 import io.kvcache.server.config.ServerConfig.ShutdownConfig;
@@ -99,7 +98,6 @@ public final class ConfigReader {
         ExistsPinConfig promise = ExistsPinConfig.read(from, defaultValue.existsPin());
         DiskTierConfig disks = DiskTierConfig.read(from, defaultValue.disks());
         EventsConfig events = EventsConfig.read(from, defaultValue.events());
-        LeaseConfig lease = LeaseConfig.read(from, defaultValue.lease());
         TraceConfig trace = TraceConfig.read(from, defaultValue.trace());
         TransportConfig transport = TransportConfig.read(from, defaultValue.transport());
         RequestLimits values = RequestLimits.read(from, memory.hostBytes());
@@ -108,7 +106,7 @@ public final class ConfigReader {
         return from.getValid(
                 defaultValue,
                 () -> new ServerConfig(
-                        access, memory, network, limits, promise, disks, events, lease, trace, transport, values, log,
+                        access, memory, network, limits, promise, disks, events, trace, transport, values, log,
                         shutdown, cluster));
     }
 

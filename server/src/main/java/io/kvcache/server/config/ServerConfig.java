@@ -26,7 +26,6 @@ public record ServerConfig(
         ExistsPinConfig existsPin,
         DiskTierConfig disks,
         EventsConfig events,
-        LeaseConfig lease,
         TraceConfig trace,
         TransportConfig transport,
         RequestLimits requestLimits,
@@ -40,19 +39,13 @@ public record ServerConfig(
     private static final Pattern TCP_ENDPOINT = Pattern.compile("tcp://(\\S+):([1-9]\\d{0,4})");
 
     public ServerConfig {
-        if (lease.isEnabled() && access.tenants().size() > 1) {
-            throw new IllegalArgumentException(
-                    "lease.shared_memory is " + lease.sharedMemory() + " and there are "
-                            + access.tenants().size()
-                            + " tenants; a client that maps it reads the values of all tenants, so it takes a server without tenants");
-        }
         if (memory.policy().queueCount() > 1 && access.tenants().size() > MAX_TENANTS_WITH_TWO_QUEUES) {
             String policy = memory.policy().commandName();
             throw new IllegalArgumentException("memory.policy is " + policy + " and there are "
                     + access.tenants().size() + " tenants; with " + policy + " there may be "
                     + MAX_TENANTS_WITH_TWO_QUEUES);
         }
-        transport.validate(access.tenants(), lease);
+        transport.validate(access.tenants());
         requireDistinctPorts(access, transport, events);
         ListenerConfig redisCluster = access.redisClusterListener();
         if (cluster != null) {
@@ -62,7 +55,7 @@ public record ServerConfig(
                     redisCluster.path() + ".protocols has resp-cluster, and this server is in"
                             + " no cluster; it takes cluster.name and cluster.listen beside it, or resp");
         }
-        access.domains().forEach(each -> each.validate(transport, lease));
+        access.domains().forEach(each -> each.validate(transport));
         List<String> tenants = access.tenants().stream().map(TenantConfig::name).toList();
         if (!tenants.contains(events.tenant())) {
             throw new IllegalArgumentException(
@@ -122,7 +115,6 @@ public record ServerConfig(
                 existsPin,
                 disks,
                 events,
-                lease,
                 trace,
                 settled,
                 requestLimits,
@@ -146,7 +138,6 @@ public record ServerConfig(
                 ExistsPinConfig.defaults(),
                 DiskTierConfig.defaults(),
                 EventsConfig.defaults(),
-                LeaseConfig.defaults(),
                 TraceConfig.defaults(),
                 TransportConfig.defaults(),
                 RequestLimits.defaults(
@@ -154,56 +145,6 @@ public record ServerConfig(
                 LogConfig.defaults(),
                 ShutdownConfig.defaults(),
                 null);
-    }
-
-    /// Leases on values for clients on this host, which read them through a file in memory that both map.
-    ///
-    /// @param sharedMemory name of the file below `/dev/shm`; empty for no leases
-    /// @param maxDuration longest time that a lease may be asked for
-    /// @param percent of host memory that may be leased at one time
-    public record LeaseConfig(String sharedMemory, Duration maxDuration, int percent) {
-
-        private static final Pattern NAME = Pattern.compile("[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}");
-        private static final Path SHM_DIRECTORY = Path.of("/dev/shm");
-        private static final Duration MAX_LEASE_DURATION = Duration.ofHours(1);
-
-        public LeaseConfig {
-            if (!sharedMemory.isEmpty() && !NAME.matcher(sharedMemory).matches()) {
-                throw new IllegalArgumentException("lease.shared_memory is '" + sharedMemory
-                        + "'; it takes 1 to 100 letters, digits, dots, dashes and underscores");
-            }
-            if (!maxDuration.isPositive() || maxDuration.compareTo(MAX_LEASE_DURATION) > 0) {
-                throw new IllegalArgumentException(
-                        "lease.longest is " + maxDuration.toSeconds() + "s; it takes 1s to 3600s");
-            }
-            if (percent < 1 || percent > 90) {
-                throw new IllegalArgumentException("lease.percent is " + percent + "; it takes 1 to 90");
-            }
-        }
-
-        /// No leases; if enabled, at most five minutes and a quarter of host memory.
-        public static LeaseConfig defaults() {
-            return new LeaseConfig("", Duration.ofMinutes(5), 25);
-        }
-
-        /// Returns whether leases are served.
-        public boolean isEnabled() {
-            return !sharedMemory.isEmpty();
-        }
-
-        /// Returns the directory below which the shared-memory file lies.
-        public Path sharedMemoryDirectory() {
-            return SHM_DIRECTORY;
-        }
-
-        static LeaseConfig read(Settings from, LeaseConfig usual) {
-            return from.getValid(
-                    usual,
-                    () -> new LeaseConfig(
-                            from.text("lease.shared_memory", usual.sharedMemory),
-                            from.duration("lease.longest", usual.maxDuration, "1s to 3600s"),
-                            from.integer("lease.percent", usual.percent, 1, 90)));
-        }
     }
 
     /// The trace of all uses of keys and blocks.

@@ -1,6 +1,5 @@
 package io.kvcache.server.config;
 
-import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import io.kvcache.transport.aeron.AeronAddress;
 import java.net.InetAddress;
 import java.net.InetSocketAddress;
@@ -208,27 +207,25 @@ public record TransportConfig(
     /// The folder for files that clients on this host map, or null when there are to be none.
     ///
     /// A client that maps them reads the values of all tenants. By default a server shares memory only if there is
-    /// one tenant without a password, no lease uses shared memory, and a port names the folder, so that the next
-    /// server finds it again.
-    public @Nullable Path sharedMemoryDirectory(List<TenantConfig> tenants, LeaseConfig leases) {
+    /// one tenant without a password, and a port names the folder, so that the next server finds it again.
+    public @Nullable Path sharedMemoryDirectory(List<TenantConfig> tenants) {
         if (isSharedMemoryExplicit()) {
             return SHM_DIRECTORY.resolve(sharedMemory);
         }
         boolean shares = sharedMemory.equals(AUTO)
                 && port() != 0
                 && isUnauthenticated(tenants)
-                && !leases.isEnabled()
                 && socketAddress().getAddress().isLoopbackAddress()
                 && Files.isDirectory(SHM_DIRECTORY);
         String user = System.getProperty("user.name").replaceAll("[^A-Za-z0-9_.-]", "_");
         return shares ? SHM_DIRECTORY.resolve("kvcache-" + user + "-" + port()) : null;
     }
 
-    /// Looks at it together with the tenants and leases.
+    /// Looks at it together with the tenants.
     ///
     /// @throws IllegalArgumentException when they do not go together
-    void validate(List<TenantConfig> tenants, LeaseConfig leases) {
-        String obstacle = isSharedMemoryExplicit() ? sharedMemoryObstacle(tenants, leases) : "";
+    void validate(List<TenantConfig> tenants) {
+        String obstacle = isSharedMemoryExplicit() ? sharedMemoryObstacle(tenants) : "";
         if (!obstacle.isEmpty()) {
             throw new IllegalArgumentException("transport.shared_memory is " + sharedMemory + obstacle);
         }
@@ -242,19 +239,16 @@ public record TransportConfig(
         }
         boolean unguarded = !allowUnauthenticated && !requiresSecret(tenants);
         aeron.validate(port(), unguarded);
-        ucx.validate(isTcpEnabled(), sharedMemoryDirectory(tenants, leases) != null);
+        ucx.validate(isTcpEnabled(), sharedMemoryDirectory(tenants) != null);
         if (isTcpEnabled() && unguarded && !socketAddress().getAddress().isLoopbackAddress()) {
             throw new IllegalArgumentException("transport.listen is " + listen + UNGUARDED);
         }
     }
 
     /// Why memory cannot be shared, or nothing.
-    private String sharedMemoryObstacle(List<TenantConfig> tenants, LeaseConfig leases) {
+    private String sharedMemoryObstacle(List<TenantConfig> tenants) {
         if (!isTcpEnabled()) {
             return "; it takes transport.listen beside it";
-        }
-        if (leases.isEnabled()) {
-            return ", and lease.shared_memory is " + leases.sharedMemory() + "; it takes one of them";
         }
         return tenants.size() == 1
                 ? ""

@@ -1,7 +1,6 @@
 package io.kvcache.server.config;
 
 import io.kvcache.core.memory.SlabPool;
-import io.kvcache.server.config.ServerConfig.LeaseConfig;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.HashSet;
@@ -101,12 +100,11 @@ public record TrustDomainConfig(String path, String name, List<String> tenants, 
     /// Looks at it together with what else lies in memory that others map, and with where clients connect.
     ///
     /// @throws IllegalArgumentException when they do not go together
-    void validate(TransportConfig transport, LeaseConfig leases) {
+    void validate(TransportConfig transport) {
         if (!transport.isServing()) {
             throw new IllegalArgumentException(path + " is " + name + "; it takes transport.listen beside it");
         }
-        if (sharedMemoryDirectory() != null
-                && (sharedMemory.equals(transport.sharedMemory()) || sharedMemory.equals(leases.sharedMemory()))) {
+        if (sharedMemoryDirectory() != null && sharedMemory.equals(transport.sharedMemory())) {
             throw new IllegalArgumentException(
                     path + ".shared_memory is " + sharedMemory + ", which is already in use");
         }

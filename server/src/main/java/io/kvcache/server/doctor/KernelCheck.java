@@ -102,7 +102,7 @@ record KernelCheck(Path root, long pinnedBytes) {
                 "THP shmem_enabled",
                 orUnknown(setting),
                 setting.contains("[never]") || setting.contains("[deny]"),
-                "where processes share memory (leases, JVMs on one host): echo advise"
+                "where processes share memory (JVMs on one host): echo advise"
                         + " >/sys/kernel/mm/transparent_hugepage/shmem_enabled");
     }
 

@@ -117,7 +117,7 @@ public final class SystemCheck {
                             store.getTotalSpace() / GIBIBYTE,
                             store.getUsableSpace() / GIBIBYTE),
                     store.getTotalSpace() < values,
-                    "where processes share memory (leases, JVMs on one host): docker run --shm-size, or mount -o"
+                    "where processes share memory (JVMs on one host): docker run --shm-size, or mount -o"
                             + " remount,size=…");
         } catch (IOException none) {
             return CheckResult.of(SHARED_MEMORY.toString(), "none");

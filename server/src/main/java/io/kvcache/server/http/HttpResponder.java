@@ -332,12 +332,7 @@ public final class HttpResponder {
     /// Replies with a value once it has come from disk, or with none when it has not come in time; not at all when
     /// the connection has ended by then.
     void awaitValue(Keyspace keyspace, byte[] key, Consumer<ReadResult> reply) {
-        awaitValue(keyspace, key, Long.MAX_VALUE, reply);
-    }
-
-    /// The same with a timeout of the client's own.
-    public void awaitValue(Keyspace keyspace, byte[] key, long maxNanos, Consumer<ReadResult> reply) {
-        keyspace.fetch(key, maxNanos, context.channel().eventLoop(), readResult -> {
+        keyspace.fetch(key, context.channel().eventLoop(), readResult -> {
             PinnedValue value = readResult.value();
             if (context.channel().isActive()) {
                 reply.accept(readResult);

@@ -291,8 +291,7 @@ final class HttpRouter {
 
         private static final Set<String> METHODS = Set.of("GET", "HEAD", "PUT", "POST", "DELETE");
         private static final Set<String> RESOURCES = Stream.concat(
-                        Stream.of("objects", "blocks", "namespaces", "kv", "leases", "match"),
-                        OperatorResources.NAMES.stream())
+                        Stream.of("objects", "blocks", "namespaces", "match"), OperatorResources.NAMES.stream())
                 .collect(Collectors.toUnmodifiableSet());
         private static final String ROOT = "/v1/";
         private static final String MATCH = "/v1/blocks/match";

@@ -189,19 +189,12 @@ public final class Keyspace {
     ///     held
     /// @param callback gets the value, or none when it is gone or late
     public void fetch(byte[] key, Executor executor, Consumer<ReadResult> callback) {
-        fetch(key, Long.MAX_VALUE, executor, callback);
-    }
-
-    /// The same for a caller with a timeout of its own.
-    ///
-    /// @param maxNanos how long it may take; what [KeyspaceOptions#fetchTimeout] is, is the most
-    public void fetch(byte[] key, long maxNanos, Executor executor, Consumer<ReadResult> callback) {
         ObjectKey asked = ObjectKey.of(namespace, key);
         Consumer<@Nullable ObjectView> onView =
                 view -> callback.accept(isStaleLookup(asked, view) ? ReadResult.MISS : onFetched(asked, view));
         // The store completes on its own thread, which must never be one that a loop refuses to run: the view would be
         // lost, and its pin with it. So the hop to the executor is made here, where it can be given back.
-        cache.fetchObject(namespace, key, Duration.ofNanos(Math.min(maxNanos, fetchNanos)), Runnable::run)
+        cache.fetchObject(namespace, key, Duration.ofNanos(fetchNanos), Runnable::run)
                 .whenComplete((view, _) -> deliver(view, executor, onView));
     }
 

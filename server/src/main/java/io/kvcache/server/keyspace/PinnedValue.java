@@ -39,15 +39,6 @@ public final class PinnedValue implements AutoCloseable {
         return true;
     }
 
-    /// It is not on its way out any longer, though it is held: its holder counts it otherwise.
-    public void stopSending() {
-        ByteBudget way = outgoing;
-        if (way != null) {
-            outgoing = null;
-            way.release(view.bytes());
-        }
-    }
-
     /// Size of the value; may be 0.
     public long bytes() {
         return view.bytes() - ValueTrailer.BYTES;
@@ -95,7 +86,11 @@ public final class PinnedValue implements AutoCloseable {
 
     @Override
     public void close() {
-        stopSending();
+        ByteBudget way = outgoing;
+        if (way != null) {
+            outgoing = null;
+            way.release(view.bytes());
+        }
         view.close();
     }
 

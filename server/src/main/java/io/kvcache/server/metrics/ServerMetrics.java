@@ -7,7 +7,6 @@ import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
-import io.kvcache.server.lease.Leases;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.quota.ByteBudget;
@@ -191,17 +190,6 @@ public record ServerMetrics(
         void add(String value, ToLongFunction<KeyspaceStats> of) {
             meters.with(tag, value).count(name, help, () -> of.applyAsLong(keyspace.stats()));
         }
-    }
-
-    /// Leases of processes that read in place.
-    public static MeterBinder ofLeases(Leases leases) {
-        return registry -> {
-            Meters meters = Meters.of(registry);
-            meters.gauge("kv.leases", "Leases of processes that read values in shared memory.", leases::count);
-            meters.gauge("kv.leases.held", BYTES, "Leased bytes.", leases::heldBytes);
-            meters.count(
-                    "kv.leases.expired", "Leases that were not released before their timeout.", leases::expiredCount);
-        };
     }
 
     /// Engines on the server's GPUs.

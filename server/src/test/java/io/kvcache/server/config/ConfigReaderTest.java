@@ -256,7 +256,6 @@ final class ConfigReaderTest {
         "KVCACHE__NETWORK__LOOPS, network.loops, 1 to 1024",
         "KVCACHE__LIMITS__CONNECTIONS, limits.connections, 1 to 1000000",
         "KVCACHE__PROMISE__PERCENT, promise.percent, 0 to 90",
-        "KVCACHE__LEASE__PERCENT, lease.percent, 1 to 90",
         "KVCACHE__EVENTS__REPLAY_BATCHES, events.replay_batches, 1 to 1000000",
         "KVCACHE__TRANSPORT__CONNECTIONS, transport.connections, 1 to 65536",
         "KVCACHE__TENANTS__0__WEIGHT, tenants.0.weight, 1 to 1000"

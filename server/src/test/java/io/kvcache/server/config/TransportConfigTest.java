@@ -128,7 +128,7 @@ final class TransportConfigTest {
 
     private static @Nullable Path shared(String yaml) throws ConfigException {
         ServerConfig read = read(yaml, Map.of());
-        return read.transport().sharedMemoryDirectory(read.access().tenants(), read.lease());
+        return read.transport().sharedMemoryDirectory(read.access().tenants());
     }
 
     @Test
@@ -155,7 +155,6 @@ final class TransportConfigTest {
             transport: {listen: '127.0.0.1:7420', shared_memory: off}
             transport: {listen: '127.0.0.1:0'}
             transport: {listen: '0.0.0.0:7420', secret_file: /s}
-            transport: {listen: '127.0.0.1:7420'}\\nlease: {shared_memory: y}
             transport: {listen: '127.0.0.1:7420'}\\ntenants: [{name: a}]
             transport: {listen: '127.0.0.1:7420'}\\ntenants: [{name: default, password_file: /p}]
             """)
@@ -176,7 +175,6 @@ final class TransportConfigTest {
             transport: {listen: 'localhost:1', secret: x} | there is no setting transport.secret; is it transport.
             transport: {shared_memory: x} | transport.shared_memory is x; it takes transport.listen beside it
             transport: {listen: 'localhost:1', shared_memory: a/b} | transport.shared_memory is 'a/b'; it takes auto, off, or
-            transport: {listen: 'localhost:1', shared_memory: x}\\nlease: {shared_memory: y} | and lease.shared_memory is y; it takes one of them
             transport: {listen: 'localhost:1', shared_memory: x}\\ntenants: [{name: a}] | and there are 2 tenants; a client that maps it reads the values of all
             transport: {aeron: 'udp:x'} | f:1: transport.aeron is udp:x: address
             transport: {aeron: 'aeron:ipc?term-length=5'} | transport.aeron is aeron:ipc?term-length=5: term-length

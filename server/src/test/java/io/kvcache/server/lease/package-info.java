@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.server.lease;
-
-import org.jspecify.annotations.NullMarked;
