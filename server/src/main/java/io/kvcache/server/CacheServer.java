@@ -8,14 +8,9 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.server.MaintenanceScheduler.FileReloader;
 import io.kvcache.server.OperatorWarnings.ProblemDigest;
 import io.kvcache.server.ProtocolFactory.HttpEndpoints;
-import io.kvcache.server.TenantKeyspaces.TenantMemoryShares;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
 import io.kvcache.server.access.ReloadableTls;
-import io.kvcache.server.block.BlockEndpoint;
-import io.kvcache.server.block.BlockQuotaTrackers;
-import io.kvcache.server.block.NamespaceEndpoint;
-import io.kvcache.server.block.TenantNamespaceRegistry;
 import io.kvcache.server.cluster.ClusterEndpoint;
 import io.kvcache.server.cluster.ClusterMember;
 import io.kvcache.server.cluster.ClusterPreflight;
@@ -37,11 +32,12 @@ import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.event.NamespaceIdResolver;
 import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.server.http.HintEndpoint;
-import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.metrics.ServerMetrics;
+import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
+import io.kvcache.server.miss.RemovalFollower;
 import io.kvcache.server.net.Connection;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
@@ -113,7 +109,7 @@ public final class CacheServer implements AutoCloseable {
     private final Map<String, Supplier<Instant>> certificateExpiries = new ConcurrentHashMap<>();
     private final @Nullable ZmqPublisher publisher;
     private final List<EngineListener> engineListeners;
-    private final BlockQuotaTrackers blocks;
+    private final RemovalFollower removals;
     private final AccessRecording uses;
     private final MaintenanceScheduler maintenanceScheduler = new MaintenanceScheduler();
     private final ProblemDigest problemDigest;
@@ -152,16 +148,17 @@ public final class CacheServer implements AutoCloseable {
                 connectionLimits(config), clock, latencies, slowRequestLog, tenantKeyspaces::throttledReads);
         passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
         NamespaceIdResolver names = new NamespaceIdResolver(cache);
-        blocks = new BlockQuotaTrackers(cache, tenantKeyspaces.quotas(), names::resolve, TenantKeyspaces::isOfKeyspace);
+        MissCauses causes = new MissCauses(System::nanoTime);
+        removals = new RemovalFollower(
+                cache.events().withoutObjectPuts(), names::resolve, TenantKeyspaces::isOfKeyspace, causes);
         misses = new MissLog(
                 InstantSource.system(),
-                blocks.readStats().missCauses(),
+                causes,
                 (namespace, key) -> cache.blocks(namespace).contains(key));
         cache.addChainListener(misses);
-        blocks.readStats().recordMissesTo(misses);
         tenantKeyspaces.recordMissesTo(misses);
         if (remote != null) {
-            remote.listen(tenantKeyspaces.transportListener(blocks.readStats().missCauses(), misses, latencies));
+            remote.listen(tenantKeyspaces.transportListener(causes, misses, latencies));
         }
         policy = config.memory().policy().commandName();
         ConsoleSources consoleSources = consoleSources(config, latencies, slowRequestLog);
@@ -186,16 +183,11 @@ public final class CacheServer implements AutoCloseable {
                         connectionRegistry,
                         latencies,
                         passwordAuthenticator,
-                        blocks,
                         () -> front == null ? null : front.stats(),
                         uses,
                         additionalMeters(config)),
                 clock,
-                httpEndpoints(
-                        config,
-                        events,
-                        networkResources.namespaceQuotas(),
-                        new ConsoleParts(consoleSources, history, live, () -> settings)),
+                httpEndpoints(events, new ConsoleParts(consoleSources, history, live, () -> settings)),
                 config,
                 slotOwnership == null || cluster == null
                         ? null
@@ -248,8 +240,8 @@ public final class CacheServer implements AutoCloseable {
         maintenanceScheduler.scheduleRepeating(TimeUnit.SECONDS.toMillis(LoadHistory.SERVER_SECONDS), history::tick);
         maintenanceScheduler.scheduleRepeating(LiveFeed.INTERVAL_MILLIS, live::tick);
         maintenanceScheduler.scheduleRepeating(FILE_CHECK_MILLIS, connectionRegistry::tick);
-        problemDigest = new OperatorWarnings(cache, tenantKeyspaces, connectionRegistry, passwordAuthenticator, blocks)
-                .problemDigest();
+        problemDigest =
+                new OperatorWarnings(cache, tenantKeyspaces, connectionRegistry, passwordAuthenticator).problemDigest();
         maintenanceScheduler.scheduleRepeating(ProblemDigest.INTERVAL_MILLIS, problemDigest);
     }
 
@@ -389,26 +381,10 @@ public final class CacheServer implements AutoCloseable {
                 config.disks().disks().stream().anyMatch(disk -> disk.bytesPerDay() > 0));
     }
 
-    private HttpEndpoints httpEndpoints(
-            ServerConfig config, EventFeed events, NamespaceQuotas numbers, ConsoleParts console) {
-        TenantMemoryShares shares = new TenantMemoryShares(cache, config);
-        TenantNamespaceRegistry namespaces = new TenantNamespaceRegistry(
-                cache,
-                labels::ownerOf,
-                blocks,
-                shares::addQueue,
-                new TenantNamespaceRegistry.RegistryLimits(
-                        config.access().tenants().size(), numbers));
-        Duration arrival = config.disks().fetchTimeout();
-        List<HttpEndpoint> everybodys = new ArrayList<>();
-        everybodys.add(new NamespaceEndpoint(namespaces));
-        everybodys.add(new HintEndpoint(tenantKeyspaces::routerOf));
-        BlockEndpoint.TransferBudgets transferBudgets =
-                new BlockEndpoint.TransferBudgets(tenantKeyspaces::incomingBudget, tenantKeyspaces::outgoingBudget);
-        everybodys.add(new BlockEndpoint(cache, namespaces, arrival, blocks, transferBudgets));
+    private HttpEndpoints httpEndpoints(EventFeed events, ConsoleParts console) {
         ClusterMember member = cluster;
         return new HttpEndpoints(
-                everybodys,
+                List.of(new HintEndpoint(tenantKeyspaces::routerOf)),
                 List.of(new DiskEndpoint(cache), new ClusterEndpoint(member)),
                 events,
                 console,
@@ -499,10 +475,9 @@ public final class CacheServer implements AutoCloseable {
         if (before && !recovering) {
             RecoverySummary.log(cache, clock.nanos() - startedNanos);
             tenantKeyspaces.onRecovered();
-            blocks.onRecovered();
         }
         tenantKeyspaces.tick();
-        blocks.tick();
+        removals.tick();
         misses.tick(cache.lruFallbackReport().followsLru() ? LRU : policy);
     }
 

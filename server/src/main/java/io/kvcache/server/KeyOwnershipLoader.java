@@ -54,17 +54,6 @@ final class KeyOwnershipLoader {
                 .toList();
     }
 
-    /// The owner of a namespace: the asking tenant, or, if that is the default one, the tenant that its salt or name
-    /// tells.
-    String ownerOf(String asking, String name, String salt) {
-        if (!asking.equals(TenantConfig.DEFAULT)) {
-            return asking;
-        }
-        KeyOwnershipRules now = rules.get();
-        String bySalt = now.ownerOfSalt(salt);
-        return Objects.requireNonNullElse(bySalt == null ? now.ownerOfName(name) : bySalt, asking);
-    }
-
     private static KeyOwnershipRules read(List<TenantConfig> tenants) throws IOException {
         Map<String, String> prefixes = new HashMap<>();
         Map<String, String> salts = new HashMap<>();

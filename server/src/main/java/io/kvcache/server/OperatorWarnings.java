@@ -1,8 +1,6 @@
 package io.kvcache.server;
 
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.block.BlockQuotaTracker;
-import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
@@ -20,10 +18,7 @@ record OperatorWarnings(
         TieredKvCache cache,
         TenantKeyspaces tenantKeyspaces,
         ConnectionRegistry connectionRegistry,
-        PasswordAuthenticator passwordAuthenticator,
-        BlockQuotaTrackers blocks) {
-
-    private static final BlockQuotaTracker.Stats EMPTY_STATS = new BlockQuotaTracker.Stats(0, 0, 0, 0);
+        PasswordAuthenticator passwordAuthenticator) {
 
     ProblemDigest problemDigest() {
         ProblemDigest report = new ProblemDigest();
@@ -102,9 +97,6 @@ record OperatorWarnings(
                         + "were reported missing: clients hold promises for promise.percent of the memory without"
                         + " fetching the values, and the store evicts: add memory or raise promise.percent",
                 () -> keyspace.stats().promises().declined());
-        report.watch(
-                "blocks" + of + "were rejected: the quota is full of blocks in use",
-                () -> blocks.stats().getOrDefault(tenant, EMPTY_STATS).refused());
     }
 
     /// Logs once a minute what went wrong in that minute, a line each.

@@ -3,7 +3,6 @@ package io.kvcache.server;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.access.ListenerAuth;
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.block.BlockQuotaTrackers;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
 import io.kvcache.server.config.ListenerConfig.ListenerAuthConfig;
@@ -98,7 +97,6 @@ final class ProtocolFactory {
             ConnectionRegistry connectionRegistry,
             RequestLatencies latencies,
             PasswordAuthenticator passwordAuthenticator,
-            BlockQuotaTrackers blocks,
             Supplier<@Nullable EndpointStats> transport,
             AccessRecording uses,
             List<MeterBinder> additional) {}
@@ -364,7 +362,6 @@ final class ProtocolFactory {
                                                 HttpProtocol::problemCount,
                                                 _ -> 0)),
                         metricSources.passwordAuthenticator),
-                ServerMetrics.ofBlocks(metricSources.blocks),
                 new LruHitRatioMetrics(metricSources.uses::missRatioCurve),
                 ServerMetrics.ofTrace(metricSources.uses::traceStats),
                 metricSources.latencies));

@@ -5,9 +5,6 @@ import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.TierPort.DiskTierStats;
-import io.kvcache.server.block.BlockQuotaTracker;
-import io.kvcache.server.block.BlockQuotaTrackers;
-import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.net.Connection.CloseReason;
@@ -35,7 +32,6 @@ final class StatsEndpoint {
     private final ConnectionRegistry connectionRegistry;
     private final RequestLatencies latencies;
     private final Supplier<@Nullable EndpointStats> transport;
-    private final BlockQuotaTrackers blocks;
     private final AccessRecording uses;
     private final String version;
 
@@ -49,7 +45,6 @@ final class StatsEndpoint {
         connectionRegistry = metricSources.connectionRegistry();
         latencies = metricSources.latencies();
         transport = metricSources.transport();
-        blocks = metricSources.blocks();
         uses = metricSources.uses();
         this.version = version;
     }
@@ -73,8 +68,6 @@ final class StatsEndpoint {
             long cheaperComputed,
             boolean recovering,
             Map<String, KeyspaceStats> tenants,
-            Map<String, BlockQuotaTracker.Stats> blocks,
-            Map<String, BlockReadStats.Stats> blockReads,
             Clients connections,
             @Nullable EndpointStats transport,
             Map<String, RequestLatencies.Summary> latency,
@@ -106,20 +99,13 @@ final class StatsEndpoint {
         }
     }
 
-    private record TenantStats(
-            String version,
-            Map<String, KeyspaceStats> tenants,
-            Map<String, BlockQuotaTracker.Stats> blocks,
-            Map<String, BlockReadStats.Stats> blockReads,
-            List<NamespaceLine> namespaces) {}
+    private record TenantStats(String version, Map<String, KeyspaceStats> tenants, List<NamespaceLine> namespaces) {}
 
     /// What a tenant may know: the part of it that is its own.
     String ofTenant(String tenant) {
         return write(new TenantStats(
                 version,
                 only(tenant, keyspaces()),
-                only(tenant, blocks.stats()),
-                only(tenant, blocks.readStats().stats()),
                 cache.stats().namespaces().stream()
                         .map(NamespaceLine::of)
                         .filter(line -> line.tenant.equals(tenant))
@@ -156,8 +142,6 @@ final class StatsEndpoint {
                 cache.blocksLeftOnDisk(),
                 cache.isRecovering(),
                 keyspaces(),
-                blocks.stats(),
-                blocks.readStats().stats(),
                 clients(),
                 transport.get(),
                 latencies.summaries(),

@@ -22,18 +22,13 @@ import io.kvcache.server.miss.MissCauses;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.miss.MissLog.Reason;
 import io.kvcache.server.quota.ByteBudget;
-import io.kvcache.server.quota.Quota;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointListener;
 import io.kvcache.transport.wire.MessageType;
-import java.lang.System.Logger;
-import java.lang.System.Logger.Level;
 import java.time.InstantSource;
 import java.util.Collections;
-import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.Map;
-import java.util.Set;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -107,14 +102,9 @@ final class TenantKeyspaces {
                 new ByteBudget((long) (values.sendingBytes() * part)));
     }
 
-    /// Returns the limit on a tenant's values and blocks that are being received at one time.
+    /// Returns the limit on a tenant's values that are being received at one time.
     ByteBudget incomingBudget(String tenant) {
         return keyspaceOf(tenant).keyspaceLimits().incoming();
-    }
-
-    /// Returns the limit on a tenant's values and blocks that are being sent at one time.
-    ByteBudget outgoingBudget(String tenant) {
-        return keyspaceOf(tenant).keyspaceLimits().outgoing();
     }
 
     /// Reads that found nothing because as much was being sent as may be.
@@ -187,13 +177,6 @@ final class TenantKeyspaces {
                 : KeyspaceRouter.of(own);
     }
 
-    /// Returns each tenant's quota, by tenant name.
-    Map<String, Quota> quotas() {
-        Map<String, Quota> quotas = new LinkedHashMap<>();
-        keyspaces.forEach((tenant, keyspace) -> quotas.put(tenant, keyspace.quota()));
-        return quotas;
-    }
-
     Supplier<KeyOwnershipRules> ownershipRules() {
         return labels;
     }
@@ -222,57 +205,5 @@ final class TenantKeyspaces {
 
     void releasePins() {
         keyspaces.values().forEach(Keyspace::releasePins);
-    }
-
-    /// Counts tenants' blocks against the same share of host memory as their values, so that no tenant's
-    /// blocks evict more of another tenant than its share.
-    ///
-    /// The store numbers its queues with eight bits: one for each tenant and size of slots, of which values
-    /// have three. When there are too many, further blocks share what blocks of all tenants without a share
-    /// have together.
-    ///
-    /// **Threads.** One at a time.
-    static final class TenantMemoryShares {
-
-        private static final Logger LOG = System.getLogger(TenantKeyspaces.class.getName());
-
-        private static final int MAX_QUEUES = 255;
-        private static final int VALUE_SIZE_CLASSES = 3;
-        private static final int RESERVED_FOR_DISKS = 16;
-
-        private record Queue(String tenant, long blockBytes) {}
-
-        private final TieredKvCache cache;
-        private final int tenants;
-        private final int maxPerTenant;
-        private final Set<Queue> queues = new HashSet<>();
-
-        TenantMemoryShares(TieredKvCache cache, ServerConfig config) {
-            this.cache = cache;
-            tenants = config.access().tenants().size();
-            int each = Math.max(1, config.memory().policy().queueCount());
-            // Half of what is left, as the common share may come to hold each size of blocks as well.
-            maxPerTenant = (MAX_QUEUES / each - RESERVED_FOR_DISKS - VALUE_SIZE_CLASSES * (tenants + 1)) / 2;
-        }
-
-        /// A namespace is about to be used.
-        void addQueue(Namespace namespace) {
-            if (tenants == 1) {
-                return;
-            }
-            Queue queue =
-                    new Queue(namespace.tenant(), namespace.parts().getFirst().bytes());
-            boolean fits = queues.contains(queue) || queues.size() < maxPerTenant;
-            if (fits && cache.joinShare(namespace, TenantKeyspaces.namespaceOf(namespace.tenant()))) {
-                queues.add(queue);
-            } else {
-                LOG.log(
-                        Level.WARNING,
-                        "Blocks of {0} of tenant {1} do not count in the tenant''s share of memory: {2}",
-                        namespace.model(),
-                        namespace.tenant(),
-                        fits ? "the store has such blocks already" : "there are too many tenants and sizes of blocks");
-            }
-        }
     }
 }

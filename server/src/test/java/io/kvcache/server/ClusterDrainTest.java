@@ -7,6 +7,8 @@ import static io.kvcache.server.BusClusterServers.putAll;
 import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
 import io.kvcache.server.config.ServerConfig;
@@ -34,8 +36,7 @@ final class ClusterDrainTest {
     private static final String PATH = "/v1/cluster/drain";
 
     /// A shape with blocks of 64 KiB.
-    private static final String SHAPE =
-            "{\"shape\":{\"layers\":1,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
+    private static final BlockShape SHAPE = BlockShape.kv(1, 8, 128, 16, Dtype.BF16);
 
     private BusClusterServers servers;
 
@@ -65,15 +66,11 @@ final class ClusterDrainTest {
     void givenTwoServers_whenOneIsAskedForTheirLoad_thenItAsksTheOther() throws Exception {
         CacheServer asked = servers.start("a", false);
         CacheServer other = servers.start("b", false);
-        try (HttpTestClient client = client(asked);
-                HttpTestClient elsewhere = client(other)) {
-            elsewhere.put("/v1/namespaces/m", SHAPE);
-            for (int block = 0; block < 20; block++) {
-                assertThat(elsewhere
-                                .put("/v1/blocks/m/%04x".formatted(block), new byte[64 << 10])
-                                .statusCode())
-                        .isEqualTo(201);
-            }
+        EngineBlocks blocks = EngineBlocks.register(other, "default", "m", SHAPE);
+        for (int block = 0; block < 20; block++) {
+            assertThat(blocks.put("%04x".formatted(block), "")).isTrue();
+        }
+        try (HttpTestClient client = client(asked)) {
             JsonNode loads = HttpTestClient.json(client.get("/v1/cluster/load")).get("servers");
             assertThat(loads.findValuesAsString("name")).containsExactly("a", "b");
             assertThat(loads.get(0).get("heldBytes").longValue()).isZero();

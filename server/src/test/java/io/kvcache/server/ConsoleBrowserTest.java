@@ -5,18 +5,19 @@ import static org.assertj.core.api.Assertions.assertThat;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.kvcache.core.contract.Pause;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.HostResources;
 import java.io.File;
 import java.io.IOException;
 import java.io.RandomAccessFile;
-import java.net.http.HttpRequest;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.security.SecureRandom;
+import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Base64;
 import java.util.List;
 import java.util.Map;
 import java.util.Random;
@@ -43,9 +44,8 @@ final class ConsoleBrowserTest {
 
     private static final Path DRIVER = Path.of("src/test/browser");
     private static final Path WORK = Path.of("target/browser");
-    private static final String SHAPE =
-            "{\"shape\":{\"layers\":2,\"kvHeads\":8,\"headDim\":128,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
-    private static final byte[] BLOCK = new byte[128 << 10];
+    private static final BlockShape SHAPE = BlockShape.kv(2, 8, 128, 16, Dtype.BF16);
+    private static final Duration DISK_TIMEOUT = Duration.ofSeconds(5);
     private static final int PROMPTS = 120;
     private static final String TENANT_PAGES = "overview,prefixes,misses,requests,events";
 
@@ -125,43 +125,34 @@ final class ConsoleBrowserTest {
     /// A client of one tenant.
     private static final class Tenant implements AutoCloseable {
 
-        private final HttpTestClient http;
+        private final CacheServer server;
+        private final String name;
         private final Jedis redis;
-        private final String authorization;
         private final Random random = new Random(7);
 
-        Tenant(int port, String name, String password) {
-            http = new HttpTestClient(port);
-            redis = new Jedis("127.0.0.1", port, 60_000);
+        Tenant(CacheServer server, String name, String password) {
+            this.server = server;
+            this.name = name;
+            redis = new Jedis("127.0.0.1", server.addresses().get(1).getPort(), 60_000);
             redis.auth(name, password);
             redis.clientSetname("worker-" + name);
-            authorization = "Basic " + Base64.getEncoder().encodeToString((name + ":" + password).getBytes(UTF_8));
-        }
-
-        private int send(String method, String path, byte[] body) throws Exception {
-            return http.send(http.request(path)
-                            .header("Authorization", authorization)
-                            .method(method, HttpRequest.BodyPublishers.ofByteArray(body)))
-                    .statusCode();
         }
 
         /// Prompts of which many share a beginning: each is read until something is missing, and the rest is put.
-        void usePrompts(String model) throws Exception {
-            assertThat(send("PUT", "/v1/namespaces/" + model, SHAPE.getBytes(UTF_8)))
-                    .isBetween(200, 201);
+        void usePrompts(String model) {
+            EngineBlocks blocks = EngineBlocks.register(server, name, model, SHAPE);
             for (int prompt = 0; prompt < PROMPTS; prompt++) {
                 int system = (int) Math.floor(Math.pow(random.nextDouble(), 2) * 4);
                 int user = random.nextInt(30);
-                String parent = "";
+                List<String> keys = new ArrayList<>();
                 for (int depth = 0; depth < 6; depth++) {
-                    String key = depth < 3
-                            ? "%02x%02x".formatted(system, depth)
-                            : "%02x%02x%02x".formatted(system, user, depth);
-                    String path = "/v1/blocks/" + model + "/" + key;
-                    if (send("GET", path, new byte[0]) != 200) {
-                        send("PUT", path + (parent.isEmpty() ? "" : "?parent=" + parent), BLOCK);
-                    }
-                    parent = key;
+                    keys.add(
+                            depth < 3
+                                    ? "%02x%02x".formatted(system, depth)
+                                    : "%02x%02x%02x".formatted(system, user, depth));
+                }
+                for (int index = blocks.read(keys, DISK_TIMEOUT); index < keys.size(); index++) {
+                    blocks.put(keys.get(index), index == 0 ? "" : keys.get(index - 1));
                 }
             }
         }
@@ -216,7 +207,6 @@ final class ConsoleBrowserTest {
         @Override
         public void close() {
             redis.close();
-            http.close();
         }
     }
 
@@ -341,11 +331,11 @@ final class ConsoleBrowserTest {
             server.showSettings(reader.settingsInForce());
             int open = server.addresses().getFirst().getPort();
             int passwords = server.addresses().get(1).getPort();
-            try (Tenant blue = new Tenant(passwords, "blue", "bluepass");
-                    Tenant green = new Tenant(passwords, "green", "greenpass");
+            try (Tenant blue = new Tenant(server, "blue", "bluepass");
+                    Tenant green = new Tenant(server, "green", "greenpass");
                     HttpTestClient operator = new HttpTestClient(open)) {
                 blue.usePrompts("llama-3-8b");
-                green.usePrompts("%3Cb%3Eqwen%3C%2Fb%3E");
+                green.usePrompts("<b>qwen</b>");
                 blue.useValues();
                 green.useValues();
                 green.useChunks();

@@ -4,6 +4,8 @@ import static java.nio.charset.StandardCharsets.UTF_8;
 import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.contract.Pause;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.config.AccessConfig;
 import io.kvcache.server.config.ListenerConfig;
@@ -16,6 +18,7 @@ import io.kvcache.server.config.TenantConfig.ValueKind;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.security.SecureRandom;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Base64;
 import java.util.List;
@@ -36,9 +39,7 @@ import tools.jackson.databind.JsonNode;
 @Tag("slow")
 final class ConsoleEndpointTest {
 
-    private static final String SHAPE =
-            "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
-    private static final byte[] BLOCK = new byte[128];
+    private static final BlockShape SHAPE = BlockShape.kv(1, 1, 8, 4, Dtype.BF16);
     private static final int OPEN = 0;
     private static final int AUTHENTICATED = 1;
     private static final int OF_BLUE = 2;
@@ -104,17 +105,14 @@ final class ConsoleEndpointTest {
         return send(listener, user, "GET", path).statusCode();
     }
 
-    private void putBlocks(int listener, String namespace, int count) throws Exception {
-        HttpTestClient client = new HttpTestClient(server.port(listener));
-        clients.add(client);
-        assertThat(client.put("/v1/namespaces/" + namespace, SHAPE).statusCode())
-                .isBetween(200, 201);
+    private EngineBlocks putBlocks(int listener, String model, int count) {
+        EngineBlocks blocks =
+                EngineBlocks.register(server.server(), listener == OF_BLUE ? "blue" : "default", model, SHAPE);
         for (int block = 0; block < count; block++) {
-            String after = block == 0 ? "" : "?parent=%04x".formatted(block - 1);
-            assertThat(client.put("/v1/blocks/" + namespace + "/%04x".formatted(block) + after, BLOCK)
-                            .statusCode())
-                    .isEqualTo(201);
+            assertThat(blocks.put("%04x".formatted(block), block == 0 ? "" : "%04x".formatted(block - 1)))
+                    .isTrue();
         }
+        return blocks;
     }
 
     @ParameterizedTest
@@ -162,6 +160,7 @@ final class ConsoleEndpointTest {
         assertThat(get(OF_BLUE, "", "/v1/console").get("administrator").booleanValue())
                 .as("of a listener that speaks for one tenant")
                 .isFalse();
+        assertThat(status(OF_BLUE, "", "/v1/objects/none")).isEqualTo(404);
         JsonNode connections = get(AUTHENTICATED, BLUE, "/v1/requests").get("connections");
         assertThat(connections.findValuesAsString("tenant")).isNotEmpty().containsOnly("blue");
     }
@@ -269,17 +268,6 @@ final class ConsoleEndpointTest {
         JsonNode stats = get("/v1/stats").at("/tenants/blue/reads");
         assertThat(misses.at("/reasons/expired").intValue())
                 .isEqualTo(stats.get("expired").intValue());
-    }
-
-    @Test
-    void givenBlocksOverHttp_whenTheyAreNotThere_thenTheMissNamesThem() throws Exception {
-        putBlocks(OPEN, "n", 2);
-        assertThat(status(OPEN, "", "/v1/blocks/n/0099")).isEqualTo(404);
-        JsonNode miss = get("/v1/misses").get("recent").get(0);
-        assertThat(miss.get("kind").stringValue()).isEqualTo("blocks");
-        assertThat(miss.get("namespace").stringValue()).isEqualTo("n");
-        assertThat(miss.get("reason").stringValue()).isEqualTo("never_seen");
-        assertThat(miss.get("key").stringValue()).matches("[0-9a-f]{32}");
     }
 
     /// As LMCache's connector for Redis does: looks chunks up until one is missing, reads those, and writes the rest.
@@ -425,30 +413,27 @@ final class ConsoleEndpointTest {
     }
 
     @Test
-    void givenABlockLookUpOverHttp_whenItEndsEarly_thenItIsOneMiss() throws Exception {
-        putBlocks(OPEN, "n", 2);
-        HttpTestClient client = new HttpTestClient(server.port(OPEN));
-        clients.add(client);
-        for (String keys : List.of("[\"0000\",\"0001\",\"0099\"]", "[\"0098\",\"0099\"]")) {
-            assertThat(client.post("/v1/blocks/get", "{\"namespace\":\"n\",\"keys\":" + keys + "}\n")
-                            .statusCode())
-                    .isEqualTo(200);
-        }
+    void givenABlockLookUp_whenItEndsEarly_thenItIsOneMissThatNamesTheFirstThatLacks() throws Exception {
+        EngineBlocks blocks = putBlocks(OPEN, "n", 2);
+        assertThat(blocks.read(List.of("0000", "0001", "0099"), Duration.ZERO)).isEqualTo(2);
+        assertThat(blocks.read(List.of("0098", "0099"), Duration.ZERO)).isZero();
         JsonNode misses = get("/v1/misses");
         assertThat(misses.get("recent").size()).isEqualTo(2);
         assertThat(misses.at("/reasons/never_seen").intValue()).isEqualTo(2);
-        assertThat(get("/v1/stats").at("/blockReads/default/absent").intValue()).isEqualTo(2);
+        JsonNode miss = misses.get("recent").get(0);
+        assertThat(miss.get("kind").stringValue()).isEqualTo("blocks");
+        assertThat(miss.get("namespace").stringValue()).isEqualTo("n");
+        assertThat(miss.get("reason").stringValue()).isEqualTo("never_seen");
+        assertThat(miss.get("key").stringValue()).matches("[0-9a-f]{32}");
     }
 
     @Test
     void givenANamespaceThatWasRegisteredAnew_whenListed_thenItIsThereOnce() throws Exception {
-        putBlocks(OPEN, "n", 1);
-        assertThat(send(OPEN, "", "DELETE", "/v1/blocks/n/0000").statusCode()).isBetween(200, 204);
-        assertThat(send(OPEN, "", "DELETE", "/v1/namespaces/n").statusCode()).isBetween(200, 204);
-        HttpTestClient client = new HttpTestClient(server.port(OPEN));
-        clients.add(client);
-        String other = SHAPE.replace("}}", "},\"revision\":\"2\"}");
-        assertThat(client.put("/v1/namespaces/n", other).statusCode()).isEqualTo(201);
+        EngineBlocks blocks = putBlocks(OPEN, "n", 1);
+        blocks.drop("0000");
+        server.server()
+                .cache()
+                .register(blocks.namespace().toBuilder().revision("2").build());
         assertThat(get("/v1/prefixes").get("namespaces").findValuesAsString("name"))
                 .containsOnlyOnce("n");
     }

@@ -5,6 +5,8 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.KvCache;
 import io.kvcache.core.ObjectWriter;
+import io.kvcache.core.identity.BlockShape;
+import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.SseTestClient.Event;
 import io.kvcache.server.net.NetLimits;
@@ -26,15 +28,14 @@ import org.junit.jupiter.api.Timeout;
 @Tag("slow")
 final class HttpEventsTest {
 
-    private static final String SHAPE =
-            "{\"shape\":{\"layers\":2,\"kvHeads\":2,\"headDim\":32,\"blockTokens\":16,\"dtype\":\"bf16\"}}";
-    private static final int BYTES = 8192;
+    private static final BlockShape SHAPE = BlockShape.kv(2, 2, 32, 16, Dtype.BF16);
 
     /// More than the store keeps events.
     private static final int MANY = 70_000;
 
     private final TestServer server = start(Duration.ofMinutes(10));
     private final HttpTestClient httpTestClient = new HttpTestClient(server.port());
+    private final EngineBlocks blocks = register("m");
 
     /// @param stall after which a client that does not read is cut off
     private static TestServer start(Duration stall) {
@@ -60,12 +61,12 @@ final class HttpEventsTest {
         return Objects.requireNonNull(events.next());
     }
 
-    private void put(String key, String parent) throws Exception {
-        String query = parent.isEmpty() ? "" : "?parent=" + parent;
-        assertThat(httpTestClient
-                        .put("/v1/blocks/m/" + key + query, new byte[BYTES])
-                        .statusCode())
-                .isEqualTo(201);
+    private EngineBlocks register(String model) {
+        return EngineBlocks.register(server.server(), "default", model, SHAPE);
+    }
+
+    private void put(String key, String parent) {
+        assertThat(blocks.put(key, parent)).isTrue();
     }
 
     /// Stores and drops objects, two events each.
@@ -88,7 +89,6 @@ final class HttpEventsTest {
 
     @Test
     void givenAFollower_whenBlocksComeAndGo_thenItIsToldAsItHappens() throws Exception {
-        httpTestClient.put("/v1/namespaces/m", SHAPE);
         put("00", "");
         try (SseTestClient events = follow("")) {
             put("9bd96a485ad84efd", "00");
@@ -116,13 +116,11 @@ final class HttpEventsTest {
 
     @Test
     void givenWhatIsStored_whenFollowedWithASnapshot_thenItComesFirstAndThenWhatHappens() throws Exception {
-        httpTestClient.put("/v1/namespaces/m", SHAPE);
-        httpTestClient.put("/v1/namespaces/other", SHAPE);
         put("00", "");
         put("01", "00");
         put("02", "01");
-        httpTestClient.put("/v1/blocks/other/00", new byte[BYTES]);
-        httpTestClient.send(httpTestClient.request("/v1/blocks/m/02").DELETE());
+        assertThat(register("other").put("00", "")).isTrue();
+        blocks.drop("02");
         try (SseTestClient events = follow("?from=snapshot&namespace=m")) {
             Event begins = next(events);
             assertThat(begins.name()).isEqualTo("snapshot");
@@ -149,7 +147,6 @@ final class HttpEventsTest {
 
     @Test
     void givenMoreThanASocketTakes_whenASnapshotIsSent_thenAllOfItComesAndItsPlaceIsFreeAgain() throws Exception {
-        httpTestClient.put("/v1/namespaces/m", SHAPE);
         int many = 20_000;
         KvCache cache = server.server().cache();
         Namespace things = Namespace.objects("things", "default");
@@ -234,7 +231,6 @@ final class HttpEventsTest {
 
     @Test
     void givenANamespace_whenOnlyThatIsWanted_thenOthersAreLeftOut() throws Exception {
-        httpTestClient.put("/v1/namespaces/m", SHAPE);
         try (SseTestClient events = follow("?namespace=m")) {
             churn(20);
             put("00", "");
@@ -330,8 +326,6 @@ final class HttpEventsTest {
                 assertThat(new String(socket.getInputStream().readNBytes(15), US_ASCII))
                         .isEqualTo("HTTP/1.1 200 OK");
             }
-            assertThat(httpTestClient.put("/v1/namespaces/m", SHAPE).statusCode())
-                    .isEqualTo(201);
             for (int i = 0; i < 3000; i++) {
                 put(String.format(java.util.Locale.ROOT, "%032x", i + 1), "");
             }

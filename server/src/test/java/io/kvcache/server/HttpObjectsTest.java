@@ -183,7 +183,7 @@ final class HttpObjectsTest {
                         "Content-Length: 99999999999",
                         "Expect: 100-continue")))
                 .startsWith("HTTP/1.1 413 ");
-        assertThat(raw(lines("POST /v1/blocks/m/match HTTP/1.1", "Host: localhost", "Content-Length: 99999999999")))
+        assertThat(raw(lines("POST /v1/hints HTTP/1.1", "Host: localhost", "Content-Length: 99999999999")))
                 .matches("(?s)HTTP/1.1 4.*connection: close.*");
         assertThat(raw(lines("PUT /v1/objects/k HTTP/1.1", "Host: localhost", "Content-Length: 99999999999")
                         + "x".repeat(1 << 20)))
@@ -329,9 +329,7 @@ final class HttpObjectsTest {
         assertThat(send(at("/v1/objects/k").DELETE().header("If-Unmodified-Since", date))
                         .statusCode())
                 .isEqualTo(501);
-        assertThat(send(at("/v1/namespaces/m")
-                                .PUT(BodyPublishers.ofString("{}"))
-                                .header("If-None-Match", "*"))
+        assertThat(send(at("/v1/hints").POST(BodyPublishers.ofString("{}")).header("If-None-Match", "*"))
                         .statusCode())
                 .isEqualTo(501);
         assertThat(value()).isEqualTo("one");

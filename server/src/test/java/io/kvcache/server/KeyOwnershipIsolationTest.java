@@ -14,7 +14,6 @@ import io.kvcache.server.config.TenantConfig;
 import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
 import java.io.IOException;
 import java.net.http.HttpRequest;
-import java.net.http.HttpRequest.BodyPublishers;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.List;
@@ -36,8 +35,6 @@ final class KeyOwnershipIsolationTest {
 
     private static final String RED = "salt-of-red";
     private static final int VALUE = 1 << 20;
-    private static final String SHAPE =
-            "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
 
     @TempDir
     Path folder;
@@ -164,50 +161,6 @@ final class KeyOwnershipIsolationTest {
         }
         assertThat(all.exists("blue:kept", "kept", "small:9")).isEqualTo(3);
         assertThat(all.exists("small:0", "small:1", "small:5")).isZero();
-    }
-
-    @Test
-    void givenBlocks_whenNamedByPrefixOrSalt_thenTheyAreTheTenantsAlone() throws Exception {
-        assertThat(httpTestClient.put("/v1/namespaces/blue:m", SHAPE).statusCode())
-                .isEqualTo(201);
-        assertThat(httpTestClient.put("/v1/namespaces/m", SHAPE).statusCode()).isEqualTo(201);
-        assertThat(httpTestClient
-                        .send(salted("/v1/namespaces/m", RED).PUT(BodyPublishers.ofString(SHAPE)))
-                        .statusCode())
-                .isEqualTo(201);
-        String withSalt = SHAPE.replace("{\"shape", "{\"salt\":\"the-salt-of-pink\",\"shape");
-        assertThat(httpTestClient.put("/v1/namespaces/m", withSalt).statusCode())
-                .isEqualTo(201);
-
-        byte[] block = new byte[128];
-        block[0] = 1;
-        assertThat(httpTestClient
-                        .send(salted("/v1/blocks/m/0a", RED).PUT(BodyPublishers.ofByteArray(block)))
-                        .statusCode())
-                .isEqualTo(201);
-        assertThat(httpTestClient.get("/v1/blocks/m/0a").statusCode()).isEqualTo(404);
-        assertThat(httpTestClient
-                        .send(salted("/v1/blocks/m/0a", "the-salt-of-pink"))
-                        .statusCode())
-                .isEqualTo(404);
-        assertThat(httpTestClient.send(salted("/v1/blocks/m/0a", RED)).body()).isEqualTo(block);
-        assertThat(httpTestClient
-                        .send(salted("/v1/blocks/m/0a", "no-such-salt"))
-                        .statusCode())
-                .isEqualTo(403);
-        assertThat(httpTestClient.put("/v1/blocks/blue:m/0a", block).statusCode())
-                .isEqualTo(201);
-        assertThat(httpTestClient.get("/v1/blocks/blue:m/0a").body()).isEqualTo(block);
-        assertThat(HttpTestClient.json(httpTestClient.get("/v1/namespaces"))
-                        .get("namespaces")
-                        .findValuesAsString("name"))
-                .containsExactly("m");
-        assertThat(HttpTestClient.json(httpTestClient.get("/v1/stats"))
-                        .get("namespaces")
-                        .valueStream()
-                        .filter(each -> each.get("name").stringValue().endsWith("m"))
-                        .map(each -> each.get("tenant").stringValue()))
-                .containsExactlyInAnyOrder("blue", "default", "red", "pink");
     }
 
     @Test

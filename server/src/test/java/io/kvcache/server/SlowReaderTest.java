@@ -73,10 +73,6 @@ final class SlowReaderTest {
         try (TestServer server = TestServer.start(TransportKind.AUTO);
                 HttpTestClient httpTestClient = new HttpTestClient(server.port())) {
             httpTestClient.put("/v1/objects/k", value);
-            httpTestClient.put(
-                    "/v1/namespaces/m",
-                    "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}");
-            httpTestClient.put("/v1/blocks/m/00", new byte[128]);
             for (int i = 0; i < 3; i++) {
                 Socket socket = new Socket(InetAddress.getLoopbackAddress(), server.port());
                 socket.getOutputStream().write("GET k\r\n".getBytes(US_ASCII));
@@ -86,7 +82,6 @@ final class SlowReaderTest {
                 Pause.briefly(); // until all three are being answered
             }
             expectBusy(httpTestClient.get("/v1/objects/k"));
-            expectBusy(httpTestClient.get("/v1/blocks/m/00"));
             assertThat(new String(httpTestClient.get("/metrics").body(), US_ASCII))
                     .contains("kv_reads_total{result=\"busy\",tenant=\"default\"} 1.0")
                     .containsPattern("kv_flight_bytes\\{direction=\"out\",tenant=\"default\"} 1\\.00663296E8");
@@ -97,7 +92,6 @@ final class SlowReaderTest {
                 Pause.briefly(); // until the server has seen that they are gone
             }
             assertThat(httpTestClient.get("/v1/objects/k").body()).isEqualTo(value);
-            assertThat(httpTestClient.get("/v1/blocks/m/00").statusCode()).isEqualTo(200);
             while (leaving(httpTestClient) > 0) {
                 Pause.briefly(); // until the server has heard that the last bytes went out
             }

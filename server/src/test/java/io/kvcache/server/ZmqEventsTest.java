@@ -41,10 +41,6 @@ import org.zeromq.ZMsg;
 @Timeout(300)
 final class ZmqEventsTest {
 
-    private static final String SHAPE =
-            "{\"shape\":{\"layers\":1,\"kvHeads\":1,\"headDim\":8,\"blockTokens\":4,\"dtype\":\"bf16\"}}";
-    private static final int BYTES = 128;
-
     /// vLLM's digests of tokens 1..4 and 5..8 in blocks of 4, and their numbers in an event.
     private static final String FIRST = "58d0879dff3800f65f8c5fd449d73048c0f7699dd238a03b84b146b151d55111";
 
@@ -184,14 +180,6 @@ final class ZmqEventsTest {
         return Objects.requireNonNull(members.get(org.msgpack.value.ValueFactory.newString(name)));
     }
 
-    private void putOverHttp(String key, String parent) throws Exception {
-        String query = parent.isEmpty() ? "" : "?parent=" + parent;
-        assertThat(httpTestClient
-                        .put("/v1/blocks/m/" + key + query, new byte[BYTES])
-                        .statusCode())
-                .isEqualTo(201);
-    }
-
     private static BlockChain chain(int sequence, int blocks) {
         return BlockChain.of(
                 MODEL,
@@ -214,9 +202,9 @@ final class ZmqEventsTest {
 
     @Test
     void givenBlocksWithVllmsHashes_whenStored_thenARouterSeesVllmsEvents() throws Exception {
-        httpTestClient.put("/v1/namespaces/m", SHAPE);
-        putOverHttp(FIRST, "");
-        putOverHttp(SECOND, FIRST);
+        EngineBlocks blocks =
+                EngineBlocks.register(server.server(), "default", "m", BlockShape.kv(1, 1, 8, 4, Dtype.BF16));
+        assertThat(blocks.put(FIRST, "") && blocks.put(SECOND, FIRST)).isTrue();
         ZMQ.Socket dealer = dealer(server);
         List<Told> all = replay(dealer, 0);
         while (!all.toString().contains(SECOND_EVENT)) {

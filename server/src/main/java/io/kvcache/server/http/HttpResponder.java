@@ -24,8 +24,6 @@ import io.netty.handler.codec.http.HttpResponse;
 import io.netty.handler.codec.http.HttpResponseStatus;
 import io.netty.handler.codec.http.HttpVersion;
 import io.netty.handler.codec.http.LastHttpContent;
-import java.lang.foreign.MemorySegment;
-import java.util.Objects;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
@@ -121,7 +119,7 @@ public final class HttpResponder {
     }
 
     /// Answers that no byte of a value is in the range that was asked for.
-    public void sendUnsatisfiable(long bytes) {
+    void sendUnsatisfiable(long bytes) {
         stats.problems.increment();
         HttpResponseStatus status = HttpResponseStatus.REQUESTED_RANGE_NOT_SATISFIABLE;
         FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, status);
@@ -175,13 +173,8 @@ public final class HttpResponder {
     ///
     /// @param range the request's `PinnedRange`, if it has one
     /// @param withBody false for HEAD
-    public void sendPinned(PinnedBytes held, @Nullable String range, boolean withBody) {
-        sendPinned(held, range, withBody, _ -> {});
-    }
-
-    /// The same with headers of the caller's own.
-    public void sendPinned(
-            PinnedBytes held, @Nullable String range, boolean withBody, Consumer<HttpHeaders> moreHeaders) {
+    /// @param moreHeaders adds headers of the caller's own
+    void sendPinned(PinnedBytes held, @Nullable String range, boolean withBody, Consumer<HttpHeaders> moreHeaders) {
         RangeHeader cut = RangeHeader.of(range, held.bytes());
         if (!cut.isSatisfiable()) {
             held.release().run();
@@ -226,22 +219,11 @@ public final class HttpResponder {
         done.run();
     }
 
-    /// Answers a HEAD of a value.
-    public void sendHead(long bytes) {
-        FullHttpResponse reply = new DefaultFullHttpResponse(HttpVersion.HTTP_1_1, HttpResponseStatus.OK);
-        setValueHeaders(reply.headers()).set(HttpHeaderNames.CONTENT_LENGTH, bytes);
-        finish(reply);
-    }
-
     /// Answers by a part of a value.
     ///
     /// @param part its bytes, which this keeps
     /// @param allBytes of the value
-    public void sendPart(byte[] part, long from, long allBytes) {
-        sendPart(part, from, allBytes, _ -> {});
-    }
-
-    /// The same with headers of the caller's own.
+    /// @param moreHeaders adds headers of the caller's own
     void sendPart(byte[] part, long from, long allBytes, Consumer<HttpHeaders> moreHeaders) {
         sendBytes(
                 HttpResponseStatus.PARTIAL_CONTENT,
@@ -325,7 +307,7 @@ public final class HttpResponder {
     /// connection has ended by then.
     ///
     /// @param reply gets whether it is there
-    public void awaitPart(PartRead part, Consumer<Boolean> reply) {
+    void awaitPart(PartRead part, Consumer<Boolean> reply) {
         part.there().thenAccept(there -> sendLater(() -> reply.accept(there), () -> {}));
     }
 
@@ -348,22 +330,14 @@ public final class HttpResponder {
     /// @param from first byte
     /// @param length 0 when no byte of the value is in the range
     /// @param isWhole whether no range was asked for
-    public record RangeHeader(long from, long length, boolean isWhole) {
+    record RangeHeader(long from, long length, boolean isWhole) {
 
         private static final Pattern SYNTAX = Pattern.compile("bytes=\\s*(\\d*)-(\\d*)\\s*", Pattern.CASE_INSENSITIVE);
 
         /// Digits that a `long` takes whatever they are; more are beyond any value.
         private static final int MAX_DIGITS = 18;
 
-        /// The header of a request about a block that counts: only that of a GET, and none with `If-Range`, as blocks
-        /// have no validators that could match.
-        public static @Nullable String headerOf(HttpRequest request) {
-            boolean counts = request.method().equals(HttpMethod.GET)
-                    && !request.headers().contains(HttpHeaderNames.IF_RANGE);
-            return counts ? request.headers().get(HttpHeaderNames.RANGE) : null;
-        }
-
-        public static RangeHeader of(@Nullable String header, long bytes) {
+        static RangeHeader of(@Nullable String header, long bytes) {
             RangeHeader all = new RangeHeader(0, bytes, true);
             Matcher range = SYNTAX.matcher(header == null ? "" : header);
             if (!range.matches() || (range.group(1).isEmpty() && range.group(2).isEmpty())) {
@@ -389,7 +363,7 @@ public final class HttpResponder {
         }
 
         /// Returns whether any byte is in it.
-        public boolean isSatisfiable() {
+        boolean isSatisfiable() {
             return isWhole || length > 0;
         }
     }
@@ -401,11 +375,11 @@ public final class HttpResponder {
     /// @param bytes how many
     /// @param segments shows the memory of a range of them
     /// @param release gives them free
-    public record PinnedBytes(long bytes, SegmentSource segments, Runnable release) {
+    record PinnedBytes(long bytes, SegmentSource segments, Runnable release) {
 
         /// Shows the memory of a range, piece by piece in order, in place.
         @FunctionalInterface
-        public interface SegmentSource {
+        interface SegmentSource {
             /// Shows the range.
             ///
             /// @throws IndexOutOfBoundsException when it does not lie in the bytes
@@ -415,19 +389,6 @@ public final class HttpResponder {
         /// A value of the keyspace.
         static PinnedBytes of(PinnedValue value) {
             return new PinnedBytes(value.bytes(), value::visit, value::close);
-        }
-
-        /// A single run of memory.
-        public static PinnedBytes of(MemorySegment segment, Runnable release) {
-            return new PinnedBytes(
-                    segment.byteSize(),
-                    (offset, length, each) -> {
-                        Objects.checkFromIndexSize(offset, length, segment.byteSize());
-                        if (length > 0) {
-                            each.visitSegment(segment, offset, length);
-                        }
-                    },
-                    release);
         }
     }
 }

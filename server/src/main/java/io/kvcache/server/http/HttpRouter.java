@@ -291,10 +291,9 @@ final class HttpRouter {
 
         private static final Set<String> METHODS = Set.of("GET", "HEAD", "PUT", "POST", "DELETE");
         private static final Set<String> RESOURCES = Stream.concat(
-                        Stream.of("objects", "blocks", "namespaces", "match"), OperatorResources.NAMES.stream())
+                        Stream.of("objects"), OperatorResources.NAMES.stream())
                 .collect(Collectors.toUnmodifiableSet());
         private static final String ROOT = "/v1/";
-        private static final String MATCH = "/v1/blocks/match";
         private static final String OTHER = "other";
 
         private HttpRequestLabel() {}
@@ -310,7 +309,7 @@ final class HttpRouter {
                         ? "get_page"
                         : OTHER;
             }
-            String thing = uri.startsWith(MATCH) ? "match" : resourceOf(uri);
+            String thing = resourceOf(uri);
             return RESOURCES.contains(thing) ? method.toLowerCase(Locale.ROOT) + "_" + thing : OTHER;
         }
 

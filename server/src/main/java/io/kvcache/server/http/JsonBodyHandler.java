@@ -14,8 +14,8 @@ import tools.jackson.databind.JsonNode;
 /// A request whose body is a JSON object.
 public final class JsonBodyHandler implements HttpRequestHandler {
 
-    /// The keys of a million tokens in blocks of 16, in hexadecimal.
-    public static final int MAX_BODY_BYTES = 8 << 20;
+    /// Hints about tens of thousands of keys.
+    static final int MAX_BODY_BYTES = 8 << 20;
 
     private final BiConsumer<JsonNode, HttpResponder> reply;
     private final CompositeByteBuf body = Unpooled.compositeBuffer(1024);
@@ -50,7 +50,7 @@ public final class JsonBodyHandler implements HttpRequestHandler {
             return;
         }
         try {
-            reply.accept(parseObject("the body", body), out);
+            reply.accept(parseObject(body), out);
         } catch (IllegalArgumentException mistake) {
             out.sendProblem(new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())));
         }
@@ -58,17 +58,16 @@ public final class JsonBodyHandler implements HttpRequestHandler {
 
     /// Reads a JSON object.
     ///
-    /// @param what it is called in errors
     /// @throws IllegalArgumentException when it is something else
-    public static JsonNode parseObject(String what, ByteBuf text) {
+    private static JsonNode parseObject(ByteBuf text) {
         try (InputStream in = new ByteBufInputStream(text)) {
             JsonNode object = Json.mapper().readTree(in);
             if (!object.isObject()) {
-                throw new IllegalArgumentException(what + " takes a JSON object");
+                throw new IllegalArgumentException("the body takes a JSON object");
             }
             return object;
         } catch (JacksonException malformed) {
-            throw new IllegalArgumentException(what + " is not JSON: " + Json.describeError(malformed), malformed);
+            throw new IllegalArgumentException("the body is not JSON: " + Json.describeError(malformed), malformed);
         } catch (java.io.IOException impossible) {
             throw new IllegalStateException("a buffer in memory failed", impossible);
         }

@@ -31,27 +31,21 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
         return new ProblemDetails(status, TYPE_PREFIX + name, detail, Map.of());
     }
 
-    /// Returns the error for a tenant whose bytes in transit are at their limit.
-    ///
-    /// @param limit the setting's name
-    /// @param way of the tenant
-    public static ProblemDetails transferLimitReached(String limit, ByteBudget way) {
-        String detail = limit + " lets this tenant have " + way.limitBytes() + " bytes on their way at one time, and "
-                + way.usedBytes() + " are; try again";
-        return withType(HttpResponseStatus.SERVICE_UNAVAILABLE, "busy", detail)
-                .withMember("limit", limit)
-                .withMember("limitBytes", way.limitBytes());
-    }
-
     /// Returns the error for a value that is stored, while the tenant's bytes being sent are at their limit.
     ///
     /// @param leaving what the tenant has on its way out
-    public static ProblemDetails sendLimitReached(ByteBudget leaving) {
-        return transferLimitReached("limits.sending", leaving);
+    static ProblemDetails sendLimitReached(ByteBudget leaving) {
+        String limit = "limits.sending";
+        String detail = limit + " lets this tenant have " + leaving.limitBytes()
+                + " bytes on their way at one time, and " + leaving.usedBytes() + " are; try again";
+        Map<String, Object> members = new LinkedHashMap<>();
+        members.put("limit", limit);
+        members.put("limitBytes", leaving.limitBytes());
+        return new ProblemDetails(HttpResponseStatus.SERVICE_UNAVAILABLE, TYPE_PREFIX + "busy", detail, members);
     }
 
     /// Returns the error for a value on disk that did not arrive in time.
-    public static ProblemDetails timedOut(HttpResponseStatus status) {
+    static ProblemDetails timedOut(HttpResponseStatus status) {
         return withType(status, "late", "it is on disk, and the read timed out or found no room in memory; try again");
     }
 
@@ -64,13 +58,6 @@ public record ProblemDetails(HttpResponseStatus status, String type, String deta
         return status.code() == HttpResponseStatus.SERVICE_UNAVAILABLE.code() || type.equals(TYPE_PREFIX + "late")
                 ? 1
                 : 0;
-    }
-
-    /// The same with one member more.
-    public ProblemDetails withMember(String member, Object value) {
-        Map<String, Object> more = new LinkedHashMap<>(members);
-        more.put(member, value);
-        return new ProblemDetails(status, type, detail, more);
     }
 
     /// Returns a handler that answers with this and discards the request's body.

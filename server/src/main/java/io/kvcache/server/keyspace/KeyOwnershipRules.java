@@ -81,12 +81,6 @@ public final class KeyOwnershipRules {
         return bySalt == null ? ownerByPrefix(pattern, head) : bySalt;
     }
 
-    /// The tenant that the name of a namespace names by its beginning, or null.
-    public @Nullable String ownerOfName(String name) {
-        byte[] key = bytes(name);
-        return ownerByPrefix(key, key.length);
-    }
-
     /// The tenant that has a salt, or null.
     public @Nullable String ownerOfSalt(String salt) {
         return salts.get(ByteBuffer.wrap(bytes(salt)));

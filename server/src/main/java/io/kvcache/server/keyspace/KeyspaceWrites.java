@@ -526,10 +526,10 @@ final class KeyspaceWrites {
     /// Forgets a key to make room, with its other half, unless something newer has its place by now, or will have
     /// soon, or a client was promised that it stays.
     ///
-    /// @param by the key that the room is for, whose own older value may go; null when it is for none
+    /// @param by the key that the room is for, whose own older value may go
     /// @return whether it is gone
-    private boolean evict(KeyEntry entry, @Nullable ObjectKey by) {
-        boolean own = by != null && entry.key().equals(by);
+    private boolean evict(KeyEntry entry, ObjectKey by) {
+        boolean own = entry.key().equals(by);
         if (!own && (writers.containsKey(entry.key()) || existsPins.isPinned(entry.key()))) {
             return false;
         }

@@ -6,7 +6,6 @@ import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.Quota;
-import io.kvcache.server.quota.Quota.EvictableStock;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -16,7 +15,7 @@ import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps a keyspace within its quota and the server within its bounds: what is over it pushes out the keyspace's
-/// own values and blocks, never another's.
+/// own values, never another's.
 ///
 /// **Order.** A use takes a number and notes it in the entry, no more, so readers take no lock. Entries stand in a
 /// map by the number that they had when they were put there; the first one goes when its number is still that,
@@ -28,7 +27,7 @@ import org.jspecify.annotations.Nullable;
 /// nothing is kept of them.
 ///
 /// **Threads.** Any; changes of the order hold its lock, uses do not.
-final class QuotaEnforcer implements EvictableStock {
+final class QuotaEnforcer {
 
     private static final long PAGE = 4096;
 
@@ -53,9 +52,9 @@ final class QuotaEnforcer implements EvictableStock {
     interface Evictor {
         /// Evicts a value if it may go.
         ///
-        /// @param by the key that the room is for, whose own older value may go; null when it is for none
+        /// @param by the key that the room is for, whose own older value may go
         /// @return whether it is gone
-        boolean evict(KeyEntry entry, @Nullable ObjectKey by);
+        boolean evict(KeyEntry entry, ObjectKey by);
     }
 
     /// @param incoming values that are being written
@@ -67,7 +66,6 @@ final class QuotaEnforcer implements EvictableStock {
         this.index = index;
         this.evictor = evictor;
         this.clock = clock;
-        quota.register(this);
     }
 
     Quota quota() {
@@ -100,7 +98,7 @@ final class QuotaEnforcer implements EvictableStock {
         }
         Quota.QuotaReservation reservation = quota.reserve(bytes);
         for (int i = 0; reservation == null && i < MAX_EVICTIONS_PER_PUT; i++) {
-            if (!evictLeastRecentlyUsed(key)) {
+            if (!evictOne(key)) {
                 return null; // The rest is being written.
             }
             reservation = quota.reserve(bytes);
@@ -108,32 +106,8 @@ final class QuotaEnforcer implements EvictableStock {
         return reservation;
     }
 
-    @SuppressWarnings("ReferenceEquality") // this very one
-    private boolean evictLeastRecentlyUsed(ObjectKey by) {
-        EvictableStock stalest = quota.leastRecentlyUsed();
-        if (stalest == this) {
-            return evictOne(by);
-        }
-        return stalest != null && stalest.evictOldest();
-    }
-
-    @Override
-    public long oldestUse() {
-        synchronized (byUse) {
-            if (!unindexed.isEmpty()) {
-                return 0;
-            }
-            KeyEntry oldest = oldest();
-            return oldest == null ? NOTHING_EVICTABLE : oldest.lastUse();
-        }
-    }
-
-    @Override
-    public boolean evictOldest() {
-        return evictOne(null);
-    }
-
-    private boolean evictOne(@Nullable ObjectKey by) {
+    /// Evicts what was unused for longest; answers whether there was anything.
+    private boolean evictOne(ObjectKey by) {
         if (evictUnindexed()) {
             evicted.increment();
             return true;

@@ -2,9 +2,6 @@ package io.kvcache.server.metrics;
 
 import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.server.access.PasswordAuthenticator;
-import io.kvcache.server.block.BlockQuotaTracker;
-import io.kvcache.server.block.BlockQuotaTrackers;
-import io.kvcache.server.block.BlockReadStats;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.Connection.CloseReason;
@@ -38,9 +35,6 @@ public record ServerMetrics(
         implements MeterBinder {
 
     private static final String BYTES = "bytes";
-
-    private static final BlockQuotaTracker.Stats NO_BLOCKS = new BlockQuotaTracker.Stats(0, 0, 0, 0);
-    private static final BlockReadStats.Stats NO_READS = new BlockReadStats.Stats(0, 0, 0, 0, 0, 0, 0);
 
     public ServerMetrics {
         tenants = Map.copyOf(tenants);
@@ -327,52 +321,6 @@ public record ServerMetrics(
     private static <T> long read(Supplier<@Nullable T> from, ToLongFunction<T> of) {
         T now = from.get();
         return now == null ? 0 : of.applyAsLong(now);
-    }
-
-    /// Blocks that are read one by one, and those of tenants that have a quota.
-    ///
-    /// @param blocks always of the same tenants
-    public static MeterBinder ofBlocks(BlockQuotaTrackers blocks) {
-        return registry -> {
-            blocks.stats().keySet().forEach(tenant -> {
-                Meters meters = Meters.of(registry).with("tenant", tenant);
-                Supplier<BlockQuotaTracker.Stats> stats = () -> blocks.stats().getOrDefault(tenant, NO_BLOCKS);
-                meters.gauge(
-                        "kv.blocks",
-                        "blocks",
-                        "Blocks that a tenant with a quota has.",
-                        () -> stats.get().blocks());
-                meters.gauge(
-                        "kv.blocks.used",
-                        BYTES,
-                        "Bytes of blocks of a tenant with a quota, a part of kv_used_bytes.",
-                        () -> stats.get().usedBytes());
-                meters.count(
-                        "kv.blocks.evicted",
-                        "Evictions of blocks because of their tenant's quota.",
-                        () -> stats.get().evicted());
-                meters.count(
-                        "kv.blocks.refused",
-                        "Blocks rejected because their tenant's quota had no room.",
-                        () -> stats.get().refused());
-            });
-            blocks.readStats().stats().keySet().forEach(tenant -> {
-                Map<String, ToLongFunction<BlockReadStats.Stats>> results = Map.of(
-                        "hit", BlockReadStats.Stats::hits,
-                        "absent", BlockReadStats.Stats::absent,
-                        "evicted", BlockReadStats.Stats::evicted,
-                        "quota", BlockReadStats.Stats::quota,
-                        "deleted", BlockReadStats.Stats::deleted,
-                        "busy", BlockReadStats.Stats::busy,
-                        "late", BlockReadStats.Stats::late);
-                results.forEach((result, of) -> Meters.of(registry)
-                        .with("tenant", tenant, "result", result)
-                        .count(
-                                "kv.blocks.reads",
-                                "Single blocks asked for over HTTP, by result; results as of kv_reads_total.",
-                                () -> of.applyAsLong(blocks.readStats().stats().getOrDefault(tenant, NO_READS))));
-            });
-        };
     }
 
     /// The endpoint for other JVMs.

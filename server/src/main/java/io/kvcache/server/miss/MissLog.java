@@ -88,13 +88,6 @@ public final class MissLog implements ChainListener {
         }
     }
 
-    /// A look-up of blocks that ended early.
-    ///
-    /// @param key of the first block that was missing
-    /// @param requested blocks
-    /// @param found of these, the leading ones
-    public record BlockLookup(Namespace namespace, BlockKey key, int requested, int found) {}
-
     /// A look-up that found less than it asked for.
     ///
     /// @param blocks whether it was about blocks, and not about a value
@@ -154,30 +147,23 @@ public final class MissLog implements ChainListener {
     public void onAccess(BlockChain chain, int from, int found, int blockBytes) {
         int requested = chain.length() - from;
         if (found < requested) {
-            BlockKey key = new BlockKey(chain.keyHi(from + found), chain.keyLo(from + found));
-            recordBlocks(new BlockLookup(chain.namespace(), key, requested, found));
+            recordBlocks(
+                    chain.namespace(),
+                    new BlockKey(chain.keyHi(from + found), chain.keyLo(from + found)),
+                    requested,
+                    found);
         }
     }
 
-    /// A look-up of blocks ended at one that is not in host memory.
-    public void recordBlocks(BlockLookup lookup) {
-        Departure departure = blockCauses.departureOf(lookup.key);
-        boolean onDisk = departure.cause() == Cause.EVICTED && stored.test(lookup.namespace, lookup.key);
-        recordBlocks(lookup, onDisk ? Reason.LATE : Reason.of(departure.cause()), departure);
-    }
-
-    /// A look-up of blocks ended for a reason that has nothing to do with what left the store.
-    public void recordBlocks(BlockLookup lookup, Reason reason) {
-        recordBlocks(lookup, reason, new Departure(Cause.NEVER_SEEN, 0));
-    }
-
-    private void recordBlocks(BlockLookup lookup, Reason reason, Departure departure) {
-        TenantMisses misses = missesOf(lookup.namespace.owner());
+    private void recordBlocks(Namespace namespace, BlockKey key, int requested, int found) {
+        Departure departure = blockCauses.departureOf(key);
+        boolean onDisk = departure.cause() == Cause.EVICTED && stored.test(namespace, key);
+        Reason reason = onDisk ? Reason.LATE : Reason.of(departure.cause());
+        TenantMisses misses = missesOf(namespace.owner());
         Objects.requireNonNull(misses.ofBlocks.get(reason)).increment();
-        if (!misses.hasRoom()) {
-            return;
+        if (misses.hasRoom()) {
+            add(namespace, true, key.toString(), requested, found, reason, departure);
         }
-        add(lookup.namespace, true, lookup.key.toString(), lookup.requested, lookup.found, reason, departure);
     }
 
     /// A look-up of a value found none.

@@ -1,15 +1,12 @@
 package io.kvcache.server.quota;
 
-import java.util.List;
-import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import org.jspecify.annotations.Nullable;
 
-/// The bytes that a tenant may store in all. Above the limit, the stock with the least recently used entry gives
-/// room.
+/// The bytes that a tenant may store in all.
 ///
-/// **What counts:** the slots of stored values and blocks, and of those being written. Each counts once, whether
+/// **What counts:** the slots of stored values, and of those being written. Each counts once, whether
 /// it is in host memory, on disk or both. So a quota bounds what a tenant has, and an added disk calls for larger
 /// quotas. An evicted value no longer counts, although its memory is free only after its last reader.
 ///
@@ -25,7 +22,6 @@ public final class Quota {
     private final LongAdder unlimitedBytes = new LongAdder();
 
     private final AtomicLong useCounter = new AtomicLong();
-    private final List<EvictableStock> evictables = new CopyOnWriteArrayList<>();
 
     /// @param limitBytes 0 for no limit
     public Quota(long limitBytes) {
@@ -57,11 +53,6 @@ public final class Quota {
                 removeUsage(bytes);
             }
         }
-    }
-
-    /// Adds what counts for this quota.
-    public void register(EvictableStock evictable) {
-        evictables.add(evictable);
     }
 
     public boolean isLimited() {
@@ -121,37 +112,5 @@ public final class Quota {
     /// The number of a use; later ones are larger.
     public long nextUse() {
         return useCounter.incrementAndGet();
-    }
-
-    /// The stock that has what was unused for longest, or null when nothing can go.
-    public @Nullable EvictableStock leastRecentlyUsed() {
-        EvictableStock stalest = null;
-        long oldest = EvictableStock.NOTHING_EVICTABLE;
-        for (EvictableStock evictable : evictables) {
-            long use = evictable.oldestUse();
-            if (use < oldest) {
-                oldest = use;
-                stalest = evictable;
-            }
-        }
-        return stalest;
-    }
-
-    /// Things of one kind that a tenant has and that count for its quota: values, or blocks.
-    ///
-    /// **Threads.** Any.
-    public interface EvictableStock {
-
-        /// The answer of a stock that has nothing to evict.
-        long NOTHING_EVICTABLE = Long.MAX_VALUE;
-
-        /// Returns when the next victim was last used, by [Quota#nextUse]; 0 if it was not used since the start,
-        /// [#NOTHING_EVICTABLE] if the stock cannot evict anything.
-        long oldestUse();
-
-        /// Evicts the next victim to make room.
-        ///
-        /// @return whether there was one
-        boolean evictOldest();
     }
 }

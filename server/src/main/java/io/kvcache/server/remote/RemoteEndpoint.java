@@ -198,7 +198,7 @@ public final class RemoteEndpoint implements AutoCloseable {
             }
             if (limited.contains(namespace.owner())) {
                 return "tenant " + namespace.owner() + " has a quota, and what clients of transport store is not"
-                        + " counted against it; allowed: tenants without one, or blocks and objects over HTTP";
+                        + " counted against it; allowed: tenants without one, or values over Redis' protocol, lm:// or HTTP";
             }
             return stores.namespaceQuotas.tryRegister(namespace);
         };

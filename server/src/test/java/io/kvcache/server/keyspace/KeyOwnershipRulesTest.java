@@ -60,8 +60,6 @@ final class KeyOwnershipRulesTest {
 
     @Test
     void givenNames_whenNoKeyIsMeant_thenPrefixesAndSaltsAreApart() {
-        assertThat(keyOwnershipRules.ownerOfName("blue:llama")).isEqualTo("blue");
-        assertThat(keyOwnershipRules.ownerOfName("llama@salt-of-red")).isNull();
         assertThat(keyOwnershipRules.ownerOfSalt("salt-of-red")).isEqualTo("red");
         assertThat(keyOwnershipRules.ownerOfSalt("")).isNull();
         assertThat(KeyOwnershipRules.of(Map.of(), Map.of())).isSameAs(KeyOwnershipRules.NONE);

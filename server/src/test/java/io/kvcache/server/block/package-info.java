@@ -1,4 +1,0 @@
-@NullMarked
-package io.kvcache.server.block;
-
-import org.jspecify.annotations.NullMarked;
