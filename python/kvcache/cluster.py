@@ -372,6 +372,8 @@ class ClusterClient(BaseClient):
     def watch(self) -> None:
         """Has threads take the replies as they arrive, so that jobs are done without calls of ``poll``."""
         with self._lock:
+            if self._watched:
+                return
             self._watched = True
             for each in self._route.all:
                 each.watch()
@@ -854,6 +856,7 @@ class ClusterMover(Mover):
             for each in client._route.all:
                 self._open(each)
             client._movers.add(self)
+        client.watch()  # who waits for a part polls none of the servers
 
     def _open(self, client: Client) -> None:
         namespace = self._values._at.get(client)

@@ -243,9 +243,11 @@ class Mover:
             finished.set()
 
         placed = self._place(values)
-        if placed is not None and len(_messages(placed[1])) == 1:
+        if placed is not None:
+            region, spans = placed
             submit = self.namespace.submit_store if store else self.namespace.submit_load
-            return self.client.wait(submit(*placed))
+            jobs = [submit(region, part) for part in _messages(spans)]
+            return [each for job in jobs for each in self.client.wait(job)]
         self.submit(store, values, done)
         if not finished.wait(timeout * max(1, len(values))):
             raise KvCacheError("the pages were not moved in time")
