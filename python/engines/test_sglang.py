@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import types
 import unittest
 from typing import Any, Dict, List, Optional
@@ -43,7 +44,7 @@ from sglang.srt.mem_cache.unified_cache.unified_cache_linker import UnifiedCache
 from sglang.srt.mem_cache.utils import get_storage_hash_str, hash_str_to_int64
 from tests import engines as doubles
 from tests.faults import Faults, logged, secrets
-from tests.serving import ServedTest, Server, free_ports, until
+from tests.serving import Cluster, ServedTest, Server, free_ports, until
 from tests.test_events import replayed
 
 from kvcache import sglang_compat
@@ -738,6 +739,56 @@ class LinkerTest(SglangTest):
         refused = [each.getMessage() for each in ours if "refused" in each.getMessage()]
         self.assertEqual(1, len(refused), refused)
         self.assertIn("a key of 500", refused[0])
+
+
+class ClusterTest(unittest.TestCase):
+    def setUp(self) -> None:
+        self.cluster = Cluster(3, "64MiB")
+        self.addCleanup(self.cluster.close)
+
+    def joined(self, client: Any) -> None:
+        until(lambda: len(client.view.serving) == 3, "three servers")
+        until(lambda: all(each.connected for each in client._route.serving), "sessions with all")
+
+    def test_pages_lie_at_three_servers_one_of_which_dies(self) -> None:
+        one, two = (
+            Controller(self.cluster.address, self.id(), pools.mha("page_first", allocator)) for allocator in ("shm", "default")
+        )
+        linked = [pools.Unified(self.cluster.address, self.id(), pools.device_mha()) for _ in range(2)]
+        for client in (one.backend._client, two.backend._client, *(each.linker._client for each in linked)):
+            self.joined(client)
+        for each in (one, two, *linked):
+            self.addCleanup(each.close)
+        prompts = [list(range(number * 1000, number * 1000 + 4 * PAGE)) for number in range(12)]
+
+        def loaded(engine: Controller) -> List[int]:
+            found = []
+            for number, tokens in enumerate(prompts):
+                found.append(engine.load(tokens, 20) // PAGE)
+                for page in range(found[-1]):
+                    self.assertTrue(pools.holds(engine.pool, 20 + page, 10 * number + page))
+            return found
+
+        began = time.monotonic()
+        with logged("sglang") as theirs:
+            for number, tokens in enumerate(prompts):
+                for page in range(4):
+                    pools.fill(one.pool, page, 10 * number + page)
+                self.assertEqual(4 * PAGE, one.store(tokens, 0))
+                linked[0].forget()
+                self.assertTrue(linked[0].store(tokens))
+            self.assertEqual([4] * 12, loaded(two))
+            self.assertEqual([(4 * PAGE, True, [])] * 12, [linked[1].load(tokens) for tokens in prompts])
+            self.assertLess(time.monotonic() - began, 20, "replies are heard as they come")
+            self.cluster.nodes[2].kill()
+            for engine in (two, one):
+                self.assertTrue(0 < sum(loaded(engine)) < 48)
+            for tokens in prompts:
+                count, landed, wrong = linked[1].load(tokens)
+                self.assertTrue(landed is not False and not wrong)
+            until(lambda: len(one.backend._client.view.serving) == 2, "two servers")
+            until(lambda: one.store(prompts[0], 0) == 4 * PAGE, "room at the others")
+        self.assertEqual([], [each.getMessage() for each in theirs if each.exc_info or each.levelno >= logging.ERROR])
 
 
 class InterfaceTest(unittest.TestCase):
