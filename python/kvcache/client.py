@@ -65,10 +65,11 @@ def host_and_port(address: str) -> Tuple[str, int]:
         host, port = address, str(wire.DEFAULT_PORT)
     bare = host[1:-1] if host.startswith("[") and host.endswith("]") else host
     digits = port.isascii() and port.isdigit()
-    if not bare or "[" in bare or "]" in bare or not digits or not 1 <= int(port) <= 65535:
+    other = "://" in address or bare.isdigit() or any(each in bare for each in "[]/;, ")
+    if not bare or other or not digits or not 1 <= int(port) <= 65535:
         raise ValueError(
-            f"address = {address!r}; allowed: host or host:port, [host]:port for IPv6, the port from 1 to 65535"
-            f" ({wire.DEFAULT_PORT} by default)"
+            f"address = {address!r}; allowed: host or host:port without a scheme, [host]:port for IPv6, the port from 1 to"
+            f" 65535 ({wire.DEFAULT_PORT} by default)"
         )
     return bare, int(port)
 
@@ -161,7 +162,10 @@ class Region:
     def _register(self, connection: Connection, index: Optional[SharedIndex], timeout: float) -> None:
         self._number = 0
         if index is None:
-            self.error = KvCacheError("the server is on another host, or shares no memory (transport.shared_memory)")
+            self.error = KvCacheError(
+                "the server shares no memory with this process: it is on another host, runs as"
+                " another user, or does not (transport.shared_memory)"
+            )
             return
         try:
             reply = self._request(connection, index, timeout)

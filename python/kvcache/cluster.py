@@ -233,7 +233,9 @@ class ClusterClient(BaseClient):
                 failures.append(KvCacheError(f"{seed} is in no cluster; name one server, without a comma, to use it alone"))
             except ConnectionLost as lost:
                 failures.append(lost)
-        raise failures[0]
+        if len(failures) == 1:
+            raise failures[0]
+        raise type(failures[0])("; ".join(map(str, failures)))
 
     def _client(self, address: str, lazy: bool) -> Client:
         tls = address.startswith("tls:")

@@ -153,7 +153,8 @@ class Connection:
         if secret is not None:
             mine = hmac.new(secret, b"kvcache server v1" + said, "sha256").digest()
             if not hmac.compare_digest(mine, welcome[32:64]):
-                raise KvCacheError("the server does not know the secret")
+                asked = "the server does not know the secret" if asks_proof else "the server has no secret; leave it out"
+                raise KvCacheError(asked)
 
     def fileno(self) -> int:
         """The descriptor that becomes readable when a reply arrives."""

@@ -236,7 +236,8 @@ class GpuSession:
         paths = sorted(glob.glob(os.path.join(glob.escape(private_directory(directory)), "gpu-*")))
         if not paths:
             raise KvCacheError(
-                f"the server of {directory} uses no GPU; start it with --gpu DEVICE or --gpu DEVICE:SIZE"
+                f"the server of {directory} uses no GPU; start it with --gpu DEVICE or --gpu DEVICE:SIZE, or"
+                " use KvCacheCpuConnector for vLLM on a CPU"
             )
         driver = Driver(device, library)
         reasons = []

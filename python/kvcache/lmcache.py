@@ -111,6 +111,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
         self._closed = False
         self._counts = dict.fromkeys(("lookups", "hits", "stored", "loaded", "refused", "failed_tasks"), 0)
         self._warned: set = set()
+        self._answers = True
         self._locks: Dict[bytes, Tuple[int, float]] = {}
         # Held while LMCache is told of objects, so that it hears of each in order.
         self._books = threading.RLock()
@@ -194,6 +195,14 @@ class KvCacheL2Adapter(L2AdapterInterface):
         with self._lock:
             self._counts[name] += number
 
+    def _hear(self, error: Optional[KvCacheError]) -> None:
+        """Logs the first failure after each success."""
+        with self._lock:
+            first = error is not None and self._answers
+            self._answers = error is None
+        if first:
+            logger.warning("KVCache: %s; LMCache goes on without it until it answers", error)
+
     def _finish(self, event: int, task: int, result: Any) -> None:
         with self._lock:
             if self._closed:
@@ -232,6 +241,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
                 success = error is None and not full and len(numbers) == len(keys)
                 moved = sum(values[at][1][0][1] for at, result in enumerate(results) if result == Result.COPIED)
                 self._count("stored", len(stored))
+                self._hear(error)
                 if not success:
                     self._count("failed_tasks")
                 if stored:
@@ -339,6 +349,7 @@ class KvCacheL2Adapter(L2AdapterInterface):
                 for number in loaded:
                     bitmap.set(number)
                 self._count("loaded", len(loaded))
+                self._hear(error)
                 if error is not None:
                     self._count("failed_tasks")
                 self._finish(self._load_event, task, bitmap)

@@ -93,8 +93,11 @@ def open_client(settings: Mapping[str, Any], connector: str, *packages: str) -> 
     """
     secret = None
     if settings.get("secret_file"):
-        with open(settings["secret_file"], "rb") as file:
-            secret = file.readline().rstrip(b"\r\n")
+        try:
+            with open(settings["secret_file"], "rb") as file:
+                secret = file.readline().rstrip(b"\r\n")
+        except OSError as missing:
+            raise ValueError(f"secret_file = {settings['secret_file']!r}: {missing.strerror}; allowed: a file to read") from None
     client = connect(
         settings.get("address", "127.0.0.1"),
         tenant=settings.get("tenant", ""),
@@ -108,4 +111,12 @@ def open_client(settings: Mapping[str, Any], connector: str, *packages: str) -> 
         client.connect()
     except KvCacheError as failed:
         logger.warning("KVCache: %s; going on without it until it answers", failed)
+    else:
+        logger.info("KVCache: connected to %s, %s", client.server, "mapped" if client.shares_memory else "sent")
+        if not client.shares_memory:
+            logger.warning(
+                "KVCache: blocks are sent, as %s shares no memory with this process: another host or user, or"
+                " transport.shared_memory",
+                client.server,
+            )
     return client

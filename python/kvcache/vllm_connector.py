@@ -286,7 +286,7 @@ class TokenConnector(KVConnectorBase_V1, _SupportsHMA):
         if role == KVConnectorRole.SCHEDULER:
             if getattr(transfer, "kv_load_failure_policy", "recompute") == "fail":
                 logger.warning(
-                    "a request ends with an error when a block of its prompt is gone before it is loaded; set"
+                    "KVCache: a request ends with an error when a block of its prompt is gone before it is loaded; set"
                     ' "kv_load_failure_policy": "recompute" in --kv-transfer-config, and vLLM computes it instead'
                 )
             self._scheduler = self._open_scheduler(vllm_config, kv_cache_config)

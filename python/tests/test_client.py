@@ -106,6 +106,11 @@ class ClientTest(ServedTest):
             self.assertEqual(found, [[f"engine 7, kvcache {kvcache.__version__}"]])
             with urllib.request.urlopen(f"{url}/v1/stats", timeout=10) as reply:
                 self.assertGreater(json.load(reply)["latency"]["transport put_object"]["count"], 0)
+        for address in ("redis://127.0.0.1:7420", "7420", "127.0.0.1:7420 127.0.0.1:7430", "a;b"):
+            with self.subTest(address), self.assertRaisesRegex(ValueError, "allowed: host or host:port without a scheme"):
+                Client(address)
+        with self.assertRaisesRegex(KvCacheError, "the server has no secret; leave it out"):
+            Client(self.server.address, secret=b"sixteen bytes of it")
         with self.assertRaisesRegex(ValueError, "program has 201 bytes"):
             Client(self.server.address, program="p" * 201)
 
@@ -1174,7 +1179,7 @@ class SendingTest(unittest.TestCase):
             with blocks.view(chain, 1, 3) as pieces:
                 self.assertEqual(pieces, expected[1:3])
             region = client.region("/dev/shm/none")
-            self.assertRegex(str(region.error), "another host, or shares no memory")
+            self.assertRegex(str(region.error), "another host, runs as another user, or does not")
 
 
 class PackageTest(unittest.TestCase):
