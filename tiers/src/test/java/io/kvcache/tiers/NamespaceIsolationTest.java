@@ -153,19 +153,6 @@ final class NamespaceIsolationTest {
     }
 
     @Test
-    void givenAChainWithOneForeignKey_whenEachIsLookedAt_thenItEndsThere() {
-        BlockChain mine = chain(64);
-        stored(cache, mine);
-        List<BlockKey> listed =
-                new ArrayList<>(IntStream.range(0, 64).mapToObj(mine::key).toList());
-        assertThat(cache.blocks(THEIRS).countLeading(BlockChain.ofKeys(THEIRS, listed), 64))
-                .isEqualTo(64);
-        listed.set(10, new BlockKey(0, 1));
-        assertThat(cache.blocks(THEIRS).countLeading(BlockChain.ofKeys(THEIRS, listed), 64))
-                .isEqualTo(10);
-    }
-
-    @Test
     void givenAParentAtAnotherDepth_whenABlockIsPutBelowIt_thenThereIsNoParent() {
         BlockChain mine = stored(cache, chain(3));
         BlockChain shifted = BlockChain.ofKeys(THEIRS, List.of(mine.key(2), new BlockKey(7, 7)));

@@ -313,25 +313,6 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Returns whether a block is here, on its way or being written, but not where this one is to be: below another
-    /// block, or below one although this is a first block.
-    public boolean hasOtherParent(BlockKey key, @Nullable BlockKey parent) {
-        lock.lock();
-        try {
-            int record = tree.findAny(key.hi(), key.lo());
-            if (record == NONE || recordStates.stateOf(record) == ControlWord.PLACEHOLDER) {
-                return false; // of a placeholder the parent is not known
-            }
-            int above = pool.parent(record);
-            if (above == NONE || parent == null) {
-                return above != NONE || parent != null;
-            }
-            return pool.keyHi(above) != parent.hi() || pool.keyLo(above) != parent.lo();
-        } finally {
-            lock.unlock();
-        }
-    }
-
     /// The keys of a block and of all before it, from the first on; empty when the block is not known.
     public List<BlockKey> ancestors(BlockKey key) {
         return namespaceScan.ancestorsOf(key);
@@ -546,11 +527,6 @@ public final class HostStore implements AutoCloseable {
         return namespaceScan.drop(entry.id(), key, EventKind.DROPPED);
     }
 
-    /// As [#drop(NamespaceEntry, BlockKey)], because the owner's quota is full.
-    public int dropForQuota(NamespaceEntry entry, BlockKey key) {
-        return namespaceScan.drop(entry.id(), key, EventKind.QUOTA);
-    }
-
     /// Drops a block of a chain and all below it; of the chain also what a disk may have and the store does not
     /// know.
     ///
@@ -574,11 +550,6 @@ public final class HostStore implements AutoCloseable {
     /// @param namespaces by number, whose objects are visited
     public void visitObjects(IntPredicate namespaces, Consumer<ObjectResidency> visitor) {
         namespaceScan.visitObjects(namespaces, visitor);
-    }
-
-    /// The blocks of a namespace that are here or on disk; a bounded number of records a turn of the lock.
-    public List<StoredBlock> blocks(NamespaceEntry entry) {
-        return namespaceScan.blocks(entry);
     }
 
     /// A level of the tree of shared prefixes; a bounded number of records a turn of the lock.
@@ -825,11 +796,6 @@ public final class HostStore implements AutoCloseable {
             return this == RESIDENT || this == STARTED || this == JOINED;
         }
     }
-
-    /// A block that a store has, in any tier.
-    ///
-    /// @param parent the block before it; null for a first one
-    public record StoredBlock(BlockKey key, @Nullable BlockKey parent) {}
 
     /// What became of blocks and objects that were read from disk before they were asked for.
     ///

@@ -8,7 +8,6 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.policy.EvictionPolicy;
 import io.kvcache.core.store.DiskUsage.DiskUsageTable;
-import io.kvcache.core.store.HostStore.StoredBlock;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.store.WriteBackQueue.PendingTombstones;
 import io.kvcache.core.tier.Tombstone;
@@ -199,20 +198,6 @@ final class NamespaceScan {
                 pool.diskAddress(record) != NONE,
                 policy == null ? -1 : policy.uses(record),
                 policy == null ? -1 : policy.lastUse(record));
-    }
-
-    /// The blocks of a namespace that are here or on disk.
-    List<StoredBlock> blocks(NamespaceEntry entry) {
-        List<StoredBlock> found = new ArrayList<>();
-        inBatches((from, to) -> {
-            for (int record = from; record < to; record++) {
-                if (isListed(record) && RecordFlags.isBlockOf(pool.flags(record), entry.id())) {
-                    int parent = pool.parent(record);
-                    found.add(new StoredBlock(key(record), parent == NONE ? null : key(parent)));
-                }
-            }
-        });
-        return found;
     }
 
     private boolean isListed(int record) {

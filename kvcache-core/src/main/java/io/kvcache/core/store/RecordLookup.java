@@ -9,7 +9,6 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.Pages;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.EvictionPolicy;
-import io.kvcache.core.policy.RecordView;
 import io.kvcache.core.store.NamespaceRegistry.NamespaceEntry;
 import io.kvcache.core.tree.BlockTree;
 import io.kvcache.core.tree.ControlWord;
@@ -155,22 +154,6 @@ public final class RecordLookup {
     private boolean isBlockOf(long handle, int namespace) {
         return RecordHandle.isFound(handle)
                 && RecordFlags.isBlockOf(pool.flags(RecordHandle.record(handle)), namespace);
-    }
-
-    /// How many leading blocks of a list of keys are here or on disk, each below the one before it, looking at
-    /// `most` at most. It looks every block up, as [#match] takes the last block's word for those above it.
-    public int matchLinked(BlockChain chain, int most) {
-        int namespace = namespaceRegistry.idOf(chain.namespace());
-        int above = RecordView.NONE;
-        for (int index = 0; index < most; index++) {
-            long handle = findKnown(chain.keyHi(index), chain.keyLo(index));
-            if (!isBlockAt(handle, index, namespace)
-                    || (index > 0 && pool.parent(RecordHandle.record(handle)) != above)) {
-                return index;
-            }
-            above = RecordHandle.record(handle);
-        }
-        return most;
     }
 
     /// Finds the record of a key that is here or on disk.
