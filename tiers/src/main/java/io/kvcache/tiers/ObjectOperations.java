@@ -9,7 +9,7 @@ import io.kvcache.core.PutOutcome;
 import io.kvcache.core.SealOutcome;
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.ChunkedCrc;
 import io.kvcache.core.memory.SlotClass;
@@ -81,7 +81,7 @@ final class ObjectOperations {
                 BlockKey.ofObject(namespace, key),
                 after == null ? null : BlockKey.ofObject(namespace, after),
                 Math.toIntExact(bytes + key.length),
-                EngineKey.hashIn(namespace, key));
+                EngineValueKey.hashIn(namespace, key));
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
             PutReservation putReservation =
@@ -114,7 +114,7 @@ final class ObjectOperations {
         byte[] object = new byte[valueBytes + key.length];
         MemorySegment.copy(value, ValueLayout.JAVA_BYTE, 0, object, 0, valueBytes);
         System.arraycopy(key, 0, object, valueBytes, key.length);
-        long engineHash = EngineKey.hashIn(namespace, key);
+        long engineHash = EngineValueKey.hashIn(namespace, key);
         OpenHandle openHandle = storeContext.openHandles().acquire(namespace);
         try {
             PutReservation stored =

@@ -386,7 +386,7 @@ public final class HostStore implements AutoCloseable {
     /// Overwriting is a use, which the caller notes ([RecordLookup#noteUse]).
     ///
     /// @param object value and key, at most [SlotClass#OBJECT_SMALL_BYTES]
-    /// @param engineHash as [EngineKey#hashIn]
+    /// @param engineHash as [EngineValueKey#hashIn]
     /// @return with RESERVED as outcome when it is stored, else why it is not
     public PutReservation storeObject(NamespaceEntry entry, BlockKey key, byte[] object, long engineHash) {
         SpinLock.lock(lock);
@@ -688,7 +688,7 @@ public final class HostStore implements AutoCloseable {
     ///
     /// @param after the object that its readers take before it; null for the first, and where that is unknown
     /// @param bytes of value and key
-    /// @param engineHash as [EngineKey#hashIn]
+    /// @param engineHash as [EngineValueKey#hashIn]
     public record ObjectSpec(BlockKey key, @Nullable BlockKey after, int bytes, long engineHash) {
 
         /// An object without an engine's hash.

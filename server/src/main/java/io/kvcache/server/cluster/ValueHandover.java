@@ -1,6 +1,6 @@
 package io.kvcache.server.cluster;
 
-import io.kvcache.core.identity.LmcacheKey;
+import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.server.forward.Dialect;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
@@ -297,7 +297,7 @@ final class ValueHandover {
         private record Pass(Tenant tenant, Predicate<byte[]> keys) {
 
             static Stream<Pass> of(Tenant tenant) {
-                Predicate<byte[]> metadata = LmcacheKey::isMetadata;
+                Predicate<byte[]> metadata = EngineValueKey::isMetadata;
                 return tenant.keyspace().hasWholeKeys()
                         ? Stream.of(new Pass(tenant, metadata.negate()), new Pass(tenant, metadata))
                         : Stream.of(new Pass(tenant, _ -> true));

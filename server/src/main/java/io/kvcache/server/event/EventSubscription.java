@@ -4,7 +4,7 @@ import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.EventBatch;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;
@@ -263,7 +263,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
                 long hash = event.engineHash(); // as text, since JavaScript rounds large numbers
                 data.put(
                         "engineHash",
-                        EngineKey.isSigned(namespace) ? Long.toString(hash) : Long.toUnsignedString(hash));
+                        EngineValueKey.isSigned(namespace) ? Long.toString(hash) : Long.toUnsignedString(hash));
             }
             return data;
         }

@@ -1,11 +1,11 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.identity.LmcacheKey;
+import io.kvcache.core.identity.EngineValueKey;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.jspecify.annotations.Nullable;
 
-/// A key of LMCache ([LmcacheKey]): fields between `@`, one of which is the digest of a chunk of tokens and of all
+/// A key of LMCache ([EngineValueKey]): fields between `@`, one of which is the digest of a chunk of tokens and of all
 /// before it. All but digest and half ([ObjectKey]) is the **stem**: model, worker and the like.
 ///
 /// @param key not to be changed
@@ -18,8 +18,8 @@ public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
 
     /// The parts of a key, or null when it does not look like one of LMCache's.
     public static @Nullable ChunkKey of(byte[] key) {
-        long digest = LmcacheKey.findDigest(key);
-        if (digest == LmcacheKey.NO_DIGEST) {
+        long digest = EngineValueKey.findDigest(key);
+        if (digest == EngineValueKey.NO_DIGEST) {
             return null;
         }
         int from = (int) (digest >>> Integer.SIZE);
@@ -28,13 +28,13 @@ public record ChunkKey(byte[] key, int from, int to, int end, String digest) {
                 key,
                 from,
                 to,
-                LmcacheKey.baseLength(key),
+                EngineValueKey.baseLength(key),
                 new String(key, from, to - from, StandardCharsets.ISO_8859_1));
     }
 
     /// Returns whether a key looks like one of LMCache's.
     static boolean isChunk(byte[] key) {
-        return LmcacheKey.findDigest(key) != LmcacheKey.NO_DIGEST;
+        return EngineValueKey.findDigest(key) != EngineValueKey.NO_DIGEST;
     }
 
     /// Returns whether two are chunks of the same model, for the same worker.

@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.identity.LmcacheKey;
+import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.store.ObjectResidency;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import java.util.ArrayDeque;
@@ -143,14 +143,14 @@ public final class ChunkTree {
         } else if (key == null || (stem == null && models.size() == MAX_MODELS && !models.containsKey(key.stem()))) {
             otherValues++;
         } else if (stem == null) {
-            boolean counts = !LmcacheKey.isMetadata(key.key());
+            boolean counts = !EngineValueKey.isMetadata(key.key());
             boolean isPlaced = order.predecessorOf(key.digest()) != null;
             models.compute(
                     key.stem(),
                     (of, known) ->
                             (known == null ? new ChunkModel(of, 0, 0, 0, 0, 0) : known).plus(object, counts, isPlaced));
         } else if (stem.equals(key.stem()) && order.predecessorOf(key.digest()) != null) {
-            addTo(chunks.computeIfAbsent(key.digest(), Chunk::new), object, LmcacheKey.isMetadata(key.key()));
+            addTo(chunks.computeIfAbsent(key.digest(), Chunk::new), object, EngineValueKey.isMetadata(key.key()));
         }
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.server.keyspace;
 
-import io.kvcache.core.identity.LmcacheKey;
+import io.kvcache.core.identity.EngineValueKey;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -61,7 +61,7 @@ public final class KeyOwnershipRules {
 
     /// The tenant that a key names, or null when it names none.
     public @Nullable String ownerOf(byte[] key) {
-        String bySalt = salts.isEmpty() ? null : ownerBySalt(key, LmcacheKey.baseLength(key));
+        String bySalt = salts.isEmpty() ? null : ownerBySalt(key, EngineValueKey.baseLength(key));
         return bySalt == null ? ownerByPrefix(key, key.length) : bySalt;
     }
 
@@ -77,7 +77,7 @@ public final class KeyOwnershipRules {
             tail--;
         }
         byte[] end = Arrays.copyOfRange(pattern, tail, pattern.length);
-        String bySalt = salts.isEmpty() ? null : ownerBySalt(end, LmcacheKey.baseLength(end));
+        String bySalt = salts.isEmpty() ? null : ownerBySalt(end, EngineValueKey.baseLength(end));
         return bySalt == null ? ownerByPrefix(pattern, head) : bySalt;
     }
 

@@ -6,7 +6,7 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.core.ObjectStore;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.LmcacheKey;
+import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.memory.SlotClass;
 import io.kvcache.core.time.Clock;
@@ -400,7 +400,7 @@ public final class Keyspace {
         if (other == null || wholeKeys) {
             return List.of(key);
         }
-        if (LmcacheKey.isMetadata(key)) {
+        if (EngineValueKey.isMetadata(key)) {
             return List.of(other, key);
         }
         return isStored(other) ? List.of() : List.of(key);

@@ -1,7 +1,7 @@
 package io.kvcache.server.keyspace;
 
 import io.kvcache.core.identity.BlockKey;
-import io.kvcache.core.identity.LmcacheKey;
+import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -35,17 +35,17 @@ record ObjectKey(byte[] bytes, BlockKey digest) {
 
     /// As [#otherHalf(Namespace)], of a key's bytes.
     static byte @Nullable [] otherHalf(byte[] key) {
-        return isHalf(key) ? LmcacheKey.otherHalf(key) : null;
+        return isHalf(key) ? EngineValueKey.otherHalf(key) : null;
     }
 
     /// Returns whether a key is of one of the two halves.
     static boolean isHalf(byte[] key) {
-        return LmcacheKey.hasSuffix(key) && ChunkKey.isChunk(key);
+        return EngineValueKey.hasSuffix(key) && ChunkKey.isChunk(key);
     }
 
     /// Returns a key without such a suffix: the same for both halves of a value.
     static byte[] base(byte[] key) {
-        int length = LmcacheKey.baseLength(key);
+        int length = EngineValueKey.baseLength(key);
         return length == key.length ? key : Arrays.copyOf(key, length);
     }
 

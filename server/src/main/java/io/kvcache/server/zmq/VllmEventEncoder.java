@@ -2,7 +2,7 @@ package io.kvcache.server.zmq;
 
 import io.kvcache.core.event.CacheEvent;
 import io.kvcache.core.event.TierKind;
-import io.kvcache.core.identity.EngineKey;
+import io.kvcache.core.identity.EngineValueKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
@@ -26,7 +26,8 @@ import org.msgpack.core.MessagePacker;
 /// The store does not know a block's tokens, so `token_ids` is empty: followers go by the hashes, as
 /// they do for vLLM's own CPU tier.
 ///
-/// **Values** that an engine has stored under its own hashes ([EngineKey#hashIn]) are blocks as well. Which block comes
+/// **Values** that an engine has stored under its own hashes ([EngineValueKey#hashIn]) are blocks as well. Which block
+/// comes
 /// before one is not known then; neither are tokens and group, unless the layout of the namespace has `tokens=16`, of
 /// the only group, or `page=64`. vLLM tells blocks of its lower tiers alike, with a `block_size` of 0.
 ///
@@ -192,7 +193,7 @@ record VllmEventEncoder(EventEncoding encoding, EventHashes hashes, EventMedia m
         if (hashes == EventHashes.KEY) {
             out.packBinaryHeader(16);
             out.addPayload(ByteBuffer.allocate(16).putLong(keyHi).putLong(keyLo).array());
-        } else if (EngineKey.isSigned(namespace)) {
+        } else if (EngineValueKey.isSigned(namespace)) {
             out.packLong(engineHash);
         } else {
             unsigned(out, engineHash == 0 ? keyLo : engineHash);

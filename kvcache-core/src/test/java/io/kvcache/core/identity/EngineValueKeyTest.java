@@ -10,10 +10,10 @@ import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.CsvSource;
 
 /// Hashes of engines in the keys of values, with the numbers of the engines' own events.
-final class EngineKeyTest {
+final class EngineValueKeyTest {
 
     private static long hashIn(String layout, byte[] key) {
-        return EngineKey.hashIn(Namespace.builder("m").layout(layout).build(), key);
+        return EngineValueKey.hashIn(Namespace.builder("m").layout(layout).build(), key);
     }
 
     @Test
@@ -40,7 +40,7 @@ final class EngineKeyTest {
         }
         assertThat(hashIn("sglang/2 pool=mamba mla=False", key.getBytes(ISO_8859_1)))
                 .isZero();
-        assertThat(EngineKey.isSigned(
+        assertThat(EngineValueKey.isSigned(
                         Namespace.builder("m").layout("sglang/2 pool=kv").build()))
                 .isTrue();
     }

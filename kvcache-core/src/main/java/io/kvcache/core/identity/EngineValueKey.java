@@ -3,7 +3,9 @@ package io.kvcache.core.identity;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 
-/// Where the digest of a chunk stands in a key of LMCache: text in fields between `@`, of which it is the longest of
+/// Where an engine's hash stands in the key of a value.
+///
+/// A key of LMCache is text in fields between `@`, of which the digest of the chunk is the longest of
 /// hexadecimal digits, 8 to 128, the last of equals; there may be a sign before it.
 ///
 /// ```
@@ -11,7 +13,7 @@ import java.util.Arrays;
 /// ```
 ///
 /// LMCache's Redis connectors store one thing under two keys, with `metadata` and `kv_bytes` at the end.
-public final class LmcacheKey {
+public final class EngineValueKey {
 
     /// In place of the two ends of a digest, where a key has none.
     public static final long NO_DIGEST = -1;
@@ -19,13 +21,53 @@ public final class LmcacheKey {
     private static final byte[] METADATA_SUFFIX = "metadata".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] BYTES_SUFFIX = "kv_bytes".getBytes(StandardCharsets.US_ASCII);
 
+    private static final String VLLM_TIER = "vllm-tier/";
+    private static final String LMCACHE = "lmcache/";
+    private static final String SGLANG = "sglang/";
+    private static final int GROUP_BYTES = Integer.BYTES;
+
     private static final int MIN_FIELDS = 3;
     private static final int MIN_DIGEST = 8;
 
     /// 512 bits. Digests are remembered, so a client must not decide how much memory that takes.
     private static final int MAX_DIGEST = 128;
 
-    private LmcacheKey() {}
+    private EngineValueKey() {}
+
+    /// The engine's own hash in the key of a value, as the engine's KV events name the block. The beginning of the
+    /// namespace's layout tells how its keys are made: `vllm-tier/`, a hash and 4 bytes of the group; `lmcache/`, a
+    /// hash at the end; `sglang/`, a hash in hexadecimal, of which SGLang takes the high bits; empty, a key
+    /// of LMCache. What SGLang keeps in pools beside its `pool=kv` is no block.
+    ///
+    /// @return the low 64 bits, or those that SGLang takes; 0 where none is known
+    public static long hashIn(Namespace namespace, byte[] key) {
+        String layout = namespace.layout();
+        if (layout.isEmpty()) {
+            return lmcacheHash(key);
+        }
+        if (layout.startsWith(VLLM_TIER)) {
+            return low64(key, key.length - GROUP_BYTES);
+        }
+        if (layout.startsWith(SGLANG)) {
+            boolean beside = layout.contains(" pool=") && !layout.contains(" pool=kv ");
+            return beside ? 0 : hex64(key, 0, Math.min(key.length, 2 * Long.BYTES));
+        }
+        return layout.startsWith(LMCACHE) ? low64(key, key.length) : 0;
+    }
+
+    /// Returns whether the engine's events have its hashes as signed numbers.
+    public static boolean isSigned(Namespace namespace) {
+        return namespace.layout().startsWith(SGLANG);
+    }
+
+    /// The last 8 of a key's first bytes, big-endian; of fewer all.
+    static long low64(byte[] key, int end) {
+        long low = 0;
+        for (int i = Math.max(0, end - Long.BYTES); i < end; i++) {
+            low = (low << Byte.SIZE) | (key[i] & 0xFF);
+        }
+        return low;
+    }
 
     /// Returns whether a key ends as one of two halves does.
     public static boolean hasSuffix(byte[] key) {
@@ -85,7 +127,7 @@ public final class LmcacheKey {
     }
 
     /// The low 64 bits of the number that the digest is, of a negative one as well; 0 of a key without one.
-    static long low64(byte[] key) {
+    private static long lmcacheHash(byte[] key) {
         long place = findDigest(key);
         if (place == NO_DIGEST) {
             return 0;
