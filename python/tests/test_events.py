@@ -11,7 +11,6 @@ import importlib
 import socket
 import tempfile
 import unittest
-import urllib.request
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
 from tests.serving import Server, free_ports
@@ -24,8 +23,7 @@ try:
 except ImportError:
     msgspec = zmq = None  # type: ignore[assignment]
 
-_SHAPE = b'{"shape":{"layers":1,"kvHeads":1,"headDim":8,"blockTokens":4,"dtype":"bf16"}}'
-_BLOCK_BYTES = 128
+_SHAPE = kvcache.BlockShape(layers=1, heads=1, dim=8, tokens=4, dtype="bf16")
 _KEYS = [f"{number:064x}" for number in (11, 12, 13)]
 _HASHES = [11, 12, 13]  # the low 64 bits of the keys
 
@@ -126,21 +124,16 @@ def published(encoding: str, media: str) -> Iterator[List[bytes]]:
     with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         server = Server("64MiB", "--disk", f"{folder}:512MiB", *options)
         stack.callback(server.close)
-        base = f"http://127.0.0.1:{server.port}/v1"
-
-        def request(method: str, path: str, body: Optional[bytes] = None) -> None:
-            with urllib.request.urlopen(urllib.request.Request(base + path, body, method=method), timeout=60):
-                pass
-
-        request("PUT", "/namespaces/m", _SHAPE)
-        for number, key in enumerate(_KEYS):
-            parent = f"?parent={_KEYS[number - 1]}" if number else ""
-            request("PUT", f"/blocks/m/{key}{parent}", bytes([number]) * _BLOCK_BYTES)
+        client = stack.enter_context(kvcache.connect(server.address))
+        blocks = client.blocks("m", shape=_SHAPE)
+        chain = blocks.chain_of_keys([bytes.fromhex(key) for key in _KEYS])
+        for number in range(len(_KEYS)):
+            blocks.put(chain, number, bytes([number]) * _SHAPE.block_bytes)
         context = stack.enter_context(zmq.Context())
         disk = {"vllm": b"STORAGE", "sglang": b"DISK"}[media]
         save(server.port)
         replayed(context, replay, lambda all: disk in b"".join(all))
-        request("DELETE", f"/blocks/m/{_KEYS[0]}")
+        blocks.drop(chain)
         yield replayed(context, replay, lambda all: disk in b"".join(all).partition(b"BlockRemoved")[2])
 
 
@@ -235,13 +228,13 @@ class EventsTest(unittest.TestCase):
                 redis.sendall(b"SET plain value\r\nSET vllm@m@1@0@0000000000000018 value\r\n")
                 while redis.recv(64).count(b"+OK") == 0:
                     pass
-            blocks = client.blocks("m", shape=kvcache.BlockShape(layers=1, heads=1, dim=8, tokens=4, dtype="bf16"))
+            blocks = client.blocks("m", shape=_SHAPE)
             chain = blocks.chain(range(8))
             chain.set_hashes([(25).to_bytes(32, "big"), b"\x1a"])
             with self.assertRaisesRegex(ValueError, "1 hashes from 2 on; allowed: those of the 2 blocks"):
                 chain.set_hashes([b"\x1b"], 2)
             for number in range(2):
-                self.assertTrue(blocks.put(chain, number, bytes(_BLOCK_BYTES)).stored)
+                self.assertTrue(blocks.put(chain, number, bytes(_SHAPE.block_bytes)).stored)
             context = stack.enter_context(zmq.Context())
             decoder = msgspec.msgpack.Decoder(batch_class(GENERATIONS[-2]))
 
