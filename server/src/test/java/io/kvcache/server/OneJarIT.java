@@ -187,7 +187,7 @@ final class OneJarIT {
 
         String said = served(serve);
 
-        assertThat(said).doesNotContain("(development)").contains("  engines, Python, other JVMs at aeron:ipc");
+        assertThat(said).doesNotContain("(development)").contains("  other JVMs at aeron:ipc");
         if (System.getProperty("os.name").equals("Linux")) {
             assertThat(said).as("the natives are in the jar").containsPattern("(epoll|io_uring), \\d+ loops");
         }

@@ -47,7 +47,7 @@ class ReleaseTest {
 
     private static final Pattern CODE = Pattern.compile("```java\n(.*?)```", Pattern.DOTALL);
     private static final Pattern POM = Pattern.compile("```xml\n(.*?)```", Pattern.DOTALL);
-    private static final Pattern REMOTE = Pattern.compile("other JVMs at (\\S+:\\d+)");
+    private static final Pattern REMOTE = Pattern.compile("engines at (\\S+:\\d+)");
 
     @TempDir
     private static Path folder;

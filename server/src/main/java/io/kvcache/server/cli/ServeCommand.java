@@ -149,11 +149,11 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
                 : ", no authentication";
         InetSocketAddress remote = server.remoteAddress();
         if (remote != null) {
-            printLine("  engines, Python, other JVMs at " + (config.transport().tls() == null ? "" : "tls:")
+            printLine("  engines at " + (config.transport().tls() == null ? "" : "tls:")
                     + remote.getAddress().getHostAddress() + ":" + remote.getPort() + asks);
         }
         if (server.aeronAddress() != null) {
-            printLine("  engines, Python, other JVMs at " + server.aeronAddress() + asks);
+            printLine("  other JVMs at " + server.aeronAddress() + asks);
         }
         if (config.cluster() != null) {
             printLine("  " + config.cluster().describe());
