@@ -170,7 +170,7 @@ final class ActuatorTest {
         assertThat(get(context, "prometheus").body())
                 .contains("kv_memory_capacity_bytes{cache=\"kv\",tier=\"host\"} 3.3554432E7")
                 .contains("cache_puts_total{cache=\"kv\",outcome=\"reserved\"} 4.0")
-                .contains("cache_size{cache=\"kv\",namespace=\"model\",tenant=\"\"} 4.0")
+                .contains("cache_size{cache=\"kv\",namespace=\"model\",tenant=\"default\"} 4.0")
                 .contains("cache_evictions_total{cache=\"kv\",cause=\"evicted\"} 0.0")
                 .contains("kv_disk_serving{cache=\"kv\",disk=\"0\"} 1.0")
                 .contains("kv_policy_follows_lru{cache=\"kv\"}")
@@ -182,7 +182,7 @@ final class ActuatorTest {
         ConfigurableApplicationContext context = startRemote();
         TestBlocks.put(context.getBean(KvCache.class));
         long deadline = System.nanoTime() + TimeUnit.SECONDS.toNanos(20);
-        String size = "cache_size{cache=\"kv\",namespace=\"model\",tenant=\"\"} 4.0";
+        String size = "cache_size{cache=\"kv\",namespace=\"model\",tenant=\"default\"} 4.0";
         while (!get(context, "prometheus").body().contains(size)) { // asks the server once a second
             assertThat(System.nanoTime()).as("in time").isLessThan(deadline);
             TimeUnit.MILLISECONDS.sleep(100);
