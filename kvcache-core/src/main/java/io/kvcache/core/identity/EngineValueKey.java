@@ -37,7 +37,7 @@ public final class EngineValueKey {
     /// The engine's own hash in the key of a value, as the engine's KV events name the block. The beginning of the
     /// namespace's layout tells how its keys are made: `vllm-tier/`, a hash and 4 bytes of the group; `lmcache/`, a
     /// hash at the end; `sglang/`, a hash in hexadecimal, of which SGLang takes the high bits; empty, a key
-    /// of LMCache. What SGLang keeps in pools beside its `pool=kv` is no block.
+    /// of LMCache. Pages of SGLang in pools beside `pool=kv` count as none.
     ///
     /// @return the low 64 bits, or those that SGLang takes; 0 where none is known
     public static long hashIn(Namespace namespace, byte[] key) {

@@ -144,7 +144,7 @@ public record EndpointStats(
             }
         }
 
-        /// Notes that a request was answered. One that waits for news, or is about the session, is no load.
+        /// Notes that a request was answered. One that waits for news, or is about the session, does not count as load.
         void onAnswered(MessageType type, long nanos) {
             if (TIMED.contains(type)) {
                 listener.onAnswered(type, nanos);
