@@ -247,7 +247,15 @@ class Mover:
             region, spans = placed
             submit = self.namespace.submit_store if store else self.namespace.submit_load
             jobs = [submit(region, part) for part in _messages(spans)]
-            return [each for job in jobs for each in self.client.wait(job)]
+            failures: List[KvCacheError] = []
+            for job in jobs:  # all of them: the pages are the server's until each is done
+                try:
+                    self.client.wait(job)
+                except KvCacheError as failed:
+                    failures.append(failed)
+            if failures:
+                raise failures[0]
+            return [each for job in jobs for each in job.results]
         self.submit(store, values, done)
         if not finished.wait(timeout * max(1, len(values))):
             raise KvCacheError("the pages were not moved in time")

@@ -173,6 +173,28 @@ class ClientTest(ServedTest):
                 self.assertEqual(self.values.load(region, [(key, [(0, size + 1)])]), [Result.OTHER_SIZE])
                 self.assertEqual(self.values.get(key), content(key, size))
 
+    def test_a_run_of_several_messages_ends_after_all_of_them(self) -> None:
+        """Also where one fails: the pages are the server's until each is done."""
+        memory, file = pool(3 << 12)
+        self.addCleanup(file.close)
+        mover = open_mover(self.client, self.values)
+        self.addCleanup(mover.close)
+        self.assertTrue(mover.add(address_of(memory), memory.nbytes))
+        pages = [(b"run %d" % number, [(address_of(memory) + (number << 12), 4096)]) for number in range(3)]
+        wait, waited = self.client.wait, []
+
+        def fail_first(job: kvcache.Job) -> List[Result]:
+            waited.append(wait(job))
+            if len(waited) == 1:
+                raise KvCacheError("the first fails")
+            return waited[-1]
+
+        with mock.patch("kvcache.wire.MAX_KEYS", 1):
+            self.assertEqual(mover.run(True, pages, 10), [Result.COPIED] * 3)
+            with mock.patch.object(self.client, "wait", fail_first), self.assertRaisesRegex(KvCacheError, "the first"):
+                mover.run(True, pages, 10)
+        self.assertEqual(waited, [[Result.PRESENT]] * 3)
+
     def test_a_memfd_is_a_region(self) -> None:
         descriptor = os.memfd_create("kvcache-test")
         os.ftruncate(descriptor, 1 << 20)
