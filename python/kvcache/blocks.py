@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import copy
 import functools
 import hashlib
 import operator
@@ -149,9 +150,8 @@ class Chain:
 
     def copy(self) -> Chain:
         """Returns a chain with the same blocks, for a sequence that goes on differently."""
-        other = Chain(self.namespace, self.block_tokens)
+        other = copy.copy(self)
         other._entries = self._entries[:]
-        other._last, other._rest, other._of_tokens = self._last, self._rest, self._of_tokens
         return other
 
     def extend(self, tokens: Sequence[int]) -> None:

@@ -11,7 +11,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Generic, List, NamedTuple, Optional, Tuple, TypeVar, Union
 
 from kvcache import wire
 from kvcache.blocks import Block, Blocks, BlockShape, Chain, Match, number_of
@@ -424,6 +424,24 @@ def _miss(nothing: _T, call: Callable[[], _T]) -> _T:
         raise
 
 
+class _Answers(Generic[_T]):
+    """Collects answers that come in any thread; the last one ends it."""
+
+    def __init__(self, count: int, done: Callable[[List[_T]], None]) -> None:
+        self._lock = threading.Lock()
+        self._count = count
+        self._done = done
+        self._answers: List[_T] = []
+
+    def hear(self, answer: _T) -> None:
+        """Takes one of the answers."""
+        with self._lock:
+            self._answers.append(answer)
+            last = len(self._answers) == self._count
+        if last:
+            self._done(self._answers)
+
+
 class ClusterNamespace(Namespace):
     """Values of one model, each at the server of its slot. Its servers do not move them when the cluster changes."""
 
@@ -490,16 +508,11 @@ class ClusterNamespace(Namespace):
     def submit_match(self, keys: Sequence[bytes], callback: Callable[[Optional[int]], None]) -> None:
         check_callback("callback", callback)
         parts = self._by_owner(keys)
-        lock = threading.Lock()
-        ends: List[int] = []
+        ends: _Answers[int] = _Answers(len(parts), lambda all_of_them: callback(min(all_of_them)))
 
         def hear(numbers: List[int], present: Optional[int]) -> None:
             here = present or 0
-            with lock:
-                ends.append(numbers[here] if here < len(numbers) else len(keys))
-                last = len(ends) == len(parts)
-            if last:
-                callback(min(ends))
+            ends.hear(numbers[here] if here < len(numbers) else len(keys))
 
         if not parts:
             callback(0)
@@ -577,24 +590,15 @@ class ClusterNamespace(Namespace):
 
     def _submit_drop(self, mark: bytes, callback: Callable[[bool], None]) -> None:
         clients = self._cluster._route.all
-        lock = threading.Lock()
-        answers: List[bool] = []
-
-        def hear(done: bool) -> None:
-            with lock:
-                answers.append(done)
-                last = len(answers) == len(clients)
-            if last:
-                callback(all(answers))
-
+        answers: _Answers[bool] = _Answers(len(clients), lambda all_of_them: callback(all(all_of_them)))
         if not clients:
             callback(False)
         for client in clients:
             namespace = self._at.get(client)
             if namespace is None:
-                hear(False)
+                answers.hear(False)
             else:
-                namespace._submit_drop(mark, hear)
+                namespace._submit_drop(mark, answers.hear)
 
     def submit_store(self, region: Region, values: Sequence[Tuple[bytes, Sequence[Span]]], *_: Any) -> Job:  # type: ignore[override]
         """Not in a cluster: a region is memory that one server maps. Use ``open_mover``."""
@@ -617,10 +621,14 @@ class GroupedChain(Chain):
         self._groups: Dict[int, Chain] = {}
 
     def copy(self) -> GroupedChain:
-        other = GroupedChain(self.namespace, self.block_tokens, self._groups_digest)
-        other._entries = self._entries[:]
-        other._last, other._rest, other._of_tokens = self._last, self._rest, self._of_tokens
+        other = super().copy()
+        assert isinstance(other, GroupedChain)
+        other._groups = {}
         return other
+
+    def set_hashes(self, hashes: Sequence[bytes], first: int = 0) -> None:
+        super().set_hashes(hashes, first)
+        self._groups.clear()  # they have copies
 
     def group(self, block: int) -> Tuple[int, int, Chain]:
         """Returns the first block of a block's group, the one behind its last here, and its chain."""
@@ -845,6 +853,10 @@ class _GroupsNamespace(ClusterNamespace):
         return live + more, size + bytes_more
 
 
+_Moved = Tuple[List[int], List[Result], Optional[KvCacheError]]
+"""Which pages one server moved, what became of them, or why nothing is known."""
+
+
 class ClusterMover(Mover):
     """Moves an engine's pages to and from the servers of a cluster: each through a mover of its server."""
 
@@ -907,28 +919,22 @@ class ClusterMover(Mover):
             lost = None if self._cluster.connected else ConnectionLost("no server of the cluster is connected now")
             done([] if lost else results, lost)
             return
-        lock = threading.Lock()
-        errors: List[KvCacheError] = []
-        left = [len(parts)]
 
-        def hear(numbers: List[int], found: List[Result], error: Optional[KvCacheError]) -> None:
-            with lock:
+        def end(heard: List[_Moved]) -> None:
+            for numbers, found, _ in heard:  # a server that failed lacks its part; where all failed, nothing is known
                 for at, result in zip(numbers, found):
                     results[at] = result
-                if error is not None:
-                    errors.append(error)
-                left[0] -= 1
-                last = left[0] == 0
-            if last:  # a server that failed lacks its part; where all failed, nothing is known
-                failed = len(errors) == len(parts)
-                done([] if failed else results, errors[0] if failed else None)
+            errors = [error for _, _, error in heard if error is not None]
+            failed = len(errors) == len(heard)
+            done([] if failed else results, errors[0] if failed else None)
 
+        moved: _Answers[_Moved] = _Answers(len(parts), end)
         for mover, numbers in parts.items():
             mine = [values[at] for at in numbers]
             try:
-                mover.submit(store, mine, lambda found, error, numbers=numbers: hear(numbers, found, error))  # type: ignore[misc]
+                mover.submit(store, mine, lambda found, error, numbers=numbers: moved.hear((numbers, found, error)))  # type: ignore[misc]
             except KvCacheError as failed:
-                hear(numbers, [], failed)
+                moved.hear((numbers, [], failed))
 
     def _place(self, values: Sequence[Value]) -> Optional[Tuple[Region, List[Tuple[bytes, List[Piece]]]]]:
         return None  # each server's mover knows its own region

@@ -131,6 +131,13 @@ class ClusterTest(unittest.TestCase):
                 self.assertEqual(groups.match(part.chain).blocks, part.count)
 
     def test_an_engines_keys_are_a_chain(self) -> None:
+        hashed = self.blocks.chain(range(16 * 10))
+        self.assertEqual(self.blocks.match(hashed).blocks, 0)
+        hashed.set_hashes([b"hash %03d" % number for number in range(10)])
+        (first, second) = self.blocks._parts(hashed, 0, 10)
+        self.assertEqual(first.chain.keys_and_hashes(0, 1)[16:], b"hash 000")
+        self.assertEqual(second.chain.keys_and_hashes(1, 2)[16:], b"hash 009")
+        self.assertEqual(hashed.copy().keys_and_hashes(0, 10), hashed.keys_and_hashes(0, 10))
         chain = self.blocks.chain_of_keys([b"engine %d" % number for number in range(50)])
         self.fill(chain)
         self.assertEqual(self.blocks.match(chain).blocks, 50)
