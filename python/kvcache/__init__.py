@@ -1,8 +1,9 @@
 """Client of the KVCache server: keys and values of LLM engines, moved through shared memory.
 
 ``connect`` opens a client of one server, or of a cluster, by the protocol of PROTOCOL.md with the standard library alone.
-``kvcache.vllm``, ``kvcache.vllm_cpu``, ``kvcache.sglang`` and ``kvcache.lmcache`` plug it into these engines; each is imported by its engine. ``kvcache.gpu`` moves
-blocks to and from memory of a GPU, and ``kvcache.vllm_gpu`` those of vLLM.
+``kvcache.vllm``, ``kvcache.vllm_cpu``, ``kvcache.sglang``, ``kvcache.sglang_linker`` and ``kvcache.lmcache`` plug it into
+these engines; each is imported by its engine. ``kvcache.gpu`` moves blocks to and from memory of a GPU, and
+``kvcache.vllm_gpu`` those of vLLM.
 """
 
 from kvcache.blocks import Blocks, BlockShape, Chain, Match

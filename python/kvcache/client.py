@@ -633,7 +633,8 @@ class Client(BaseClient):
     ) -> None:
         if not isinstance(address, str):
             raise TypeError(f"address = {address!r:.100}; allowed: a str, host or host:port")
-        for name, value, allowed in (("tenant", tenant, str), ("program", program, str), ("secret", b"" if secret is None else secret, bytes)):
+        texts = (("tenant", tenant, str), ("program", program, str))
+        for name, value, allowed in (*texts, ("secret", b"" if secret is None else secret, bytes)):
             if not isinstance(value, allowed):
                 raise TypeError(f"{name} is {type(value).__name__}; allowed: {allowed.__name__}")
         if not isinstance(timeout, (int, float)) or not 0 < timeout <= 86_400:
@@ -643,7 +644,8 @@ class Client(BaseClient):
             raise ValueError(f"program has {len(program.encode())} bytes as UTF-8; allowed: up to {_MOST_PROGRAM_BYTES}")
         self.tenant = tenant
         self.timeout = timeout
-        self._program = f"{program}, kvcache {wire.PACKAGE_VERSION}" if program else f"kvcache {wire.PACKAGE_VERSION} for Python"
+        mine = f"kvcache {wire.PACKAGE_VERSION}"
+        self._program = f"{program}, {mine}" if program else f"{mine} for Python"
         self._secret = secret
         self._tls = ssl.create_default_context() if tls is True else (tls or None)
         self._failure: Optional[BaseException] = None

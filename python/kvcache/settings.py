@@ -16,8 +16,8 @@ from kvcache.errors import KvCacheError
 logger = logging.getLogger(__name__)
 
 NAMES = ("address", "tenant", "secret_file", "tls", "timeout")
-"""Server as ``host`` or ``host:port``, or servers of a cluster with commas between them or as a list; tenant that the engine speaks for; file with the secret, where the server asks for one;
-whether to use TLS; seconds after which a job has failed."""
+"""Server as ``host`` or ``host:port``, or servers of a cluster with commas between them or as a list; tenant that the
+engine speaks for; file with the secret, where the server asks for one; whether to use TLS; seconds after which a job has failed."""
 
 
 def split(settings: Mapping[str, Any]) -> Tuple[Dict[str, Any], Dict[str, Any]]:
@@ -86,7 +86,9 @@ def check_version(package: str, oldest: str, newest: str) -> None:
 
 
 def open_client(settings: Mapping[str, Any], connector: str, *packages: str) -> Union[Client, ClusterClient]:
-    """Opens a client of a server, or of a cluster where several are named. An engine starts without its cache: a server that does not answer is only logged.
+    """Opens a client of a server, or of a cluster where several are named.
+
+    An engine starts without its cache: a server that does not answer is only logged.
 
     :param connector: which, as the server's operators see it beside the engine's version
     :param packages: names under which the engine may be installed
@@ -97,7 +99,8 @@ def open_client(settings: Mapping[str, Any], connector: str, *packages: str) -> 
             with open(settings["secret_file"], "rb") as file:
                 secret = file.readline().rstrip(b"\r\n")
         except OSError as missing:
-            raise ValueError(f"secret_file = {settings['secret_file']!r}: {missing.strerror}; allowed: a file to read") from None
+            path = settings["secret_file"]
+            raise ValueError(f"secret_file = {path!r}: {missing.strerror}; allowed: a file to read") from None
     client = connect(
         settings.get("address", "127.0.0.1"),
         tenant=settings.get("tenant", ""),
@@ -112,8 +115,8 @@ def open_client(settings: Mapping[str, Any], connector: str, *packages: str) -> 
     except KvCacheError as failed:
         logger.warning("KVCache: %s; going on without it until it answers", failed)
     else:
-        logger.info("KVCache: connected to %s, %s", client.server, "mapped" if client.shares_memory else "sent")
-        if not client.shares_memory:
+        logger.info("KVCache: %r", client)
+        if isinstance(client, Client) and not client.shares_memory:
             logger.warning(
                 "KVCache: blocks are sent, as %s shares no memory with this process: another host or user, or"
                 " transport.shared_memory",
