@@ -11,30 +11,21 @@ import io.kvcache.transport.wire.MessageType;
 /// **Threads.** Any, at the same time. It must return at once and must not throw.
 public interface EndpointListener {
 
-    EndpointListener NONE = new EndpointListener() {
-        @Override
-        public void onHit(Namespace namespace, byte[] key, long bytes) {}
-
-        @Override
-        public void onMiss(Namespace namespace, byte[] key, boolean late) {}
-
-        @Override
-        public void onAnswered(MessageType type, long nanos) {}
-    };
+    EndpointListener NONE = new EndpointListener() {};
 
     /// A client was given an object.
     ///
     /// @param key not to be changed
-    void onHit(Namespace namespace, byte[] key, long bytes);
+    default void onHit(Namespace namespace, byte[] key, long bytes) {}
 
     /// A client was told that an object is not here.
     ///
     /// @param key not to be changed
     /// @param late whether it is on disk, and did not come in time
-    void onMiss(Namespace namespace, byte[] key, boolean late);
+    default void onMiss(Namespace namespace, byte[] key, boolean late) {}
 
     /// A request that finds, moves or drops blocks or objects has got its first reply, also one that says why not.
     ///
     /// @param nanos since its header was read
-    void onAnswered(MessageType type, long nanos);
+    default void onAnswered(MessageType type, long nanos) {}
 }

@@ -38,7 +38,7 @@ record EndpointRequest(
         if (number == 0) {
             return true;
         }
-        counters.onAnswered(type, System.nanoTime() - beganNanos);
+        counters.onAnswered(type, beganNanos);
         return frameSink.send(body.reply(type, number));
     }
 
@@ -82,7 +82,7 @@ record EndpointRequest(
     private void reject(Status status, String text, boolean ofChain) {
         counters.refusals.increment();
         if (number != 0) {
-            counters.onAnswered(type, System.nanoTime() - beganNanos);
+            counters.onAnswered(type, beganNanos);
             frameSink.send(BodyWriter.errorReply(type.code(), number, status, text, ofChain));
         }
     }

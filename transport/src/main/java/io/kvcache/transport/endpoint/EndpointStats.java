@@ -145,9 +145,9 @@ public record EndpointStats(
         }
 
         /// Notes that a request was answered. One that waits for news, or is about the session, does not count as load.
-        void onAnswered(MessageType type, long nanos) {
+        void onAnswered(MessageType type, long beganNanos) {
             if (TIMED.contains(type)) {
-                listener.onAnswered(type, nanos);
+                listener.onAnswered(type, System.nanoTime() - beganNanos);
             }
         }
 

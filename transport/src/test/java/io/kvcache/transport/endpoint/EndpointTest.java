@@ -109,12 +109,6 @@ final class EndpointTest {
         List<MessageType> timed = new ArrayList<>();
         EndpointListener listener = new EndpointListener() {
             @Override
-            public void onHit(Namespace namespace, byte[] key, long bytes) {}
-
-            @Override
-            public void onMiss(Namespace namespace, byte[] key, boolean late) {}
-
-            @Override
             public void onAnswered(MessageType type, long nanos) {
                 assertThat(nanos).isPositive();
                 timed.add(type);
