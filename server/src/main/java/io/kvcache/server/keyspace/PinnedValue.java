@@ -3,6 +3,7 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.ObjectView;
 import io.kvcache.core.SegmentVisitor;
 import io.kvcache.server.quota.ByteBudget;
+import java.nio.ByteBuffer;
 import java.util.Objects;
 import org.jspecify.annotations.Nullable;
 
@@ -103,6 +104,19 @@ public final class PinnedValue implements AutoCloseable {
         /// Metadata of a value that came without any: format 1, dtype 2, as LMCache's own server answers
         /// without data.
         public static final TensorMetadata NONE = new TensorMetadata(1, 2, 0, 0, 0, 0, 0);
+
+        /// Writes the seven numbers, in their order.
+        ///
+        /// @return the buffer
+        public ByteBuffer writeTo(ByteBuffer out) {
+            return out.putInt(fmt)
+                    .putInt(dtype)
+                    .putInt(location)
+                    .putInt(shape0)
+                    .putInt(shape1)
+                    .putInt(shape2)
+                    .putInt(shape3);
+        }
 
         /// Returns whether both speak of the same tensor, wherever it was kept.
         public boolean isSameTensor(TensorMetadata other) {

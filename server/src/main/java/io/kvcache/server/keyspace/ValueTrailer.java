@@ -55,20 +55,12 @@ final class ValueTrailer {
     }
 
     private static byte[] write(byte[] target, int at, long expiresAtMillis, TensorMetadata note, long number) {
-        return ByteBuffer.wrap(target, at, BYTES)
+        ByteBuffer out = ByteBuffer.wrap(target, at, BYTES)
                 .order(ByteOrder.LITTLE_ENDIAN)
                 .putInt(MAGIC)
                 .putInt((int) number)
-                .putLong(expiresAtMillis)
-                .putInt(note.fmt())
-                .putInt(note.dtype())
-                .putInt(note.location())
-                .putInt(note.shape0())
-                .putInt(note.shape1())
-                .putInt(note.shape2())
-                .putInt(note.shape3())
-                .putInt((int) (number >>> Integer.SIZE))
-                .array();
+                .putLong(expiresAtMillis);
+        return note.writeTo(out).putInt((int) (number >>> Integer.SIZE)).array();
     }
 
     /// When the value of an object expires, as it was written; [#NO_TRAILER] when the object has no trailer.

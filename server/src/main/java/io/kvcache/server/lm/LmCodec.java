@@ -61,18 +61,9 @@ final class LmCodec {
 
     /// Returns a request's header.
     static byte[] header(LmRequest request) {
-        TensorMetadata note = request.note();
         ByteBuffer out = ByteBuffer.allocate(REQUEST_BYTES).order(ByteOrder.LITTLE_ENDIAN);
-        out.putInt(request.command())
-                .putInt(request.length())
-                .putInt(note.fmt())
-                .putInt(note.dtype())
-                .putInt(note.location())
-                .putInt(note.shape0())
-                .putInt(note.shape1())
-                .putInt(note.shape2())
-                .putInt(note.shape3())
-                .put(request.key());
+        out.putInt(request.command()).putInt(request.length());
+        request.note().writeTo(out).put(request.key());
         Arrays.fill(out.array(), out.position(), REQUEST_BYTES, PADDING);
         return out.array();
     }
