@@ -409,11 +409,6 @@ public final class HostStore implements AutoCloseable {
         }
     }
 
-    /// Stores an object without an engine's hash.
-    PutReservation storeObject(NamespaceEntry entry, BlockKey key, byte[] object) {
-        return storeObject(entry, key, object, 0);
-    }
-
     /// Says which object the readers of one that is in host memory take before it: that one is not
     /// evicted earlier.
     ///

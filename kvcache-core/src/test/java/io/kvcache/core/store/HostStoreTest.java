@@ -191,10 +191,10 @@ final class HostStoreTest {
     void givenASmallObject_whenStoredAgain_thenItsRecordAndSlotStayAndItsEventsSayReplaced() {
         NamespaceEntry objects = objects();
         BlockKey key = object(1);
-        PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3});
+        PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3}, 0);
         int page = store.records().hostPage(first.record());
         long handle = store.lookup().find(key.hi(), key.lo());
-        PutReservation second = store.storeObject(objects, key, new byte[] {4, 5});
+        PutReservation second = store.storeObject(objects, key, new byte[] {4, 5}, 0);
         assertThat(first.replaces()).isFalse();
         assertThat(second).isEqualTo(new PutReservation(PutOutcome.RESERVED, first.record(), true));
         assertThat(store.records().hostPage(second.record())).isEqualTo(page);
@@ -214,9 +214,9 @@ final class HostStoreTest {
     void givenAPinnedSmallObject_whenStoredAgain_thenTheReaderKeepsItsBytes() {
         NamespaceEntry objects = objects();
         BlockKey key = object(1);
-        PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3});
+        PutReservation first = store.storeObject(objects, key, new byte[] {1, 2, 3}, 0);
         long handle = store.lookup().pinKey(key.hi(), key.lo());
-        PutReservation second = store.storeObject(objects, key, new byte[] {4, 5, 6});
+        PutReservation second = store.storeObject(objects, key, new byte[] {4, 5, 6}, 0);
         assertThat(second.record()).isNotEqualTo(first.record());
         assertThat(store.segments(first.record()).getFirst().toArray(ValueLayout.JAVA_BYTE))
                 .containsExactly(1, 2, 3);
@@ -232,10 +232,10 @@ final class HostStoreTest {
         BlockKey tied = object(2);
         int older = store.reserveObject(objects, large, 70_000).record();
         store.seal(older, 0);
-        assertThat(store.storeObject(objects, large, new byte[10]).record()).isNotEqualTo(older);
-        int behind = store.storeObject(objects, tied, new byte[10]).record();
+        assertThat(store.storeObject(objects, large, new byte[10], 0).record()).isNotEqualTo(older);
+        int behind = store.storeObject(objects, tied, new byte[10], 0).record();
         assertThat(store.linkObject(tied, large)).isTrue();
-        assertThat(store.storeObject(objects, tied, new byte[10]).record()).isNotEqualTo(behind);
+        assertThat(store.storeObject(objects, tied, new byte[10], 0).record()).isNotEqualTo(behind);
         assertThat(store.stats(0).records().live()).isEqualTo(2);
         store.validate();
     }
@@ -244,10 +244,10 @@ final class HostStoreTest {
     void givenASmallObjectThatWasHintedDead_whenStoredAgain_thenTheNewOneIsNotDead() {
         NamespaceEntry objects = objects();
         BlockKey key = object(1);
-        int dead = store.storeObject(objects, key, new byte[10]).record();
+        int dead = store.storeObject(objects, key, new byte[10], 0).record();
         assertThat(store.hints().demote(objects, List.of(key))).isEqualTo(1);
         assertThat(store.recordStates.expired().contains(dead)).isTrue();
-        int living = store.storeObject(objects, key, new byte[10]).record();
+        int living = store.storeObject(objects, key, new byte[10], 0).record();
         assertThat(store.recordStates.expired().contains(living)).isFalse();
         store.validate();
     }

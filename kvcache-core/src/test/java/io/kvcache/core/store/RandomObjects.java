@@ -94,7 +94,7 @@ final class RandomObjects {
         StoreModel.Entry written = run.model.open(key, null, SPACE, bytes);
         byte[] object = new byte[bytes];
         ContentStamps.write(written.content(), List.of(MemorySegment.ofArray(object)));
-        PutReservation answer = run.counted(store.storeObject(entry, key, object));
+        PutReservation answer = run.counted(store.storeObject(entry, key, object, 0));
         if (answer.outcome() == PutOutcome.NO_ROOM) {
             run.model.abandon(written);
             assertThat(run.idle()).as("room for a page in an idle store").isFalse();

@@ -143,7 +143,7 @@ final class StoreWorker {
             int bytes = 1 + random.nextInt((int) SlotClass.OBJECT_SMALL_BYTES);
             byte[] object = new byte[bytes];
             BlockContent.of(key).withVersion(bytes).fill(0, MemorySegment.ofArray(object));
-            store.storeObject(workerContext.objects(), key, object);
+            store.storeObject(workerContext.objects(), key, object, 0);
             return;
         }
         if (random.nextBoolean()) {
