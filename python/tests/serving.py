@@ -17,6 +17,7 @@ import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
 from typing import List, Optional
 
 _ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -124,6 +125,13 @@ class Server:
         self._log.close()
         for left in pathlib.Path("/dev/shm").glob(f"kvcache-*-{self.transport}"):
             shutil.rmtree(left, ignore_errors=True)  # of a server that was killed
+
+    def meter(self, name: str, *labels: str) -> int:
+        """The sum of the server's meters whose names begin so, with labels such as ``result="hit"``."""
+        with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/metrics", timeout=30) as reply:
+            lines = reply.read().decode().splitlines()
+        found = [line for line in lines if line.startswith(name) and all(label in line for label in labels)]
+        return int(sum(float(line.rpartition(" ")[2]) for line in found))
 
 
 class ClusterNode(Server):

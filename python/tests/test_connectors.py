@@ -14,7 +14,6 @@ import tempfile
 import threading
 import time
 import unittest
-import urllib.request
 from types import SimpleNamespace
 from typing import Any, Dict, List
 from unittest import mock
@@ -193,12 +192,6 @@ class VllmTest(ServedTest):
         tier.submit_store(engines.TransferJob(4, [key(1)], [1]))
         self.assertTrue(finish(tier, 1)[4].success)
 
-    def meter(self, server: Server, name: str) -> float:
-        """The sum of a server's meters whose names begin so."""
-        with urllib.request.urlopen(f"http://127.0.0.1:{server.port}/metrics", timeout=10) as reply:
-            lines = reply.read().decode().splitlines()
-        return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(name))
-
     def request(self, tier: KvCacheTier, name: str, rows: List[int], hints: Any, beside: Any = None) -> None:
         """Stores keys by the number of their rows, as one request that ends before it is stored."""
         envelope = SimpleNamespace(actions=[SimpleNamespace(action_type="kvcache", payload=beside)]) if beside else None
@@ -218,13 +211,13 @@ class VllmTest(ServedTest):
         self.request(tier, "kept", [0, 1], {"retain": 60, "kind": "agent", "session": "a", "turn": 1})
         self.request(tier, "orchestrated", [2, 3], None, {"session": 7, "turn": 1})
         self.request(tier, "silent", [4, 5], None)
-        until(lambda: self.meter(server, "kv_hints_sessions") == 2, "the sessions")
-        self.assertEqual(4, self.meter(server, "kv_hints_said_total"), "labelled blocks")
-        self.assertGreaterEqual(self.meter(server, "kv_hints_pinned_bytes"), 2 * ROW)
-        taken = self.meter(server, 'kv_hints_total{cache="server",taken="yes"}')
+        until(lambda: server.meter("kv_hints_sessions") == 2, "the sessions")
+        self.assertEqual(4, server.meter("kv_hints_said_total"), "labelled blocks")
+        self.assertGreaterEqual(server.meter("kv_hints_pinned_bytes"), 2 * ROW)
+        taken = server.meter("kv_hints_total", 'taken="yes"')
         tier.touch([key(4), key(5)], None)
         self.request(tier, "over", [6, 7], {"forget": True})
-        until(lambda: self.meter(server, 'kv_hints_total{cache="server",taken="yes"}') == taken + 2, "a use and an end")
+        until(lambda: server.meter("kv_hints_total", 'taken="yes"') == taken + 2, "a use and an end")
         for row in range(10, 250, 10):
             self.request(tier, str(row), list(range(row, row + 10)), None)
         there = [tier.lookup(key(row), None).name for row in range(8)]
