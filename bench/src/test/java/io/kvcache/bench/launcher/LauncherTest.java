@@ -66,6 +66,7 @@ class LauncherTest {
     @CsvSource({
         "build, takes no arguments",
         "install, takes no arguments",
+        "format, takes no arguments",
         "clean, takes no arguments",
         "jar, takes a FILE or nothing",
         "hitrate-jar, takes a FILE or nothing",
@@ -81,6 +82,13 @@ class LauncherTest {
         ScriptResult help = launch(command, "--help");
         assertThat(help.exit()).isEqualTo(0);
         assertThat(help.text()).contains("Usage: ./kvcache COMMAND", command);
+    }
+
+    @Test
+    void givenANameThatIsNoTest_whenTested_thenTheModulesAreNamed() throws Exception {
+        ScriptResult refused = launch("test", "NoSuchTest");
+        assertThat(refused.exit()).isEqualTo(2);
+        assertThat(refused.text()).contains("'NoSuchTest'", "kvcache-core");
     }
 
     @Test
