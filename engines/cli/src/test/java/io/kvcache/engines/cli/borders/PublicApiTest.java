@@ -114,6 +114,11 @@ final class PublicApiTest {
             "io.kvcache.transport.client.RemoteStats",
             "io.kvcache.transport.client.SharedMemoryMode");
 
+    /// The names of the API's types and of its extension points.
+    static Set<String> types() {
+        return union();
+    }
+
     static Collection<String> api() {
         return new TreeSet<>(API);
     }
