@@ -22,7 +22,7 @@ public interface DeviceSupport {
     /// @return one line per device, or a single line that says why no device can be used; never empty
     List<String> describeDevices();
 
-    /// Checks that there is such a device, and that it has so much memory, free or not.
+    /// Checks that the device exists and has this much memory, free or not.
     ///
     /// @param ordinal of the device, from 0 on
     /// @throws IllegalStateException when not, with the reason

@@ -20,8 +20,8 @@ public interface DiskBlock {
     /// The checksum of all of it, as [ObjectView#checksum] has it of an object in host memory.
     int checksum();
 
-    /// Returns whether so many of its bytes are better read alone than with the rest: up to half, and
-    /// [#MAX_PART_BYTES].
+    /// Returns whether a part of this length is better read alone than with the rest: up to half of the block, and
+    /// up to [#MAX_PART_BYTES].
     default boolean isPart(long length) {
         return isPart(length, bytes());
     }

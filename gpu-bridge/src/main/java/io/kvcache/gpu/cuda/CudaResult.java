@@ -22,8 +22,8 @@ final class CudaResult {
         }
     }
 
-    /// The same for what others gave, or the machine may forbid: that goes wrong in more ways than drivers
-    /// tell of, and the device is none the worse for it.
+    /// Likewise for handles of other processes and for what the machine may forbid: this fails in more ways than
+    /// drivers document, and leaves the device usable.
     static void checkFallible(String call, int result) {
         if (result != SUCCESS) {
             DeviceError error = error(result);

@@ -8,7 +8,7 @@ package io.kvcache.gpu.driver;
 /// @param value as the device's driver has it; 0 for none
 public record DeviceAddress(long value) {
 
-    /// The place so many bytes further on.
+    /// Returns the address this many bytes behind.
     public DeviceAddress plus(long bytes) {
         return new DeviceAddress(value + bytes);
     }

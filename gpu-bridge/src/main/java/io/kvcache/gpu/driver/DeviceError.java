@@ -6,7 +6,7 @@ public enum DeviceError {
     NO_DRIVER(true, "install NVIDIA's driver, and have libcuda.so.1 where the loader looks"),
     /// There is a driver and not this device.
     NO_DEVICE(true, "check nvidia-smi, and what the container is lent"),
-    /// Not so much memory is free.
+    /// Less memory is free than was asked for.
     OUT_OF_MEMORY(false, "ask for less, or have the engine leave more of the device's memory"),
     /// An argument is wrong: a span that is not all of one allocation, a handle that is closed.
     BAD_REQUEST(false, "a bug of the caller's"),

@@ -32,7 +32,7 @@ public interface DeviceIpc {
     /// Makes an event that other processes can wait for.
     DeviceEvent createSharedEvent();
 
-    /// A token of such an event.
+    /// Returns a token by which another process opens the event.
     byte[] exportToken(DeviceEvent event);
 
     /// Opens another process's event: to wait for what that records, or to record what that waits for.

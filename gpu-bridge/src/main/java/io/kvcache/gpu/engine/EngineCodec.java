@@ -30,7 +30,7 @@ final class EngineCodec {
 
     static final int UUID_BYTES = 16;
 
-    /// How memory is told of.
+    /// How an engine names its memory.
     static final int BY_TOKEN = 0;
 
     static final int BY_DESCRIPTOR = 1;
@@ -97,7 +97,7 @@ final class EngineCodec {
 
     /// The next 32-bit numbers.
     ///
-    /// @throws IllegalArgumentException when there are not so many
+    /// @throws IllegalArgumentException when fewer are left
     static int[] readInts(ByteBuffer body, int count) {
         require(count >= 0 && (long) count * Integer.BYTES <= body.remaining(), "numbers in a message", count);
         int[] ints = new int[count];

@@ -25,7 +25,7 @@ import org.jspecify.annotations.Nullable;
 
 /// Serves blocks to engines in other processes of this machine, at a unix socket.
 ///
-/// An engine tells of its pool in the memory of the same device, by tokens or descriptors, and then asks
+/// An engine names its pool in the memory of the same device, by tokens or descriptors, and then asks
 /// for blocks to be copied to pages of it, or from them, each after an event of its own; the copies are
 /// followed by an event of ours that the engine waits for. Pages are checked against the pool before
 /// anything is begun. ENGINES.md has the messages.

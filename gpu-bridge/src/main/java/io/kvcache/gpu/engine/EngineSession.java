@@ -234,7 +234,8 @@ final class EngineSession {
         if (how == EngineCodec.BY_TOKEN) {
             region = memory.open(EngineCodec.readBytes(body, DeviceIpc.TOKEN_BYTES));
         } else {
-            EngineCodec.require(how == EngineCodec.BY_DESCRIPTOR, "how memory is told of, 0 or 1", how);
+            EngineCodec.require(
+                    how == EngineCodec.BY_DESCRIPTOR, "how memory is named, 0 (token) or 1 (descriptor)", how);
             EngineCodec.require(
                     descriptors.size() == 1, "descriptors beside a region, which has to be 1", descriptors.size());
             region = memory.open(descriptors.getFirst(), body.getLong());

@@ -121,8 +121,8 @@ final class LayeredLoads {
         return number;
     }
 
-    /// Waits until so many steps of a load are queued, or no more of it will come; the steps of what has not come
-    /// are queued without it.
+    /// Waits until the given number of steps of a load is queued, or until no more blocks will arrive; the
+    /// remaining steps are then queued without the missing blocks.
     ///
     /// @param steps 1 and up
     /// @throws IllegalArgumentException when there is no such load

@@ -159,7 +159,7 @@ public final class VirtualMemoryPool implements AutoCloseable {
         recycled.addFirst(page);
     }
 
-    /// Maps at most so many pages ahead, or has them mapped, one for each span that has less than a page of
+    /// Maps at most this many pages ahead, or has them mapped, one for each span that has less than a page of
     /// room and is asked about in turn, and gives back what is over the slack.
     ///
     /// @return how much was done

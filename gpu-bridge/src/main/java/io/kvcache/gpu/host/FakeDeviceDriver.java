@@ -50,7 +50,7 @@ public final class FakeDeviceDriver implements DeviceDriver {
         this.taskDelay = taskDelay;
     }
 
-    /// A device with so much memory, taken from the host as it is allocated.
+    /// Opens a device of this size, whose memory is taken from the host as it is allocated.
     public static FakeDeviceDriver open(long totalBytes) {
         return open(totalBytes, () -> {});
     }

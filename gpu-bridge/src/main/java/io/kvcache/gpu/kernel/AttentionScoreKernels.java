@@ -43,7 +43,7 @@ public final class AttentionScoreKernels {
             return Math.multiplyExact(heads, dim);
         }
 
-        /// Bytes of the least and most of each channel of so many blocks.
+        /// Bytes of the minimum and maximum of each channel of the given number of blocks.
         public long boundBytes(int blocks) {
             return 4L * rowValues() * blocks;
         }
@@ -59,7 +59,7 @@ public final class AttentionScoreKernels {
             require(heads > 0, "heads of queries", heads);
         }
 
-        /// Bytes to score so many blocks with.
+        /// Scratch bytes for scoring the given number of blocks.
         public long scratchBytes(int blocks) {
             return 4L * count * heads * blocks;
         }

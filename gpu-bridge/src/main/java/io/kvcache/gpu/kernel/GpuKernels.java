@@ -202,7 +202,7 @@ public final class GpuKernels implements AutoCloseable {
         return (int) whole.getValue();
     }
 
-    /// Turns keys that were rotated by their positions, as if each stood so many positions later.
+    /// Shifts rotated keys: rotates each as if it stood the given number of positions later.
     ///
     /// Exact for plain rotary embedding, and for scalings that change the frequencies once and for all;
     /// not for those that change them with the length of the sequence. In float32, then rounded to bf16.

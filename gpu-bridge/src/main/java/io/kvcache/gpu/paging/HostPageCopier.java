@@ -84,8 +84,8 @@ public final class HostPageCopier implements AutoCloseable {
     /// Takes 1 MiB of the device, and loads code.
     ///
     /// @param thresholds knows from which size on pieces are better copied, or measures it
-    /// @throws DeviceException when the device has not so much, runs no code, or does not let host memory be
-    ///     registered; nothing is taken then
+    /// @throws DeviceException when the device has too little memory, runs no code, or does not register host
+    ///     memory; nothing is taken then
     public static HostPageCopier open(DeviceDriver driver, Function<HostPageCopier, CopyThreshold> thresholds) {
         HostPageCopier copier = new HostPageCopier(driver, GpuKernels.load(driver, THREAD_GROUPS));
         try {

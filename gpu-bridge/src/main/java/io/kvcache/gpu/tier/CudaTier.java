@@ -33,7 +33,7 @@ public final class CudaTier implements TierSource {
         partitions = List.of(whole);
     }
 
-    /// So many bytes of a GPU, once a store is built with it.
+    /// The given number of bytes of a GPU, allocated when a store is built with it.
     ///
     /// @param ordinal which, from 0 on, in the driver's order
     /// @param bytes 1 MiB and up; the largest block is a sixteenth of them below 1 GiB, and 64 MiB or
@@ -45,7 +45,7 @@ public final class CudaTier implements TierSource {
         return withDriver("GPU " + ordinal, () -> CudaDriver.open(ordinal), bytes);
     }
 
-    /// So many bytes of any device, for tests and for machines without a GPU.
+    /// The given number of bytes of any device, for tests and for machines without a GPU.
     ///
     /// @param driver opens the device
     public static CudaTier withDriver(String name, Supplier<DeviceDriver> driver, long bytes) {

@@ -56,7 +56,7 @@ public final class DeviceBlockTable implements AutoCloseable {
         }
     }
 
-    /// Gives all but the first so many blocks free.
+    /// Unpins all but the first `blocks` blocks.
     synchronized void truncate(int blocks) {
         entries.subList(blocks, entries.size()).forEach(entry -> entry.region().unpin());
         entries = List.copyOf(entries.subList(0, blocks));

@@ -17,7 +17,7 @@ public record DeviceGeometry(int regions, long regionBytes) {
     private static final long DEFAULT_REGION_BYTES = 64L << 20;
     private static final long MIN_BYTES = MIN_REGIONS * 16 * PAGE;
 
-    /// For so many bytes, or a little less.
+    /// The geometry for this many bytes, or a little less.
     ///
     /// @throws IllegalArgumentException for less than 1 MiB
     public static DeviceGeometry of(long bytes) {

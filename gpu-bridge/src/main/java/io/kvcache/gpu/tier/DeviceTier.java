@@ -242,7 +242,7 @@ public final class DeviceTier implements Tier {
         return Outcome.CORRUPT;
     }
 
-    /// The pieces that so many bytes take of their pages, each with its offset.
+    /// Visits the pieces of the pages that hold the first `bytes` bytes, each with its offset.
     private static void forEachPiece(List<MemorySegment> pages, long bytes, BiConsumer<Long, MemorySegment> use) {
         long offset = 0;
         for (MemorySegment piece : pages) {

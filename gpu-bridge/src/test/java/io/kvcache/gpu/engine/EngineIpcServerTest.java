@@ -289,7 +289,7 @@ final class EngineIpcServerTest {
             engine.expectRefused(
                     EngineCodec.REGION, EngineClient.body(12).putInt(1).putLong(2 << 20), "descriptors");
             engine.expectRefused(
-                    EngineCodec.REGION, EngineClient.body(12).putInt(2).putLong(2 << 20), "how memory is told of");
+                    EngineCodec.REGION, EngineClient.body(12).putInt(2).putLong(2 << 20), "how memory is named");
             long twice = 2 * engine.pages().bytes();
             assertThatExceptionOfType(EngineClient.Refused.class)
                     .isThrownBy(() -> client.region(engine.descriptor(), twice))

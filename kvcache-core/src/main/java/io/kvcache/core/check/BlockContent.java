@@ -140,7 +140,7 @@ public record BlockContent(long seed) {
         return new long[(int) Math.min(CHUNK_WORDS, bytes / Long.BYTES)];
     }
 
-    /// Writes the words from `offset` of the content on, at most those of so many bytes and as many as fit.
+    /// Writes the words of the content from `offset` on: at most `bytes` bytes, and as many as fit.
     ///
     /// @return how many
     private int makeWords(long offset, long bytes, long[] into) {

@@ -83,7 +83,7 @@ public final class ChunkCoder {
     private final long[] signs23 = new long[WORDS];
     private final long[] codes = new long[WORDS];
 
-    /// Returns how many escapes a head tells of.
+    /// Returns the number of escapes that a head announces.
     static int escapes(int head) {
         return head >>> 8;
     }

@@ -25,7 +25,7 @@ final class PageSums {
 
     private PageSums() {}
 
-    /// Pages that the sums of so many plain bytes take.
+    /// Pages that hold the checksums of the given number of plain bytes.
     static int headPages(int bytes) {
         return Math.ceilDiv(Math.ceilDiv(bytes, Pages.BYTES) * Integer.BYTES, Pages.BYTES);
     }
@@ -72,8 +72,8 @@ final class PageSums {
         return head.get(INT32, (long) page * Integer.BYTES);
     }
 
-    /// What so many zero bytes behind some bytes make of their CRC: a linear map of its 32 bits, as a table for each of
-    /// its bytes.
+    /// The effect on a CRC of appending a fixed number of zero bytes: a linear map of its 32 bits, as one table for
+    /// each of its bytes.
     private static final class ZeroShift {
 
         private final int[][] tables;

@@ -42,7 +42,7 @@ public record StoredLayout(int codec, int headPages) {
         }
     }
 
-    /// Returns whether there is such a layout.
+    /// Returns whether these bits name a layout.
     public static boolean isValid(int codec, int headPages) {
         return switch (codec) {
             case PLAIN_CODEC -> headPages >= 0 && headPages <= MAX_HEAD_PAGES;
@@ -61,12 +61,12 @@ public record StoredLayout(int codec, int headPages) {
         return bits == 0 ? PLAIN : new StoredLayout(bits >>> HEAD_BITS, bits & MAX_HEAD_PAGES);
     }
 
-    /// The layout that an address of a tier tells of.
+    /// Returns the layout that is encoded in an address of a tier.
     public static StoredLayout ofAddress(long address) {
         return ofBits((int) (address >>> ADDRESS_SHIFT) & (1 << BITS) - 1);
     }
 
-    /// Returns an address that tells of this layout.
+    /// Returns an address with this layout encoded in it.
     ///
     /// @param own bits of the tier, below [#ADDRESS_SHIFT]
     public long toAddress(long own) {
@@ -91,7 +91,7 @@ public record StoredLayout(int codec, int headPages) {
         return headPages + plain - (isCoded() ? chunks(bytes) * SAVED_PAGES : 0);
     }
 
-    /// Whole chunks of so many plain bytes.
+    /// Number of whole chunks in the given number of plain bytes.
     static int chunks(int bytes) {
         return bytes / ChunkCoder.CHUNK_BYTES;
     }

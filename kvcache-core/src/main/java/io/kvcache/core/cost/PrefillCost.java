@@ -2,8 +2,8 @@ package io.kvcache.core.cost;
 
 import io.kvcache.core.identity.ModelPreset;
 
-/// The time that an engine takes to prefill: so much for each token, and so much for each token that it
-/// looks back at.
+/// The time that an engine takes to prefill: a cost for each token, and a cost for each earlier token that it
+/// attends to.
 ///
 /// Either from a model and the speed of what computes it ([#of]), or from a rate that was measured
 /// ([#ofTokenRate]), which takes all positions for equal.

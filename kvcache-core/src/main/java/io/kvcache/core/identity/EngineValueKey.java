@@ -79,7 +79,7 @@ public final class EngineValueKey {
         return endsWith(key, METADATA_SUFFIX);
     }
 
-    /// Bytes of a key before such an end and the colon before it; all of them when it has none.
+    /// Number of bytes before the suffix and its colon; the whole length when the key has no suffix.
     public static int baseLength(byte[] key) {
         if (!hasSuffix(key)) {
             return key.length;

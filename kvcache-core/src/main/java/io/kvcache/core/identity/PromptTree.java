@@ -42,8 +42,8 @@ public final class PromptTree {
     /// anyway.
     private static final int FINGERPRINT_TOKENS = 8;
 
-    /// A step of a look-up takes as long as hashing so many tokens. So a prompt that meets many forks takes
-    /// at most about twice as long as hashing it.
+    /// A step of a look-up takes as long as hashing this many tokens, so a prompt with many forks takes at most
+    /// about twice as long as hashing it.
     private static final int STEP_TOKENS = 64;
 
     private static final int MIN_STEPS = 16;

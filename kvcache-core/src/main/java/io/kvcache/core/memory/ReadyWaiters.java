@@ -6,7 +6,7 @@ import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 
-/// Callers that wait until so many blocks of a table are ready, and their executors.
+/// Callers that wait until a number of blocks of a table is ready, and their executors.
 ///
 /// Executors are their owners', and one that was closed refuses. That is told to the caller that waits by it, whose
 /// stage ends with what the executor threw, and never to the thread that brings blocks and has others to tell.

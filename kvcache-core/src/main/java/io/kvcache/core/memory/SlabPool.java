@@ -80,7 +80,7 @@ public final class SlabPool {
         usableSlabs = count;
     }
 
-    /// Bytes of each slab in so much host memory: the largest power of two of which it has 16, and 32 MiB at most.
+    /// Bytes of each slab for a given host memory: the largest power of two that fits 16 times, and 32 MiB at most.
     public static long slabBytes(long hostBytes) {
         return Math.min(MAX_SLAB_BYTES, Long.highestOneBit(hostBytes / MIN_SLABS));
     }
@@ -91,7 +91,7 @@ public final class SlabPool {
         return hostBytes / slabBytes * slabBytes;
     }
 
-    /// Slots that so much host memory has room for when all are of one size.
+    /// Number of slots that fit in the given host memory when all have one size.
     public static long slotsIn(long hostBytes, long slotBytes) {
         long slabBytes = slabBytes(hostBytes);
         SlotClass all = SlotClass.of(0, Pages.roundUp(slotBytes), slabBytes);

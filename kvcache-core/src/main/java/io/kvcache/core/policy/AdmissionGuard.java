@@ -58,7 +58,7 @@ final class AdmissionGuard {
         return blocks / TRUSTED_SHARE;
     }
 
-    /// The cache is full with so many blocks.
+    /// Called when the cache is full, with the number of its blocks.
     void onFull(int blocks) {
         int halvings = Math.max(0, Integer.SIZE - Integer.numberOfLeadingZeros((blocks - 1) / MAX_SAMPLE));
         long wanted = (1L << halvings) - 1;

@@ -133,7 +133,7 @@ final class AnnouncedRequests {
                 word, nextAnnounced(fingerprint, ImportanceWord.stamp(word), maxAge), ImportanceWord.PREFETCHED);
     }
 
-    /// Uses after which an announcement counts no more, with so many resident blocks.
+    /// Number of uses after which an announcement expires, by the number of resident blocks.
     static long horizon(int size) {
         return Math.max(MIN_HORIZON, (long) HORIZON_IN_MEMORY * size);
     }

@@ -65,8 +65,8 @@ public interface EvictionPolicy {
 
     /// A request that will use the record is known to come.
     ///
-    /// Policies that look ahead ([PolicyKind#usesAnnouncements]) are told of every resident block of that request,
-    /// and by [#announce] of all its blocks; the others only hear that its deepest resident block was used.
+    /// Policies that look ahead ([PolicyKind#usesAnnouncements]) get a call for every resident block of that
+    /// request, and by [#announce] for all its blocks; the others get one for its deepest resident block alone.
     default void expect(int record) {}
 
     /// A request that will use a block is known to come.

@@ -38,7 +38,7 @@ public interface EvictionPolicyFactory {
         return 1;
     }
 
-    /// Returns whether instances must be told of each block that an announced request will use.
+    /// Returns whether instances need a call for each block that an announced request will use.
     default boolean usesAnnouncements() {
         return false;
     }

@@ -34,8 +34,8 @@ import java.util.function.LongConsumer;
 ///
 /// **Cost.** 17 bytes a record, and 32 to 64 for each resident block for the memory of evicted ones. An instance takes
 /// six tenths of a MB, two tenths more for each lane but the first, of which turn gaps have five, and one MiB more once
-/// anything is announced, with 8 bytes for each use that is (8 MiB at most). It must be told of the use of all blocks
-/// of a path: the number of uses is the strongest signal.
+/// anything is announced, with 8 bytes for each use that is (8 MiB at most). It needs a call for each block of a
+/// path that is used: the number of uses is the strongest signal.
 ///
 /// Source: our own, on the ideas of LHD (Beckmann et al., NSDI 2018) and the workload-aware policy of
 /// "KVCache cache in the wild" (Wang et al., USENIX ATC 2025).

@@ -144,7 +144,7 @@ public final class LeafHeap {
     /// The leaf with the lowest score that can be claimed, or [EvictionPolicy#NONE]. It is still held: the caller
     /// reads what it needs and then calls [#forget].
     ///
-    /// @param refused told of each record that could not be claimed; may raise its score
+    /// @param refused called with each record that could not be claimed; may raise its score
     public int evict(IntPredicate claim, IntConsumer refused) {
         int refusalCount = 0;
         int victim = EvictionPolicy.NONE;

@@ -74,7 +74,7 @@ public final class LruFallback {
         return followsLru;
     }
 
-    /// The cache is full with so many blocks.
+    /// Called when the cache is full, with the number of its blocks.
     void onFull(int blocks) {
         isFull = true;
         shadow.setLimit(blocks);

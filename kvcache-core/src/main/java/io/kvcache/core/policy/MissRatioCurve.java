@@ -88,7 +88,7 @@ public final class MissRatioCurve {
         requestStart = time;
     }
 
-    /// So many uses of keys that are not in the sample.
+    /// Adds uses of keys that are not in the sample.
     public void addUnsampled(long count) {
         uses += count;
     }

@@ -20,7 +20,7 @@ public final class NoveltyClass {
 
     private NoveltyClass() {}
 
-    /// The step of so many tokens, 0 to [#COUNT], exclusive.
+    /// Returns the class for a number of new tokens, 0 to [#COUNT], exclusive.
     public static int of(long tokens) {
         int step = 0;
         for (long left = tokens / FIRST_TOKENS; left > 0 && step < COUNT - 1; left >>>= STEP_BITS) {

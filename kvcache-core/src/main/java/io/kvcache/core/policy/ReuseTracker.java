@@ -27,8 +27,8 @@ final class ReuseTracker {
     private static final int REFRESHES_PER_TURNOVER = 8;
 
     private static final int KINDS = ReuseModel.CLASSES * BlockLabel.LABELS;
-    /// From here on a class of [GhostCache] says that a use of the block was announced, which is to come:
-    /// so many steps of use, in each label.
+    /// From here on a class of [GhostCache] says that a use of the block was announced and is still ahead: one
+    /// class for each step of use and label.
     private static final int FIRST_ANNOUNCED_CLASS = KINDS;
 
     private final ImportanceConfig rules;

@@ -20,7 +20,7 @@ final class TurnGap {
     /// The step that begins at one cache full.
     private static final int STEP_OF_CACHE = 4;
 
-    /// The mean so far counts so many times as much as the last gap.
+    /// Weight of the mean so far, where the last gap has weight 1.
     private static final int WEIGHT_BEFORE = 2;
 
     private static final int MIN_BLOCKS = 64;

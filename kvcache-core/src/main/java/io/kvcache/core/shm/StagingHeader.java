@@ -5,8 +5,8 @@ import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteOrder;
 
-/// The first page of a file that a client writes into, by which it knows that this is the one that the
-/// server has told of: a client that is told of a file made for another client does not write there.
+/// The first page of a file that a client writes into. It names the client that the server made the file for, so
+/// that a client with the path of another client's file does not write there.
 ///
 /// ```
 ///  0  8 bytes  "KVCSTAGE"

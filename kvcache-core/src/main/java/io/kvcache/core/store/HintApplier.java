@@ -232,7 +232,7 @@ public final class HintApplier {
         }
     }
 
-    /// Returns whether blocks that will be used after so many uses are worth their room until then. They are if
+    /// Returns whether blocks whose next use is this many uses ahead are worth their room until then. They are if
     /// room is unused, or if one use in that time is more than the next victim promises. A policy without scores
     /// keeps a block for as long as the next victim has been kept.
     public boolean isWorthKeeping(NamespaceEntry entry, long uses) {

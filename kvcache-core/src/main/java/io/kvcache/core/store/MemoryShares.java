@@ -296,7 +296,7 @@ final class MemoryShares {
             return byClass.size();
         }
 
-        /// Returns whether the policies must be told of each block that an announced request will use.
+        /// Returns whether the policies need a call for each block that an announced request will use.
         boolean usesAnnouncements() {
             return kind.usesAnnouncements();
         }

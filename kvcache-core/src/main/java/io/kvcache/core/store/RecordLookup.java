@@ -140,8 +140,8 @@ public final class RecordLookup {
         return isBlockAt(findKnown(chain.keyHi(index), chain.keyLo(index)), index, namespace);
     }
 
-    /// Whether a handle is of a block of a namespace that lies so deep; of one that may go at any moment, which is
-    /// a matter of the caller's.
+    /// Returns whether a handle names a block of this namespace at this depth. Unless the caller pins it, the block
+    /// may be evicted at any moment.
     private boolean isBlockAt(long handle, int index, int namespace) {
         if (!RecordHandle.isFound(handle)) {
             return false;
@@ -150,7 +150,7 @@ public final class RecordLookup {
         return (int) found == index && RecordFlags.isBlockOf((int) (found >>> 32), namespace);
     }
 
-    /// Whether a handle is of a block of a namespace, with the same reserve.
+    /// Returns whether a handle names a block of this namespace, which may be evicted likewise.
     private boolean isBlockOf(long handle, int namespace) {
         return RecordHandle.isFound(handle)
                 && RecordFlags.isBlockOf(pool.flags(RecordHandle.record(handle)), namespace);
@@ -211,8 +211,8 @@ public final class RecordLookup {
         }
     }
 
-    /// Whether a pinned block is of the caller's namespace and lies as deep in its chain as the caller's chain
-    /// says; lets go of it when not. A chain of engine keys may begin in the middle of another: its keys are here,
+    /// Returns whether a pinned block has the caller's namespace and the depth that the caller's chain gives it;
+    /// unpins it when not. A chain of engine keys may begin in the middle of another: its keys are here,
     /// but the blocks above them are not its own.
     private boolean isAtDepth(long handle, int index, int namespace) {
         boolean inPlace = isBlockAt(handle, index, namespace);
@@ -368,8 +368,8 @@ public final class RecordLookup {
         notifyAncestors(record, policies, admission);
     }
 
-    /// Tells of the blocks above one that was used, each if it is wanted, or if it was brought in
-    /// for this.
+    /// Reports a use of each block above one that was used, where its policy wants it or it was prefetched for
+    /// this use.
     private void notifyAncestors(int record, boolean policies, boolean admission) {
         for (int at = pool.parent(record); at != NONE; at = pool.parent(at)) {
             boolean guessed = recordStates.confirmPrefetch(at);
@@ -429,7 +429,7 @@ public final class RecordLookup {
             return used > RING / 2 || isHeavy(stripe, count);
         }
 
-        /// Returns whether a ring stands for many blocks, with so many more.
+        /// Returns whether a ring stands for many blocks once `more` are added.
         private boolean isHeavy(int stripe, int more) {
             return more > 1 && blocks.addAndGet(stripe * SPACING, more) >= MAX_BLOCKS;
         }
@@ -469,8 +469,8 @@ public final class RecordLookup {
 
     /// The memory of an object's slots, in order.
     ///
-    /// **Threads.** Under the store's lock, or for a record that the caller has pinned or reserved: the slots of
-    /// such a one do not change, nor do the slabs that they lie in.
+    /// **Threads.** Under the store's lock, or for a record that the caller has pinned or reserved: its slots
+    /// do not change, nor do the slabs that they lie in.
     static final class ObjectSegments {
 
         private ObjectSegments() {}
@@ -482,7 +482,7 @@ public final class RecordLookup {
             return pieces;
         }
 
-        /// Whether two objects of so many bytes are the same.
+        /// Returns whether the first `bytes` bytes of two objects are equal.
         static boolean contentEquals(SlabPool slabs, int firstPage, int otherPage, long bytes) {
             boolean[] same = {true};
             long[] at = {0};

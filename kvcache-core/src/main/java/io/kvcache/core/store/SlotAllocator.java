@@ -59,8 +59,8 @@ final class SlotAllocator {
     /// Records below the owners of one slab that are looked at before it counts as too valuable to empty.
     private static final int MAX_SUBTREE_RECORDS = 1 << 14;
 
-    /// While everything is pinned, puts that wait ask again every millisecond: only one in so many looks at
-    /// every record.
+    /// While everything is pinned, puts that wait ask again every millisecond: after a look at every record, this
+    /// many are answered without one.
     private static final int MAX_CLEARS_SKIPPED = 63;
 
     /// Evictions ahead of need in one turn of the lock.
@@ -191,7 +191,7 @@ final class SlotAllocator {
     }
 
     /// Returns whether the policy does not want an object that readers take after another one. Others are always
-    /// wanted: whoever sets a value expects to find it.
+    /// wanted: a client that sets a value expects to find it.
     private boolean isDeclined(NamespaceEntry entry, BlockKey after, BlockKey key, int bytes) {
         EvictionPolicy policy = policyOfNextVictim(entry, objectClass(bytes));
         if (policy == null) {
@@ -206,8 +206,8 @@ final class SlotAllocator {
         return true;
     }
 
-    /// The policy of the namespace if a new block of it needs a victim and that is the policy's own, else null. What
-    /// it does not admit is declined unless there is a disk, which such a block would not reach.
+    /// The policy of the namespace if a new block of it needs a victim and that is the policy's own, else null. A
+    /// block that it does not admit is declined unless there is a disk, which the block would then not reach.
     private @Nullable EvictionPolicy policyOfNextVictim(NamespaceEntry entry, SlotClass slotClass) {
         boolean full = slabs.freeSlabs() == 0 && slabs.heldSlots(slotClass) == slabs.slots(slotClass);
         if (!full && pool.live() < pool.capacity()) {
@@ -297,7 +297,7 @@ final class SlotAllocator {
                 : settled;
     }
 
-    /// Returns whether an object of so many bytes, in one slot, can have the place of the one that a record has: one
+    /// Returns whether an object of this size, in one slot, can take the place of a record's object: one
     /// of the same namespace and slot class that is neither tied to another nor marked as dead.
     boolean fitsPlaceOf(int record, NamespaceEntry entry, int bytes) {
         return record != NONE

@@ -59,7 +59,7 @@ final class WriteAdmission {
         }
     }
 
-    /// There is a disk with room for so many bytes, beside others.
+    /// Called when a disk with room for this many bytes was added.
     void onDiskAdded(long bytes) {
         stay += bytes / AdmissionKind.WRITTEN_SHARE;
     }
@@ -151,7 +151,7 @@ final class WriteAdmission {
         }
     }
 
-    /// So many bytes are to be written, or, below 0, are not to be after all.
+    /// Adds bytes that will be written; negative for those that will not be written after all.
     void addWrittenBytes(long bytes) {
         admissionThreshold.onWritten(bytes);
     }
@@ -470,7 +470,7 @@ final class WriteAdmission {
             decay();
         }
 
-        /// The odds that a block whose put is of such a kind is used again, 0 to 1.
+        /// The probability, 0 to 1, that a block whose put has this kind is used again.
         double probability(int kind) {
             int group = PromptClass.group(kind);
             double ofOthers = estimate(

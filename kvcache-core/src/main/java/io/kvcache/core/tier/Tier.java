@@ -14,7 +14,7 @@ import java.util.List;
 ///
 /// **Promises.** A read returns the bytes that were written, or fails. A block written before a [#flush] that was
 /// answered with true is reported by every later opening, unless it was reclaimed, replaced or deleted by a
-/// tombstone since. A block deleted before such a flush does not come back.
+/// tombstone since. A block deleted before that flush does not come back.
 ///
 /// **Ownership.** Memory that is handed over is the tier's from ACCEPTED until the outcome is reported. The caller
 /// that opened the tier closes it.

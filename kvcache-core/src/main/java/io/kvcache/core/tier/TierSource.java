@@ -17,7 +17,7 @@ public interface TierSource {
     /// The largest block that it takes.
     long maxBlockBytes();
 
-    /// The same in so many parts, for a store that needs one for each of its disks.
+    /// Likewise in several parts, for a store that needs one for each of its disks.
     ///
     /// @param parts 1 and up
     /// @return sources of the parts, to be opened in place of this one

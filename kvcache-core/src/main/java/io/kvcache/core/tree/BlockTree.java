@@ -375,8 +375,7 @@ public final class BlockTree {
         }
     }
 
-    /// Returns whether all children of a record satisfy the predicate, and there are no more than so many; under
-    /// the lock.
+    /// Returns whether a record has at most `most` children and all satisfy the predicate; under the lock.
     public boolean allChildrenMatch(int record, int most, IntPredicate such) {
         int left = most;
         for (int child = pool.firstChild(record); child != NONE; child = pool.nextSibling(child)) {

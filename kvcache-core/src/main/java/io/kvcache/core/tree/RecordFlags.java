@@ -46,7 +46,7 @@ public final class RecordFlags {
         return (flags & USES) >>> USES_SHIFT;
     }
 
-    /// The bits of so many uses.
+    /// Returns the bits that encode a number of uses.
     public static int usesBits(int uses) {
         return uses << USES_SHIFT;
     }

@@ -86,7 +86,8 @@ public final class RecordLayout {
         return coldBase(records);
     }
 
-    /// Buckets for so many records. A look-up that finds something reads 1 + 1 / (2 · buckets / records)
+    /// Number of buckets for a number of records. A look-up that finds something reads
+    /// 1 + 1 / (2 · buckets / records)
     /// records on average, one cache miss each: 1.29 here, 1.5 with a bucket a record, 1.25 with two, for
     /// which the budget of bytes has no room.
     static int buckets(int records) {

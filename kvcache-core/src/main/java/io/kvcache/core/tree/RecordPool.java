@@ -133,7 +133,7 @@ public final class RecordPool implements RecordView {
         control(record, ControlWord.pack(ControlWord.generation(control(record)), state, pins));
     }
 
-    /// Changes a record's state and its pins by so many; what others do to the pins meanwhile is kept.
+    /// Sets a record's state and adds `pins` to its pins; concurrent changes of the pins are kept.
     public void transition(int record, int state, int pins) {
         long before = control(record);
         while (!casControl(record, before, ControlWord.withState(before, state, pins))) {

@@ -140,7 +140,7 @@ final class EngineSuite {
         }
     }
 
-    /// Measures so many rounds, after some that do not count.
+    /// Measures the given number of rounds, after some that do not count.
     ///
     /// @param model of random weights, with a context of at least 1,060 tokens; stays the caller's
     /// @throws IllegalStateException when an answer with the store is another one than without

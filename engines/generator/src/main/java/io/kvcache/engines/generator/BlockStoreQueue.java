@@ -22,7 +22,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /// Puts the full blocks of finished sequences into the store, one sequence after the other, on a thread
-/// of its own. Only a request that goes on from such a sequence waits, until the blocks that both share are
+/// of its own. Only a request that continues such a sequence waits until the blocks that both share are
 /// in the store: reading them back takes less than computing them. What is stored gets a label, from which an
 /// importance policy learns how soon it is used again.
 ///

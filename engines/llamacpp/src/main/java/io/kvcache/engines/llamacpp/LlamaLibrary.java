@@ -108,7 +108,7 @@ public final class LlamaLibrary {
         }
     }
 
-    /// Returns whether the class path has such a jar, with a library for this machine.
+    /// Returns whether the class path has the jar that brings a library for this machine.
     public static boolean isBundled() {
         return LlamaLibrary.class.getResource(RESOURCES + platform()) != null;
     }
