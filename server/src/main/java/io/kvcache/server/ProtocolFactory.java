@@ -431,7 +431,7 @@ final class ProtocolFactory {
         @Override
         public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
             TextEndpoint page = pages.get(path);
-            return page == null ? null : HttpResponder.pageHandler(request, page);
+            return page == null ? null : HttpResponder.slowPageHandler(request, page);
         }
     }
 
@@ -452,7 +452,7 @@ final class ProtocolFactory {
             }
             Supplier<String> body =
                     rules.viewer(tenant).administrator() ? stats::ofServer : () -> stats.ofTenant(tenant);
-            return HttpResponder.pageHandler(request, TextEndpoint.of("application/json", body));
+            return HttpResponder.slowPageHandler(request, TextEndpoint.of("application/json", body));
         }
     }
 

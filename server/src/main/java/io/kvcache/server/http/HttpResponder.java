@@ -109,6 +109,24 @@ public final class HttpResponder {
                 : methodNotAllowed(request, "GET, HEAD");
     }
 
+    /// As [#pageHandler], for a page that takes long to make: it is made on a thread of its own, so that the loop goes
+    /// on with the other connections.
+    public static HttpRequestHandler slowPageHandler(HttpRequest request, TextEndpoint page) {
+        boolean get = request.method().equals(HttpMethod.GET);
+        return get || request.method().equals(HttpMethod.HEAD)
+                ? (HttpRequestHandler.BodylessHandler) out -> Thread.ofVirtual().start(() -> out.makePage(page, get))
+                : methodNotAllowed(request, "GET, HEAD");
+    }
+
+    private void makePage(TextEndpoint page, boolean withBody) {
+        try {
+            String text = page.body().get();
+            sendLater(() -> sendText(HttpResponseStatus.OK, page.contentType(), text, withBody, _ -> {}), () -> {});
+        } catch (RuntimeException | Error bug) {
+            context.pipeline().fireExceptionCaught(bug);
+        }
+    }
+
     /// Returns the handler of a request with a method that its path does not take.
     ///
     /// @param allowed the methods, with commas
