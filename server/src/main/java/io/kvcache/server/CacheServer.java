@@ -347,9 +347,7 @@ public final class CacheServer implements AutoCloseable {
             remote.domainStores().forEach((name, store) -> more.add(new KvCacheMetrics(store, "domain " + name)));
         }
         if (cluster != null) {
-            more.add(ServerMetrics.ofCluster(
-                    cluster.views(), cluster::handoverBlocks, cluster::copiedBlocks, cluster::givenValues));
-            more.add(ServerMetrics.ofDrops(cluster::dropCount, cluster::appliedDropCount));
+            more.add(ServerMetrics.ofCluster(cluster));
             if (cluster.certificateExpiry() != null) {
                 certificateExpiries.put("cluster.tls", () -> Objects.requireNonNull(cluster.certificateExpiry()));
             }

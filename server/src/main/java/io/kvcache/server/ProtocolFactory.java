@@ -42,11 +42,7 @@ import io.kvcache.server.resp.RespContext;
 import io.kvcache.server.resp.RespContext.ServerInfo;
 import io.kvcache.server.resp.RespProtocol;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.metrics.DiskMetrics;
-import io.kvcache.tiers.metrics.HintMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
-import io.kvcache.tiers.metrics.LruHitRatioMetrics;
-import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.transport.endpoint.CommandRunner;
 import io.kvcache.transport.endpoint.EndpointStats;
@@ -334,10 +330,7 @@ final class ProtocolFactory {
         Map<String, TextEndpoint> pages = new HashMap<>();
         List<MeterBinder> binders = new ArrayList<>(List.of(
                 new KvCacheMetrics(cache, "server"),
-                new DiskMetrics(cache, "server"),
                 new DiskLatencyMetrics(cache, "server"),
-                new PolicyMetrics(cache, "server"),
-                new HintMetrics(cache, "server"),
                 new ProcessMetrics(version()),
                 new ServerMetrics(
                         tenantKeyspaces.keyspaces(),
@@ -362,7 +355,7 @@ final class ProtocolFactory {
                                                 HttpProtocol::problemCount,
                                                 _ -> 0)),
                         metricSources.passwordAuthenticator),
-                new LruHitRatioMetrics(metricSources.uses::missRatioCurve),
+                KvCacheMetrics.ofOtherSizes(metricSources.uses::missRatioCurve),
                 ServerMetrics.ofTrace(metricSources.uses::traceStats),
                 metricSources.latencies));
         if (metricSources.transport.get() != null) {
@@ -371,7 +364,7 @@ final class ProtocolFactory {
         binders.addAll(metricSources.additional);
         RequestForwarder forwarder = forwarder();
         if (forwarder != null) {
-            binders.add(ServerMetrics.ofForwarding(forwarder::forwardedCount, forwarder::unansweredCount));
+            binders.add(ServerMetrics.ofForwarding(forwarder));
         }
         PrometheusExporter metrics = new PrometheusExporter(binders);
         pages.put("/metrics", TextEndpoint.of(PrometheusExporter.CONTENT_TYPE, metrics));

@@ -14,7 +14,7 @@ import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
 import io.kvcache.tiers.TtlQueue.ChainSuffixes;
-import io.kvcache.tiers.metrics.HintMetrics;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;
 import java.util.Collections;
@@ -117,7 +117,7 @@ final class BlockHintsTest {
         assertThat(stats.blocksWeighed()).isEqualTo(3);
         assertThat(stats.sessions()).isEqualTo(1);
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
-        new HintMetrics(cache, "kv").bindTo(registry);
+        new KvCacheMetrics(cache, "kv").bindTo(registry);
         assertThat(registry.get("kv.hints")
                         .tag("taken", "yes")
                         .functionCounter()

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.policy.PolicyKind;
-import io.kvcache.tiers.metrics.PolicyMetrics;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.time.Duration;
 import java.util.Arrays;
@@ -67,7 +67,7 @@ final class ImportanceStoreTest {
     @Test
     void givenFullStore_whenAsked_thenItSaysWhatLruWouldHaveFound() {
         SimpleMeterRegistry registry = new SimpleMeterRegistry();
-        new PolicyMetrics(cache, "kv").bindTo(registry);
+        new KvCacheMetrics(cache, "kv").bindTo(registry);
         cache.register(SPACE);
         fill(0, 2 * FIT);
         assertThat(cache.lruFallbackReport().uses()).isEqualTo(2 * FIT);

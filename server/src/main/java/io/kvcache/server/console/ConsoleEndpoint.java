@@ -7,6 +7,8 @@ import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.PrefixScan.PrefixLevel;
 import io.kvcache.core.store.PrefixScan.PrefixNode;
 import io.kvcache.server.config.SettingInForce;
+import io.kvcache.server.console.LoadTotals.LoadSample;
+import io.kvcache.server.console.LoadTotals.MissCounts;
 import io.kvcache.server.http.HttpEndpoint;
 import io.kvcache.server.http.HttpRequestHandler;
 import io.kvcache.server.http.HttpResponder;

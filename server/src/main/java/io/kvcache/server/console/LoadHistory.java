@@ -1,6 +1,7 @@
 package io.kvcache.server.console;
 
 import io.kvcache.core.CacheStats;
+import io.kvcache.server.console.LoadTotals.LoadSample;
 import java.time.Instant;
 import java.util.ArrayDeque;
 import java.util.ArrayList;

@@ -1,5 +1,6 @@
 package io.kvcache.server.console;
 
+import com.fasterxml.jackson.annotation.JsonProperty;
 import io.kvcache.core.CacheStats;
 import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.store.TierPort.DiskTierStats.LiveUsage;
@@ -187,16 +188,9 @@ record LoadTotals(
             evicted += stats.evicted() + stats.usage().evicted();
             // A quota counts blocks too; without one only values are counted, and the store knows the rest.
             storedBytes += stats.usage().usedBytes() + (keyspace.quota().isLimited() ? 0 : blockBytes);
-            add(Reason.NEVER_SEEN, reads.absent());
-            add(Reason.EVICTED, reads.evicted());
-            add(Reason.QUOTA, reads.quota());
-            add(Reason.EXPIRED, reads.expired());
-            add(Reason.DELETED, reads.deleted());
-            add(Reason.OUTDATED, reads.outdated());
-            add(Reason.BUSY, reads.busy());
-            add(Reason.LATE, reads.late());
-            add(Reason.COMPUTED_SOONER, reads.left());
-            add(Reason.OTHER_HALF, reads.halved());
+            for (Reason reason : Reason.values()) {
+                add(reason, reads.of(reason));
+            }
         }
 
         void add(Reason reason, long count) {
@@ -238,5 +232,75 @@ record LoadTotals(
                 evicted - before.evicted,
                 server ? connections : null,
                 MissCounts.between(before.missReasons, missReasons));
+    }
+
+    /// The load of an interval, of the whole server or of one tenant, as JSON has it. Null is what is not known
+    /// of a tenant, or of a server without disks.
+    ///
+    /// @param at end of the interval, in seconds since 1970
+    /// @param seconds that it took
+    /// @param memoryHits blocks and values that look-ups found in host memory
+    /// @param diskHits those that they found on a disk
+    /// @param misses blocks and values that look-ups did not find
+    /// @param tokensSaved tokens of blocks, and of LMCache's chunks, that were found
+    /// @param memoryBytes at its end; of a tenant what it has stored, in any tier
+    /// @param memoryCapacityBytes of a tenant its quota, 0 without one
+    /// @param diskBytes alive at its end
+    /// @param diskWrittenBytes in the interval
+    /// @param diskBudgetSpent share of a day's write budget, of the disk that has least left
+    /// @param diskReads blocks and values that came from disks, in whole or in part
+    /// @param diskReadP99Micros that 99 % of these did not exceed
+    /// @param requests also of other JVMs
+    /// @param p50Micros that half of the requests did not exceed, but for those of other JVMs; null without any
+    /// @param evicted of a tenant values alone
+    /// @param missReasons look-ups that found nothing, and requests for blocks that ended early, by reason
+    record LoadSample(
+            long at,
+            double seconds,
+            long memoryHits,
+            long diskHits,
+            long misses,
+            long tokensSaved,
+            long memoryBytes,
+            long memoryCapacityBytes,
+            @Nullable Long diskBytes,
+            @Nullable Long diskCapacityBytes,
+            @Nullable Long diskWrittenBytes,
+            @Nullable Double diskBudgetSpent,
+            @Nullable Long diskReads,
+            @Nullable Long diskReadBytes,
+            @Nullable Long diskReadP99Micros,
+            @Nullable Long diskWrites,
+            @Nullable Long diskWriteP99Micros,
+            @Nullable Long requests,
+            @Nullable Long p50Micros,
+            @Nullable Long p99Micros,
+            long evicted,
+            @Nullable Integer connections,
+            MissCounts missReasons) {}
+
+    /// How many look-ups found nothing, or ended early, by reason, in the order of [Reason]. One word each, as the
+    /// history keeps thousands of these.
+    record MissCounts(
+            @JsonProperty("never_seen") long neverSeen,
+            @JsonProperty("evicted") long evicted,
+            @JsonProperty("quota") long quota,
+            @JsonProperty("expired") long expired,
+            @JsonProperty("deleted") long deleted,
+            @JsonProperty("outdated") long outdated,
+            @JsonProperty("busy") long busy,
+            @JsonProperty("late") long late,
+            @JsonProperty("computed_sooner") long computedSooner,
+            @JsonProperty("other_half") long otherHalf) {
+
+        /// The increase between two counts.
+        static MissCounts between(Map<Reason, Long> before, Map<Reason, Long> now) {
+            long[] counts = Arrays.stream(Reason.values())
+                    .mapToLong(reason -> now.getOrDefault(reason, 0L) - before.getOrDefault(reason, 0L))
+                    .toArray();
+            return new MissCounts(
+                    counts[0], counts[1], counts[2], counts[3], counts[4], counts[5], counts[6], counts[7], counts[8],
+                    counts[9]);
+        }
     }
 }

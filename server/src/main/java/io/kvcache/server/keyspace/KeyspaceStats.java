@@ -2,6 +2,10 @@ package io.kvcache.server.keyspace;
 
 import io.kvcache.server.keyspace.KeyspaceOptions.KeyspaceLimits;
 import io.kvcache.server.miss.MissLog;
+import java.util.Arrays;
+import java.util.EnumMap;
+import java.util.Map;
+import java.util.Objects;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
 
@@ -71,8 +75,25 @@ public record KeyspaceStats(
             long busy,
             long late,
             long left) {
+
+        /// Returns how many look-ups found nothing for a reason.
+        public long of(MissLog.Reason reason) {
+            return switch (reason) {
+                case NEVER_SEEN -> absent;
+                case EVICTED -> evicted;
+                case QUOTA -> quota;
+                case EXPIRED -> expired;
+                case DELETED -> deleted;
+                case OUTDATED -> outdated;
+                case BUSY -> busy;
+                case LATE -> late;
+                case COMPUTED_SOONER -> left;
+                case OTHER_HALF -> halved;
+            };
+        }
+
         public long misses() {
-            return absent + evicted + quota + deleted + outdated + expired + halved + busy + late + left;
+            return Arrays.stream(MissLog.Reason.values()).mapToLong(this::of).sum();
         }
     }
 
@@ -97,20 +118,13 @@ public record KeyspaceStats(
     /// The counters of a keyspace.
     static final class KeyspaceCounters {
 
+        /// Look-ups that found nothing. Never changed, so that any thread may read it.
+        private final Map<MissLog.Reason, LongAdder> missed = new EnumMap<>(MissLog.Reason.class);
+
         final LongAdder hits = new LongAdder();
         final LongAdder fromDisk = new LongAdder();
         final LongAdder chunksRead = new LongAdder();
-        final LongAdder absent = new LongAdder();
-        final LongAdder missedEvicted = new LongAdder();
-        final LongAdder missedQuota = new LongAdder();
-        final LongAdder missedDeleted = new LongAdder();
-        final LongAdder outdated = new LongAdder();
         final LongAdder evicted = new LongAdder();
-        final LongAdder expired = new LongAdder();
-        final LongAdder otherHalfMissing = new LongAdder();
-        final LongAdder busy = new LongAdder();
-        final LongAdder late = new LongAdder();
-        final LongAdder cheaperComputed = new LongAdder();
         final LongAdder stored = new LongAdder();
         final LongAdder refused = new LongAdder();
         final LongAdder declined = new LongAdder();
@@ -139,35 +153,34 @@ public record KeyspaceStats(
         /// Positive answers whose moment is not known to be over.
         final AtomicInteger existsAnswers = new AtomicInteger();
 
+        KeyspaceCounters() {
+            for (MissLog.Reason reason : MissLog.Reason.values()) {
+                missed.put(reason, new LongAdder());
+            }
+        }
+
         /// A look-up found nothing.
         void recordMiss(MissLog.Reason reason) {
-            switch (reason) {
-                case NEVER_SEEN -> absent.increment();
-                case EVICTED -> missedEvicted.increment();
-                case QUOTA -> missedQuota.increment();
-                case EXPIRED -> expired.increment();
-                case DELETED -> missedDeleted.increment();
-                case OUTDATED -> outdated.increment();
-                case BUSY -> busy.increment();
-                case LATE -> late.increment();
-                case COMPUTED_SOONER -> cheaperComputed.increment();
-                case OTHER_HALF -> otherHalfMissing.increment();
-            }
+            Objects.requireNonNull(missed.get(reason)).increment();
+        }
+
+        private long missed(MissLog.Reason reason) {
+            return Objects.requireNonNull(missed.get(reason)).sum();
         }
 
         private KeyspaceStats.Reads reads() {
             return new KeyspaceStats.Reads(
                     hits.sum(),
-                    absent.sum(),
-                    missedEvicted.sum(),
-                    missedQuota.sum(),
-                    missedDeleted.sum(),
-                    outdated.sum(),
-                    expired.sum(),
-                    otherHalfMissing.sum(),
-                    busy.sum(),
-                    late.sum(),
-                    cheaperComputed.sum());
+                    missed(MissLog.Reason.NEVER_SEEN),
+                    missed(MissLog.Reason.EVICTED),
+                    missed(MissLog.Reason.QUOTA),
+                    missed(MissLog.Reason.DELETED),
+                    missed(MissLog.Reason.OUTDATED),
+                    missed(MissLog.Reason.EXPIRED),
+                    missed(MissLog.Reason.OTHER_HALF),
+                    missed(MissLog.Reason.BUSY),
+                    missed(MissLog.Reason.LATE),
+                    missed(MissLog.Reason.COMPUTED_SOONER));
         }
 
         /// Grows when the store evicts, or refuses a write for want of room.
@@ -196,7 +209,7 @@ public record KeyspaceStats(
                             keyspaceLimits.outgoing().usedBytes(),
                             keyspaceLimits.incoming().usedBytes()),
                     evicted.sum(),
-                    cheaperComputed.sum(),
+                    missed(MissLog.Reason.COMPUTED_SOONER),
                     fromDisk.sum());
         }
     }

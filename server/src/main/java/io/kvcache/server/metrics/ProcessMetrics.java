@@ -1,7 +1,9 @@
 package io.kvcache.server.metrics;
 
 import com.sun.management.OperatingSystemMXBean;
+import io.kvcache.tiers.metrics.Meters;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import io.micrometer.core.instrument.binder.jvm.JvmMemoryMetrics;
 import io.micrometer.core.instrument.binder.jvm.JvmThreadMetrics;
@@ -32,35 +34,39 @@ public final class ProcessMetrics implements MeterBinder {
         new JvmThreadMetrics().bindTo(registry);
         new FileDescriptorMetrics().bindTo(registry);
         new UptimeMetrics().bindTo(registry);
-        Meters meters = Meters.of(registry);
-        meters.with("version", version).gauge("kv.version", "Always 1; the version is in its label.", () -> 1);
+        Meters<String> ofVersion = new Meters<>(registry, Tags.of("version", version), () -> version);
+        ofVersion.gauge("kv.version", "Always 1; the version is in its label.", _ -> 1);
         for (GarbageCollectorMXBean collector : ManagementFactory.getGarbageCollectorMXBeans()) {
-            Meters ofCollector = meters.with("gc", collector.getName());
-            ofCollector.count("jvm.gc.collections", "Garbage collections.", collector::getCollectionCount);
+            Meters<GarbageCollectorMXBean> ofCollector =
+                    new Meters<>(registry, Tags.of("gc", collector.getName()), () -> collector);
+            ofCollector.count("jvm.gc.collections", "Garbage collections.", GarbageCollectorMXBean::getCollectionCount);
             ofCollector.count(
-                    "jvm.gc.seconds",
-                    "Seconds spent in garbage collections.",
-                    () -> collector.getCollectionTime() / MILLIS);
+                    "jvm.gc.seconds", "Seconds spent in garbage collections.", of -> of.getCollectionTime() / MILLIS);
         }
         if (ManagementFactory.getOperatingSystemMXBean() instanceof OperatingSystemMXBean system) {
-            bindProcessor(meters, system);
+            bindProcessor(new Meters<>(registry, Tags.empty(), () -> system));
         }
     }
 
-    private static void bindProcessor(Meters meters, OperatingSystemMXBean system) {
+    private static void bindProcessor(Meters<OperatingSystemMXBean> meters) {
         meters.count(
                 "process.cpu",
                 "seconds",
                 "Seconds of processor time used by the process.",
-                () -> system.getProcessCpuTime() / NANOS);
+                system -> system.getProcessCpuTime() / NANOS);
         meters.gauge(
                 "process.cpu.usage",
                 "Processor load of the process, 0 to 1.",
-                () -> Math.max(0, system.getProcessCpuLoad()));
+                system -> Math.max(0, system.getProcessCpuLoad()));
         meters.gauge(
-                "system.cpu.usage", "Processor load of the machine, 0 to 1.", () -> Math.max(0, system.getCpuLoad()));
-        meters.gauge("system.cpus", "Processors available to the process.", system::getAvailableProcessors);
+                "system.cpu.usage",
+                "Processor load of the machine, 0 to 1.",
+                system -> Math.max(0, system.getCpuLoad()));
         meters.gauge(
-                "system.load.average.1m", "Load average of the machine over one minute.", system::getSystemLoadAverage);
+                "system.cpus", "Processors available to the process.", OperatingSystemMXBean::getAvailableProcessors);
+        meters.gauge(
+                "system.load.average.1m",
+                "Load average of the machine over one minute.",
+                OperatingSystemMXBean::getSystemLoadAverage);
     }
 }

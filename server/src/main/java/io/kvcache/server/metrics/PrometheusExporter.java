@@ -1,7 +1,7 @@
 package io.kvcache.server.metrics;
 
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.metrics.DiskMetrics;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.kvcache.tiers.movement.TierTransferStats;
 import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
@@ -37,7 +37,7 @@ public final class PrometheusExporter implements Supplier<String> {
         PrometheusMeterRegistry known = registry;
         if (known == null) {
             known = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
-            known.config().meterFilter(MeterFilter.deny(id -> id.getName().equals(DiskMetrics.LATENCY)));
+            known.config().meterFilter(MeterFilter.deny(id -> id.getName().equals(KvCacheMetrics.DISK_LATENCY)));
             for (MeterBinder binder : binders) {
                 binder.bindTo(known);
             }
@@ -47,7 +47,7 @@ public final class PrometheusExporter implements Supplier<String> {
     }
 
     /// How long reads and writes of the disks take, as a histogram in Prometheus' text, of which any quantile of any
-    /// time can be made. It is in place of the meter [io.kvcache.tiers.metrics.DiskMetrics#LATENCY].
+    /// time can be made. It is in place of the meter [io.kvcache.tiers.metrics.KvCacheMetrics#DISK_LATENCY].
     ///
     /// | meter | tags | what |
     /// |---|---|---|

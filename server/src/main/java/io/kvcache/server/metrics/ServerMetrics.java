@@ -2,6 +2,8 @@ package io.kvcache.server.metrics;
 
 import io.kvcache.cluster.ViewKeeper;
 import io.kvcache.server.access.PasswordAuthenticator;
+import io.kvcache.server.cluster.ClusterMember;
+import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.keyspace.Keyspace;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.net.Connection.CloseReason;
@@ -9,17 +11,18 @@ import io.kvcache.server.net.ConnectionRegistry;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.server.zmq.ZmqPublisher;
+import io.kvcache.tiers.metrics.Meters;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.net.DisconnectReason;
 import io.micrometer.core.instrument.MeterRegistry;
+import io.micrometer.core.instrument.Tags;
 import io.micrometer.core.instrument.binder.MeterBinder;
 import java.time.Instant;
 import java.util.Locale;
 import java.util.Map;
-import java.util.function.DoubleSupplier;
 import java.util.function.LongSupplier;
 import java.util.function.Supplier;
-import java.util.function.ToLongFunction;
+import java.util.function.ToDoubleFunction;
 import org.jspecify.annotations.Nullable;
 
 /// Meters of the server's own counters: connections, requests, log-ins, and the values of each tenant. The static
@@ -49,212 +52,202 @@ public record ServerMetrics(
 
     @Override
     public void bindTo(MeterRegistry registry) {
-        Meters meters = Meters.of(registry);
-        meters.gauge("kv.connections.open", "Open connections.", connectionRegistry::openCount);
+        Meters<ConnectionRegistry> connections = meters(registry, connectionRegistry);
+        connections.gauge("kv.connections.open", "Open connections.", ConnectionRegistry::openCount);
+        Meters.Counts<ConnectionRegistry> closed = connections.counts(
+                "kv.connections.closed",
+                null,
+                "Connections that ended, by reason; bug and too_many need an operator.",
+                "reason");
         for (CloseReason reason : CloseReason.values()) {
-            meters.with("reason", reason.name().toLowerCase(Locale.ROOT))
-                    .count(
-                            "kv.connections.closed",
-                            "Connections that ended, by reason; bug and too_many need an operator.",
-                            () -> connectionRegistry.closedCount(reason));
+            closed.add(reason.name().toLowerCase(Locale.ROOT), all -> all.closedCount(reason));
         }
         requests.forEach((protocol, counts) -> {
-            Meters ofProtocol = meters.with("protocol", protocol);
-            ofProtocol.count("kv.requests", "Requests by protocol.", counts.all::getAsLong);
-            ofProtocol.count("kv.refusals", "Requests answered with an error.", counts.refused::getAsLong);
+            Meters<RequestCounters> ofProtocol = meters(registry, counts).with("protocol", protocol);
+            ofProtocol.count("kv.requests", "Requests by protocol.", each -> each.all.getAsLong());
+            ofProtocol.count("kv.refusals", "Requests answered with an error.", each -> each.refused.getAsLong());
             ofProtocol.count(
                     "kv.dropped",
                     "Values dropped for want of room without an error to the client, as its protocol has none.",
-                    counts.dropped::getAsLong);
+                    each -> each.dropped.getAsLong());
         });
-        countLogin(meters, "in", passwordAuthenticator::successCount);
-        countLogin(meters, "wrong", passwordAuthenticator::deniedCount);
-        countLogin(meters, "elsewhere", passwordAuthenticator::wrongListenerCount);
-        countLogin(meters, "later", passwordAuthenticator::throttledCount);
-        tenants.forEach((tenant, keyspace) -> bindTenant(meters.with("tenant", tenant), keyspace));
-    }
-
-    private static void countLogin(Meters meters, String outcome, LongSupplier of) {
-        meters.with("outcome", outcome)
-                .count(
+        meters(registry, passwordAuthenticator)
+                .counts(
                         "kv.logins",
+                        null,
                         "Log-ins by outcome; elsewhere: the password is of another listener's tenant; later: rejected"
                                 + " unchecked, after too many wrong ones.",
-                        of::getAsLong);
+                        "outcome")
+                .add("in", PasswordAuthenticator::successCount)
+                .add("wrong", PasswordAuthenticator::deniedCount)
+                .add("elsewhere", PasswordAuthenticator::wrongListenerCount)
+                .add("later", PasswordAuthenticator::throttledCount);
+        tenants.forEach(
+                (tenant, keyspace) -> bindTenant(meters(registry, keyspace).with("tenant", tenant)));
     }
 
-    private static void bindTenant(Meters meters, Keyspace keyspace) {
-        meters.gauge(
-                "kv.keys",
-                "Keys of a tenant in memory or on disk.",
-                () -> keyspace.stats().keys());
-        meters.gauge(
+    private static <S> Meters<S> meters(MeterRegistry registry, S source) {
+        return new Meters<>(registry, Tags.empty(), () -> source);
+    }
+
+    private static void bindTenant(Meters<Keyspace> meters) {
+        Meters<KeyspaceStats> stats = meters.of(Keyspace::stats);
+        stats.gauge("kv.keys", "Keys of a tenant in memory or on disk.", KeyspaceStats::keys);
+        stats.gauge(
                 "kv.promises.held",
                 BYTES,
                 "Bytes protected from eviction because EXISTS reported them as present.",
-                () -> keyspace.stats().promises().heldBytes());
-        meters.gauge(
-                "kv.used",
-                BYTES,
-                "Bytes of a tenant's values, in memory or on disk.",
-                () -> keyspace.stats().usage().usedBytes());
-        meters.gauge(
-                "kv.quota",
-                BYTES,
-                "Quota of a tenant in bytes; 0 for no limit.",
-                () -> keyspace.stats().usage().quotaBytes());
-        bindByteBudget(meters.with("direction", "in"), keyspace.keyspaceLimits().incoming());
+                all -> all.promises().heldBytes());
+        Meters<KeyspaceStats.Usage> usage = stats.of(KeyspaceStats::usage);
+        usage.gauge(
+                "kv.used", BYTES, "Bytes of a tenant's values, in memory or on disk.", KeyspaceStats.Usage::usedBytes);
+        usage.gauge("kv.quota", BYTES, "Quota of a tenant in bytes; 0 for no limit.", KeyspaceStats.Usage::quotaBytes);
         bindByteBudget(
-                meters.with("direction", "out"), keyspace.keyspaceLimits().outgoing());
-        meters.count(
+                meters.with("direction", "in").of(all -> all.keyspaceLimits().incoming()));
+        bindByteBudget(
+                meters.with("direction", "out").of(all -> all.keyspaceLimits().outgoing()));
+        stats.count(
                 "kv.sent",
                 BYTES,
                 "Bytes of values read by clients.",
-                () -> keyspace.stats().traffic().sentBytes());
-        meters.count(
+                all -> all.traffic().sentBytes());
+        stats.count(
                 "kv.received",
                 BYTES,
                 "Bytes of values stored by clients.",
-                () -> keyspace.stats().traffic().receivedBytes());
-        meters.count(
+                all -> all.traffic().receivedBytes());
+        stats.count(
                 "kv.reads.from.disk",
                 "Values that reads found on disk and not in memory, a part of the hits.",
-                () -> keyspace.stats().fromDisk());
-        meters.count(
+                KeyspaceStats::fromDisk);
+        stats.count(
                 "kv.left.to.compute",
                 "Values on disk reported as misses, as they are computed sooner than read.",
-                () -> keyspace.stats().cheaperComputed());
-        TenantCounter reads = new TenantCounter(
-                meters,
-                keyspace,
-                "kv.reads",
-                "result",
-                "Values looked up by EXISTS, GET and HEAD, by tenant and result; a GET after an EXISTS that said yes"
-                        + " counts with it. The hit rate is hit of all.");
-        reads.add("hit", stats -> stats.reads().hits());
-        reads.add("absent", stats -> stats.reads().absent());
-        reads.add("evicted", stats -> stats.reads().evicted());
-        reads.add("quota", stats -> stats.reads().quota());
-        reads.add("deleted", stats -> stats.reads().deleted());
-        reads.add("outdated", stats -> stats.reads().outdated());
-        reads.add("expired", stats -> stats.reads().expired());
-        reads.add("halved", stats -> stats.reads().halved());
-        reads.add("busy", stats -> stats.reads().busy());
-        reads.add("late", stats -> stats.reads().late());
-        reads.add("left", stats -> stats.reads().left());
-        TenantCounter writes = new TenantCounter(
-                meters,
-                keyspace,
-                "kv.writes",
-                "outcome",
-                "Values that clients sent to be stored, by outcome; refused: out of memory or quota; declined: chunks that"
-                        + " promised less than what they would have replaced.");
-        writes.add("stored", stats -> stats.writes().stored());
-        writes.add("refused", stats -> stats.writes().refused());
-        writes.add("declined", stats -> stats.writes().declined());
-        TenantCounter evicted = new TenantCounter(
-                meters,
-                keyspace,
-                "kv.evicted",
-                "cause",
-                "Evictions of a tenant's values, by cause: its quota, or room for others.");
-        evicted.add("quota", stats -> stats.usage().evicted());
-        evicted.add("room", KeyspaceStats::evicted);
-        TenantCounter promises = new TenantCounter(
-                meters,
-                keyspace,
-                "kv.promises",
-                "kind",
-                "EXISTS of stored values, by outcome; broken: gone when read; kept: read; declined: answered with no.");
-        promises.add("given", stats -> stats.promises().given());
-        promises.add("bare", stats -> stats.promises().bare());
-        promises.add("broken", stats -> stats.promises().broken());
-        promises.add("kept", stats -> stats.promises().kept());
-        promises.add("declined", stats -> stats.promises().declined());
+                KeyspaceStats::cheaperComputed);
+        stats.of(KeyspaceStats::reads)
+                .counts(
+                        "kv.reads",
+                        null,
+                        "Values looked up by EXISTS, GET and HEAD, by tenant and result; a GET after an EXISTS that"
+                                + " said yes counts with it. The hit rate is hit of all.",
+                        "result")
+                .add("hit", KeyspaceStats.Reads::hits)
+                .add("absent", KeyspaceStats.Reads::absent)
+                .add("evicted", KeyspaceStats.Reads::evicted)
+                .add("quota", KeyspaceStats.Reads::quota)
+                .add("deleted", KeyspaceStats.Reads::deleted)
+                .add("outdated", KeyspaceStats.Reads::outdated)
+                .add("expired", KeyspaceStats.Reads::expired)
+                .add("halved", KeyspaceStats.Reads::halved)
+                .add("busy", KeyspaceStats.Reads::busy)
+                .add("late", KeyspaceStats.Reads::late)
+                .add("left", KeyspaceStats.Reads::left);
+        stats.of(KeyspaceStats::writes)
+                .counts(
+                        "kv.writes",
+                        null,
+                        "Values that clients sent to be stored, by outcome; refused: out of memory or quota; declined:"
+                                + " chunks that promised less than what they would have replaced.",
+                        "outcome")
+                .add("stored", KeyspaceStats.Writes::stored)
+                .add("refused", KeyspaceStats.Writes::refused)
+                .add("declined", KeyspaceStats.Writes::declined);
+        stats.counts(
+                        "kv.evicted",
+                        null,
+                        "Evictions of a tenant's values, by cause: its quota, or room for others.",
+                        "cause")
+                .add("quota", all -> all.usage().evicted())
+                .add("room", KeyspaceStats::evicted);
+        stats.of(KeyspaceStats::promises)
+                .counts(
+                        "kv.promises",
+                        null,
+                        "EXISTS of stored values, by outcome; broken: gone when read; kept: read; declined: answered"
+                                + " with no.",
+                        "kind")
+                .add("given", KeyspaceStats.ExistsPinCounts::given)
+                .add("bare", KeyspaceStats.ExistsPinCounts::bare)
+                .add("broken", KeyspaceStats.ExistsPinCounts::broken)
+                .add("kept", KeyspaceStats.ExistsPinCounts::kept)
+                .add("declined", KeyspaceStats.ExistsPinCounts::declined);
     }
 
-    private static void bindByteBudget(Meters meters, ByteBudget flight) {
-        meters.gauge("kv.flight", BYTES, "Bytes of values in transit now, in or out.", flight::usedBytes);
-        meters.gauge("kv.flight.most", BYTES, "Limit on bytes of values in transit, in or out.", flight::limitBytes);
-    }
-
-    /// One counter of a tenant, by a tag.
-    private record TenantCounter(Meters meters, Keyspace keyspace, String name, String tag, String help) {
-
-        void add(String value, ToLongFunction<KeyspaceStats> of) {
-            meters.with(tag, value).count(name, help, () -> of.applyAsLong(keyspace.stats()));
-        }
+    private static void bindByteBudget(Meters<ByteBudget> meters) {
+        meters.gauge("kv.flight", BYTES, "Bytes of values in transit now, in or out.", ByteBudget::usedBytes);
+        meters.gauge(
+                "kv.flight.most", BYTES, "Limit on bytes of values in transit, in or out.", ByteBudget::limitBytes);
     }
 
     /// Engines on the server's GPUs.
     ///
     /// @param count how many are connected
-    public static MeterBinder ofEngines(DoubleSupplier count) {
-        return registry -> Meters.of(registry)
-                .gauge("kv.engines", "Engines of this host that are connected to the socket of a GPU.", count);
+    public static MeterBinder ofEngines(LongSupplier count) {
+        return registry -> meters(registry, count)
+                .gauge(
+                        "kv.engines",
+                        "Engines of this host that are connected to the socket of a GPU.",
+                        LongSupplier::getAsLong);
     }
 
     /// The cluster that the server is in.
-    public static MeterBinder ofCluster(
-            ViewKeeper views, LongSupplier handoverBlocks, LongSupplier copiedBlocks, LongSupplier givenValues) {
+    public static MeterBinder ofCluster(ClusterMember member) {
         return registry -> {
-            Meters meters = Meters.of(registry);
-            meters.gauge(
+            Meters<ClusterMember> meters = meters(registry, member);
+            Meters<ViewKeeper> views = meters.of(ClusterMember::views);
+            views.gauge(
                     "kv.cluster.members",
                     "Servers of the cluster, as this one sees it.",
-                    () -> views.view().nodes().size());
-            meters.gauge(
+                    all -> all.view().nodes().size());
+            views.gauge(
                     "kv.cluster.epoch",
                     "Number of this server's view of the cluster.",
-                    () -> views.view().epoch());
-            meters.count("kv.cluster.view.changes", "Changes of the view of the cluster.", views::viewChanges);
-            meters.count("kv.cluster.merges", "Times that two sides of a partition have met again.", views::mergeCount);
-            meters.count(
+                    all -> all.view().epoch());
+            views.count("kv.cluster.view.changes", "Changes of the view of the cluster.", ViewKeeper::viewChanges);
+            views.count(
+                    "kv.cluster.merges", "Times that two sides of a partition have met again.", ViewKeeper::mergeCount);
+            views.count(
                     "kv.cluster.flaps",
                     "Times that servers were back in the view within the failure timeout without a restart.",
-                    views::flaps);
-            meters.count(
+                    ViewKeeper::flaps);
+            views.count(
                     "kv.cluster.unreadable.messages",
                     "Messages of other servers that could not be read or believed.",
-                    views::unreadableMessages);
+                    ViewKeeper::unreadableMessages);
             meters.count(
                     "kv.cluster.handover.blocks",
                     "Blocks fetched from their former owners.",
-                    handoverBlocks::getAsLong);
+                    ClusterMember::handoverBlocks);
             meters.count(
                     "kv.cluster.copied.blocks",
                     "Blocks fetched as copies of what other servers own.",
-                    copiedBlocks::getAsLong);
+                    ClusterMember::copiedBlocks);
             meters.count(
-                    "kv.cluster.given.values", "Values given to the servers that own them.", givenValues::getAsLong);
-        };
-    }
-
-    /// What the servers of the cluster have dropped.
-    public static MeterBinder ofDrops(DoubleSupplier known, DoubleSupplier applied) {
-        return registry -> {
-            Meters meters = Meters.of(registry);
-            meters.gauge("kv.cluster.drops", "Drops that the servers of the cluster remember.", known);
+                    "kv.cluster.given.values",
+                    "Values given to the servers that own them.",
+                    ClusterMember::givenValues);
+            meters.gauge(
+                    "kv.cluster.drops", "Drops that the servers of the cluster remember.", ClusterMember::dropCount);
             meters.count(
                     "kv.cluster.drops.applied",
                     "Drops that this server has heard of from other servers, and applied.",
-                    applied);
+                    ClusterMember::appliedDropCount);
         };
     }
 
     /// What this server has passed on for its clients to the servers that own their keys.
-    public static MeterBinder ofForwarding(DoubleSupplier answered, DoubleSupplier unanswered) {
+    public static MeterBinder ofForwarding(RequestForwarder forwarder) {
         return registry -> {
-            Meters meters = Meters.of(registry);
+            Meters<RequestForwarder> meters = meters(registry, forwarder);
             meters.count(
                     "kv.cluster.forwarded",
                     "Requests about values that this server has passed on to the server that owns the key.",
-                    answered);
+                    RequestForwarder::forwardedCount);
             meters.count(
                     "kv.cluster.forward.failures",
                     "Requests about values whose owner did not answer: reads that found nothing, writes that were"
                             + " refused or kept here.",
-                    unanswered);
+                    RequestForwarder::unansweredCount);
         };
     }
 
@@ -262,14 +255,14 @@ public record ServerMetrics(
     ///
     /// @param expiries by the setting that names the certificate, as in `listeners.0.tls`
     public static MeterBinder ofCertificates(Map<String, Supplier<Instant>> expiries) {
-        return registry -> expiries.forEach((setting, expiry) -> Meters.of(registry)
+        return registry -> expiries.forEach((setting, expiry) -> meters(registry, expiry)
                 .with("setting", setting)
                 .gauge(
                         "kv.tls.certificate.expiry",
                         "seconds",
                         "When the certificate of a listener expires, in seconds since 1970; of a chain, the first to"
                                 + " expire.",
-                        () -> expiry.get().getEpochSecond()));
+                        at -> at.get().getEpochSecond()));
     }
 
     /// Returns the meters of events that are published over ZeroMQ.
@@ -277,20 +270,18 @@ public record ServerMetrics(
     /// @param publisher null in it before there is one
     public static MeterBinder ofPublisher(Supplier<@Nullable ZmqPublisher> publisher) {
         return registry -> {
-            Meters meters = Meters.of(registry);
-            String asked = "Requests to the replay socket that were answered.";
+            Meters<@Nullable ZmqPublisher> meters = new Meters<>(registry, Tags.empty(), publisher);
             meters.count(
                     "kv.events.published",
                     "Messages that were published over ZeroMQ.",
-                    () -> read(publisher, ZmqPublisher::publishedCount));
-            meters.with("kind", "replay")
-                    .count("kv.events.asked", asked, () -> read(publisher, ZmqPublisher::replayCount));
-            meters.with("kind", "snapshot")
-                    .count("kv.events.asked", asked, () -> read(publisher, ZmqPublisher::snapshotCount));
+                    orZero(ZmqPublisher::publishedCount));
+            meters.counts("kv.events.asked", null, "Requests to the replay socket that were answered.", "kind")
+                    .add("replay", orZero(ZmqPublisher::replayCount))
+                    .add("snapshot", orZero(ZmqPublisher::snapshotCount));
             meters.count(
                     "kv.events.overrun",
                     "Times that events arrived faster than they could be published.",
-                    () -> read(publisher, ZmqPublisher::overrunCount));
+                    orZero(ZmqPublisher::overrunCount));
         };
     }
 
@@ -302,98 +293,92 @@ public record ServerMetrics(
             if (trace.get() == null) {
                 return;
             }
-            Meters meters = Meters.of(registry);
+            Meters<TraceCapture.@Nullable Stats> meters = new Meters<>(registry, Tags.empty(), trace);
             meters.gauge(
                     "kv.trace.capturing",
                     "1 while the trace is written, 0 when its file is full or cannot be written.",
-                    () -> read(trace, stats -> stats.capturing() ? 1 : 0));
-            meters.count(
-                    "kv.trace.uses", "Accesses written to the trace.", () -> read(trace, TraceCapture.Stats::uses));
-            meters.count(
-                    "kv.trace.written", BYTES, "Bytes of the trace.", () -> read(trace, TraceCapture.Stats::bytes));
+                    orZero(stats -> stats.capturing() ? 1 : 0));
+            meters.count("kv.trace.uses", "Accesses written to the trace.", orZero(TraceCapture.Stats::uses));
+            meters.count("kv.trace.written", BYTES, "Bytes of the trace.", orZero(TraceCapture.Stats::bytes));
             meters.count(
                     "kv.trace.dropped",
                     "Accesses left out of the trace, as they came faster than it could be written.",
-                    () -> read(trace, TraceCapture.Stats::dropped));
+                    orZero(TraceCapture.Stats::dropped));
         };
     }
 
-    private static <T> long read(Supplier<@Nullable T> from, ToLongFunction<T> of) {
-        T now = from.get();
-        return now == null ? 0 : of.applyAsLong(now);
+    private static <T> ToDoubleFunction<@Nullable T> orZero(ToDoubleFunction<T> of) {
+        return source -> source == null ? 0 : of.applyAsDouble(source);
     }
 
     /// The endpoint for other JVMs.
     public static MeterBinder ofEndpoint(Supplier<EndpointStats> stats) {
         return registry -> {
-            EndpointMeters meters = new EndpointMeters(Meters.of(registry), stats);
-            meters.gauge("connections", "Open connections of other JVMs.", EndpointStats::connections);
-            meters.gauge("sessions", "Open sessions of other JVMs.", EndpointStats::sessions);
+            Meters<EndpointStats> meters = new Meters<>(registry, Tags.empty(), stats);
+            meters.gauge("kv.endpoint.connections", "Open connections of other JVMs.", EndpointStats::connections);
+            meters.gauge("kv.endpoint.sessions", "Open sessions of other JVMs.", EndpointStats::sessions);
             meters.gauge(
-                    "waiting", "Requests of other JVMs that wait for room, a disk or a flush.", EndpointStats::waiting);
+                    "kv.endpoint.waiting",
+                    "Requests of other JVMs that wait for room, a disk or a flush.",
+                    EndpointStats::waiting);
             String held = "Leases and reservations that other JVMs hold of the store.";
-            meters.with("kind", "lease").gauge("held", held, all -> all.leases().open());
-            meters.with("kind", "reservation")
-                    .gauge("held", held, all -> all.reservations().open());
-            String begun = "Sessions, leases and reservations of other JVMs, ever.";
-            meters.with("kind", "session").count("begun", begun, EndpointStats::sessionsBegun);
             meters.with("kind", "lease")
-                    .count("begun", begun, all -> all.leases().granted());
+                    .gauge("kv.endpoint.held", held, all -> all.leases().open());
             meters.with("kind", "reservation")
-                    .count("begun", begun, all -> all.reservations().granted());
-            String expired = "Sessions, leases and reservations that ended as their client was gone.";
-            meters.with("kind", "session").count("expired", expired, EndpointStats::sessionsExpired);
-            meters.with("kind", "lease")
-                    .count("expired", expired, all -> all.leases().expired());
-            meters.with("kind", "reservation")
-                    .count("expired", expired, all -> all.reservations().expired());
-            meters.count("requests", "Requests of other JVMs.", EndpointStats::requests);
-            meters.count("refusals", "Requests of other JVMs answered with an error.", EndpointStats::refusals);
-            meters.count("corrupt", "Payloads of other JVMs without a matching checksum.", EndpointStats::corrupt);
-            String refused = "Other JVMs rejected in the handshake, by reason.";
-            meters.with("reason", "wrong").count("handshakes.refused", refused, EndpointStats::wrongProofs);
-            meters.with("reason", "unseen").count("handshakes.refused", refused, EndpointStats::unseenProofs);
-            meters.bytes("received", "Bytes of blocks and objects that other JVMs sent.", EndpointStats::bytesIn);
-            meters.bytes(
-                    "staged",
+                    .gauge("kv.endpoint.held", held, all -> all.reservations().open());
+            meters.counts("kv.endpoint.begun", null, "Sessions, leases and reservations of other JVMs, ever.", "kind")
+                    .add("session", EndpointStats::sessionsBegun)
+                    .add("lease", all -> all.leases().granted())
+                    .add("reservation", all -> all.reservations().granted());
+            meters.counts(
+                            "kv.endpoint.expired",
+                            null,
+                            "Sessions, leases and reservations that ended as their client was gone.",
+                            "kind")
+                    .add("session", EndpointStats::sessionsExpired)
+                    .add("lease", all -> all.leases().expired())
+                    .add("reservation", all -> all.reservations().expired());
+            meters.count("kv.endpoint.requests", "Requests of other JVMs.", EndpointStats::requests);
+            meters.count(
+                    "kv.endpoint.refusals", "Requests of other JVMs answered with an error.", EndpointStats::refusals);
+            meters.count(
+                    "kv.endpoint.corrupt",
+                    "Payloads of other JVMs without a matching checksum.",
+                    EndpointStats::corrupt);
+            meters.counts(
+                            "kv.endpoint.handshakes.refused",
+                            null,
+                            "Other JVMs rejected in the handshake, by reason.",
+                            "reason")
+                    .add("wrong", EndpointStats::wrongProofs)
+                    .add("unseen", EndpointStats::unseenProofs);
+            meters.count(
+                    "kv.endpoint.received",
+                    BYTES,
+                    "Bytes of blocks and objects that other JVMs sent.",
+                    EndpointStats::bytesIn);
+            meters.count(
+                    "kv.endpoint.staged",
+                    BYTES,
                     "Bytes of blocks and objects copied out of memory that clients on this host share.",
                     EndpointStats::bytesStaged);
-            meters.bytes(
-                    "sent",
+            meters.count(
+                    "kv.endpoint.sent",
+                    BYTES,
                     "Bytes of blocks and objects sent to other JVMs, or copied into memory that clients share.",
                     EndpointStats::bytesOut);
-            meters.bytes(
-                    "saved",
+            meters.count(
+                    "kv.endpoint.saved",
+                    BYTES,
                     "Bytes of blocks that coding kept off the network to other JVMs.",
                     EndpointStats::bytesSaved);
+            Meters.Counts<EndpointStats> closed = meters.counts(
+                    "kv.endpoint.closed", null, "Connections of other JVMs that ended, by reason.", "reason");
             for (DisconnectReason reason : DisconnectReason.values()) {
-                meters.with("reason", reason.name().toLowerCase(Locale.ROOT))
-                        .count(
-                                "closed",
-                                "Connections of other JVMs that ended, by reason.",
-                                all -> all.closed().getOrDefault(reason, 0L));
+                closed.add(
+                        reason.name().toLowerCase(Locale.ROOT),
+                        all -> all.closed().getOrDefault(reason, 0L));
             }
         };
-    }
-
-    private record EndpointMeters(Meters meters, Supplier<EndpointStats> stats) {
-
-        private static final String PREFIX = "kv.endpoint.";
-
-        EndpointMeters with(String tag, String value) {
-            return new EndpointMeters(meters.with(tag, value), stats);
-        }
-
-        void gauge(String name, String help, ToLongFunction<EndpointStats> of) {
-            meters.gauge(PREFIX + name, help, () -> of.applyAsLong(stats.get()));
-        }
-
-        void count(String name, String help, ToLongFunction<EndpointStats> of) {
-            meters.count(PREFIX + name, help, () -> of.applyAsLong(stats.get()));
-        }
-
-        void bytes(String name, String help, ToLongFunction<EndpointStats> of) {
-            meters.count(PREFIX + name, BYTES, help, () -> of.applyAsLong(stats.get()));
-        }
     }
 }

@@ -6,6 +6,8 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.server.console.LoadTotals.LoadSample;
+import io.kvcache.server.console.LoadTotals.MissCounts;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissCauses;

@@ -3,6 +3,7 @@ package io.kvcache.server.console;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
+import io.kvcache.server.console.LoadTotals.LoadSample;
 import io.kvcache.server.http.Viewer;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.metrics.RequestLatencies;

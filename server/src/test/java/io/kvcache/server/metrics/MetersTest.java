@@ -2,6 +2,8 @@ package io.kvcache.server.metrics;
 
 import static org.assertj.core.api.Assertions.assertThat;
 
+import io.kvcache.tiers.metrics.Meters;
+import io.micrometer.core.instrument.Tags;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
 import java.util.concurrent.atomic.LongAdder;
@@ -14,9 +16,9 @@ final class MetersTest {
     @Test
     void givenMetersThatNothingElseRefersTo_whenGarbageWasCollected_thenTheyGoOn() {
         LongAdder number = new LongAdder();
-        Meters meters = Meters.of(registry).with("tenant", "blue");
-        meters.count("kv.counted", "Help.", () -> number.sum());
-        meters.gauge("kv.measured", "bytes", "Help.", () -> number.sum());
+        Meters<LongAdder> meters = new Meters<>(registry, Tags.of("tenant", "blue"), () -> number);
+        meters.count("kv.counted", "Help.", LongAdder::sum);
+        meters.gauge("kv.measured", "bytes", "Help.", LongAdder::sum);
 
         number.add(1);
         assertThat(registry.scrape()).contains("kv_counted_total{tenant=\"blue\"} 1.0");

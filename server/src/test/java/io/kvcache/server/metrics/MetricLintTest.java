@@ -8,11 +8,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.metrics.DiskMetrics;
-import io.kvcache.tiers.metrics.HintMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
-import io.kvcache.tiers.metrics.LruHitRatioMetrics;
-import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.micrometer.prometheusmetrics.PrometheusConfig;
 import io.micrometer.prometheusmetrics.PrometheusMeterRegistry;
@@ -36,10 +32,7 @@ final class MetricLintTest {
             cache.register(SPACE);
             PrometheusMeterRegistry registry = new PrometheusMeterRegistry(PrometheusConfig.DEFAULT);
             new KvCacheMetrics(cache, "kv").bindTo(registry);
-            new DiskMetrics(cache, "kv").bindTo(registry);
-            new HintMetrics(cache, "kv").bindTo(registry);
-            new PolicyMetrics(cache, "kv").bindTo(registry);
-            new LruHitRatioMetrics(() -> new LruHitRatioEstimator.Report(
+            KvCacheMetrics.ofOtherSizes(() -> new LruHitRatioEstimator.Report(
                             List.of(new LruHitRatioEstimator.Size(1, 1, 0, 0)), 0, 1, 0))
                     .bindTo(registry);
             try (var writer = cache.put(BlockChain.of(SPACE, new int[] {1, 2, 3, 4}), 0, 0, KvCache.NO_WAIT)) {

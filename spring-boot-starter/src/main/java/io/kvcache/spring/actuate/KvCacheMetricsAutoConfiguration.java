@@ -3,14 +3,9 @@ package io.kvcache.spring.actuate;
 import io.kvcache.core.KvCache;
 import io.kvcache.spring.KvCacheAutoConfiguration;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.metrics.DiskMetrics;
-import io.kvcache.tiers.metrics.HintMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
-import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.tiers.os.SystemClock;
-import io.micrometer.core.instrument.MeterRegistry;
 import io.micrometer.core.instrument.binder.MeterBinder;
-import java.util.List;
 import org.springframework.boot.autoconfigure.AutoConfiguration;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnClass;
 import org.springframework.boot.autoconfigure.condition.ConditionalOnMissingBean;
@@ -32,24 +27,7 @@ public final class KvCacheMetricsAutoConfiguration {
     @Bean
     @ConditionalOnMissingBean(name = "kvCacheMeterBinder")
     MeterBinder kvCacheMeterBinder(KvCache cache) {
-        return switch (cache) {
-            case TieredKvCache embedded ->
-                new CacheMeters(List.of(
-                        new KvCacheMetrics(embedded, NAME),
-                        new DiskMetrics(embedded, NAME),
-                        new HintMetrics(embedded, NAME),
-                        new PolicyMetrics(embedded, NAME)));
-            default ->
-                new CacheMeters(List.of(new KvCacheMetrics(new LastKnownStats(cache, SystemClock.INSTANCE), NAME)));
-        };
-    }
-
-    /// Several binders as one bean, which keeps alive what they read.
-    private record CacheMeters(List<MeterBinder> binders) implements MeterBinder {
-
-        @Override
-        public void bindTo(MeterRegistry registry) {
-            binders.forEach(each -> each.bindTo(registry));
-        }
+        return new KvCacheMetrics(
+                cache instanceof TieredKvCache ? cache : new LastKnownStats(cache, SystemClock.INSTANCE), NAME);
     }
 }

@@ -7,12 +7,17 @@ import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
+import io.kvcache.core.tier.AdmissionKind;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.metrics.KvCacheMetrics.CardinalityLimit;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
+import java.lang.foreign.MemorySegment;
+import java.nio.file.Path;
+import java.time.Duration;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 final class KvCacheMetricsTest {
 
@@ -93,5 +98,52 @@ final class KvCacheMetricsTest {
                 .tag("result", result)
                 .functionCounter()
                 .count();
+    }
+
+    @Test
+    void givenAFlushedBlock_whenRead_thenTheDiskHasIt(@TempDir Path folder) {
+        try (TieredKvCache disks = TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .disk(folder.resolve("disk"), 16 << 20)
+                .build()) {
+            Namespace space = Namespace.of("m", SHAPE);
+            disks.register(space);
+            new KvCacheMetrics(disks, "kv").bindTo(registry);
+            try (var writer = disks.put(BlockChain.of(space, new int[] {1, 2, 3, 4}), 0, 0, KvCache.NO_WAIT)) {
+                writer.segment().fill((byte) 1);
+                writer.seal();
+            }
+            assertThat(disks.flush(Duration.ofMinutes(1))).isTrue();
+            assertThat(registry.get("kv.disk.serving").tag("disk", "0").gauge().value())
+                    .isEqualTo(1);
+            assertThat(registry.get("kv.disk.alive").gauge().value()).isEqualTo(4096);
+            assertThat(registry.get("kv.offload")
+                            .tag("outcome", "written")
+                            .functionCounter()
+                            .count())
+                    .isEqualTo(1);
+        }
+    }
+
+    @Test
+    void givenAValueTooLargeForTheDisk_whenPut_thenItIsCountedAsThat(@TempDir Path folder) {
+        Namespace things = Namespace.objects("things", "t");
+        try (TieredKvCache disks = TieredKvCache.builder()
+                .hostBytes(32 << 20)
+                .admission(AdmissionKind.ALWAYS)
+                .disk(folder.resolve("disk"), 16 << 20)
+                .build()) {
+            disks.register(things);
+            disks.storeObject(things, new byte[] {1}, MemorySegment.ofArray(new byte[4 << 20]), KvCache.NO_WAIT);
+            disks.storeObject(things, new byte[] {2}, MemorySegment.ofArray(new byte[4 << 10]), KvCache.NO_WAIT);
+            assertThat(disks.offloadStats().tooLarge()).isEqualTo(1);
+            assertThat(disks.offloadStats().admitted()).isEqualTo(1);
+            new KvCacheMetrics(disks, "kv").bindTo(registry);
+            assertThat(registry.get("kv.offload")
+                            .tag("outcome", "too_large")
+                            .functionCounter()
+                            .count())
+                    .isEqualTo(1);
+        }
     }
 }

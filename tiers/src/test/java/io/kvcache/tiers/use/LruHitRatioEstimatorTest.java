@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.tiers.TieredKvCache;
-import io.kvcache.tiers.metrics.LruHitRatioMetrics;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
 import io.micrometer.core.instrument.simple.SimpleMeterRegistry;
 import java.util.Arrays;
 import org.junit.jupiter.api.Test;
@@ -30,7 +30,7 @@ final class LruHitRatioEstimatorTest {
             cache.register(SPACE);
             LruHitRatioEstimator curve = LruHitRatioEstimator.of(cache);
             SimpleMeterRegistry registry = new SimpleMeterRegistry();
-            new LruHitRatioMetrics(curve::report).bindTo(registry);
+            KvCacheMetrics.ofOtherSizes(curve::report).bindTo(registry);
             assertThat(curve.report().uses()).isZero();
             for (int use = 0; use < ROUNDS * 48; use++) {
                 use(cache, use % 48);

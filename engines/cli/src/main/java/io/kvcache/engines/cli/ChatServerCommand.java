@@ -13,18 +13,14 @@ import io.kvcache.tiers.DiskOptions;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.TieredKvCacheBuilder;
 import io.kvcache.tiers.directory.DiskDirectoryException;
-import io.kvcache.tiers.metrics.DiskMetrics;
 import io.kvcache.tiers.metrics.KvCacheMetrics;
-import io.kvcache.tiers.metrics.PolicyMetrics;
 import io.kvcache.transport.client.RemoteKvCache;
-import io.micrometer.core.instrument.binder.MeterBinder;
 import java.io.IOException;
 import java.io.PrintWriter;
 import java.io.UncheckedIOException;
 import java.net.InetSocketAddress;
 import java.nio.file.Path;
 import java.time.Duration;
-import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.Callable;
 import java.util.concurrent.CountDownLatch;
@@ -111,7 +107,7 @@ final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
                 generator,
                 ChatOptions.of(
                         new InetSocketAddress(address, port), served.model().name()),
-                meters(store));
+                List.of(new KvCacheMetrics(store, "chat")));
         Runtime.getRuntime().addShutdownHook(new Thread(() -> stop(server, generator, served, store)));
         printLine("KVCache answers at http://" + server.address().getAddress().getHostAddress() + ":"
                 + server.address().getPort() + "/v1 with "
@@ -160,16 +156,6 @@ final class ChatServerCommand implements Callable<Integer>, LongRunningCommand {
         } catch (DiskDirectoryException | UncheckedIOException refused) {
             throw new IOException(refused.getMessage(), refused);
         }
-    }
-
-    private static List<MeterBinder> meters(KvCache store) {
-        List<MeterBinder> meters = new ArrayList<>();
-        meters.add(new KvCacheMetrics(store, "chat"));
-        if (store instanceof TieredKvCache tiered) {
-            meters.add(new DiskMetrics(tiered, "chat"));
-            meters.add(new PolicyMetrics(tiered, "chat"));
-        }
-        return meters;
     }
 
     private static DiskOptions disk(String given) {
