@@ -29,8 +29,6 @@ import io.kvcache.server.console.ConsoleSources;
 import io.kvcache.server.console.LiveFeed;
 import io.kvcache.server.console.LoadHistory;
 import io.kvcache.server.event.EventFeed;
-import io.kvcache.server.event.NamespaceIdResolver;
-import io.kvcache.server.event.SnapshotLimiter;
 import io.kvcache.server.http.HintEndpoint;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.metrics.RequestLatencies;
@@ -147,10 +145,15 @@ public final class CacheServer implements AutoCloseable {
         connectionRegistry = new ConnectionRegistry(
                 connectionLimits(config), clock, latencies, slowRequestLog, tenantKeyspaces::throttledReads);
         passwordAuthenticator = PasswordAuthenticator.open(config.access().tenants(), clock);
-        NamespaceIdResolver names = new NamespaceIdResolver(cache);
+        EventFeed events = new EventFeed(
+                cache,
+                Long.toString(InstantSource.system().millis(), Character.MAX_RADIX),
+                EventFeed.subscriberSlots(
+                        PlatformDependent.maxDirectMemory(),
+                        config.access().tenants().size()));
         MissCauses causes = new MissCauses(System::nanoTime);
         removals = new RemovalFollower(
-                cache.events().withoutObjectPuts(), names::resolve, TenantKeyspaces::isOfKeyspace, causes);
+                cache.events().withoutObjectPuts(), events::namespace, TenantKeyspaces::isOfKeyspace, causes);
         misses = new MissLog(
                 InstantSource.system(),
                 causes,
@@ -164,17 +167,6 @@ public final class CacheServer implements AutoCloseable {
         ConsoleSources consoleSources = consoleSources(config, latencies, slowRequestLog);
         LoadHistory history = new LoadHistory(consoleSources);
         LiveFeed live = new LiveFeed(consoleSources);
-        SnapshotLimiter snapshotLimiter = new SnapshotLimiter(
-                cache.events(), () -> cache.stats().records().live());
-        EventFeed events = new EventFeed(
-                cache.events(),
-                names,
-                snapshotLimiter,
-                connectionRegistry::isDraining,
-                Long.toString(InstantSource.system().millis(), Character.MAX_RADIX),
-                EventFeed.subscriberSlots(
-                        PlatformDependent.maxDirectMemory(),
-                        config.access().tenants().size()));
         RemoteEndpoint front = remote;
         protocolFactory = new ProtocolFactory(
                 cache,
@@ -225,13 +217,10 @@ public final class CacheServer implements AutoCloseable {
                     new FileReloader("cluster.tls files", cluster.certificateFiles(), cluster::reloadCertificate));
         }
         publisher = config.events().isEnabled()
-                ? ZmqPublisher.open(
-                        config.events(),
-                        new ZmqPublisher.EventSource(cache.events(), names, snapshotLimiter, config.isLoopbackOnly()),
-                        InstantSource.system())
+                ? ZmqPublisher.open(config.events(), events, config.isLoopbackOnly(), InstantSource.system())
                 : null;
         maintenanceScheduler.scheduleSelfPaced(TICK_MILLIS, () -> {
-            events.tick();
+            events.tick(connectionRegistry.isDraining());
             return events.subscriberCount() > 0 ? EVENT_POLL_MILLIS : TICK_MILLIS;
         });
         maintenanceScheduler.scheduleRepeating(TICK_MILLIS, this::tick);

@@ -110,7 +110,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
     }
 
     private void startWithSnapshot(HttpResponder out) {
-        String refusal = feed.snapshotLimiter().tryAcquire();
+        String refusal = feed.tryAcquireSnapshot();
         if (refusal != null) {
             feed.remove(this);
             out.sendProblem(new ProblemDetails(HttpResponseStatus.SERVICE_UNAVAILABLE, refusal));
@@ -120,9 +120,9 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
         HttpStream begun = openStream(out);
         begun.flush();
         Thread.ofVirtual().name("kvcache-snapshot").start(() -> {
-            StoreSnapshot snapshot = feed.snapshotLimiter().createSnapshot();
+            StoreSnapshot snapshot = feed.events().snapshot();
             List<CacheEvent> shown = snapshot.stored().stream()
-                    .filter(event -> filter.isVisible(feed.namespaceIdResolver().resolve(event.namespaceId())))
+                    .filter(event -> filter.isVisible(feed.namespace(event.namespaceId())))
                     .toList();
             begun.runOnLoop(() -> startSnapshot(begun, shown, snapshot.nextSequence()));
         });
@@ -143,8 +143,8 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
             StringBuilder text = new StringBuilder();
             for (int left = MAX_BATCH; left > 0 && unsentSnapshot.hasNext(); left--) {
                 CacheEvent event = unsentSnapshot.next();
-                text.append(SseEncoder.snapshotEntry(
-                        event, feed.namespaceIdResolver().resolve(event.namespaceId()), filter.tenant == null));
+                text.append(
+                        SseEncoder.snapshotEntry(event, feed.namespace(event.namespaceId()), filter.tenant == null));
             }
             to.write(text.toString());
         }
@@ -160,7 +160,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
 
     private void releaseSnapshot() {
         if (holdsSnapshot.compareAndSet(true, false)) {
-            feed.snapshotLimiter().release();
+            feed.releaseSnapshot();
         }
     }
 
@@ -197,7 +197,7 @@ final class EventSubscription implements HttpRequestHandler.BodylessHandler, Eve
             }
             StringBuilder text = new StringBuilder();
             for (CacheEvent event : batch.events()) {
-                Namespace namespace = feed.namespaceIdResolver().resolve(event.namespaceId());
+                Namespace namespace = feed.namespace(event.namespaceId());
                 if (filter.isVisible(namespace)) {
                     text.append(SseEncoder.event(event, namespace, filter.tenant == null, id(event.sequence())));
                 }

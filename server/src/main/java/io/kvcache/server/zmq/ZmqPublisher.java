@@ -6,8 +6,7 @@ import io.kvcache.core.event.EventStream;
 import io.kvcache.core.event.StoreSnapshot;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.config.EventsConfig;
-import io.kvcache.server.event.NamespaceIdResolver;
-import io.kvcache.server.event.SnapshotLimiter;
+import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.zmq.ZmqSockets.ZmqMessage;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -41,8 +40,7 @@ public final class ZmqPublisher implements AutoCloseable {
 
     private final EventsConfig config;
     private final EventStream events;
-    private final NamespaceIdResolver namespaceIdResolver;
-    private final SnapshotLimiter snapshotLimiter;
+    private final EventFeed feed;
     private final InstantSource wall;
     private final VllmEventEncoder encoder;
     private final ZmqSockets sockets;
@@ -55,35 +53,25 @@ public final class ZmqPublisher implements AutoCloseable {
     private final LongAdder snapshotRequests = new LongAdder();
     private final LongAdder overruns = new LongAdder();
 
-    private ZmqPublisher(EventsConfig config, EventSource eventSource, InstantSource wall, ZmqSockets sockets) {
+    private ZmqPublisher(EventsConfig config, EventFeed feed, boolean local, InstantSource wall, ZmqSockets sockets) {
         this.config = config;
-        events = eventSource.events();
-        namespaceIdResolver = eventSource.namespaceIdResolver();
-        snapshotLimiter = eventSource.snapshotLimiter();
+        this.feed = feed;
+        events = feed.events();
         this.wall = wall;
         this.sockets = sockets;
-        encoder = new VllmEventEncoder(config.encoding(), config.hashes(), config.media(), eventSource.local());
+        encoder = new VllmEventEncoder(config.encoding(), config.hashes(), config.media(), local);
         nextEvent = events.nextSequence();
         thread = Thread.ofPlatform().daemon().name("kvcache-events").unstarted(this::run);
     }
 
-    /// The source of the published events.
-    ///
-    /// @param namespaceIdResolver the namespaces that events name by number
-    /// @param snapshotLimiter asked before a snapshot is made; if it refuses, the subscriber gets an empty one
-    /// @param local whether only clients of this host reach the store
-    public record EventSource(
-            EventStream events,
-            NamespaceIdResolver namespaceIdResolver,
-            SnapshotLimiter snapshotLimiter,
-            boolean local) {}
-
     /// Binds and begins to follow.
     ///
+    /// @param feed of the published events; where it refuses a snapshot, the subscriber gets an empty one
+    /// @param local whether only clients of this host reach the store
     /// @throws IOException when an endpoint cannot be had; the message names it
-    public static ZmqPublisher open(EventsConfig config, EventSource eventSource, InstantSource wall)
+    public static ZmqPublisher open(EventsConfig config, EventFeed feed, boolean local, InstantSource wall)
             throws IOException {
-        ZmqPublisher publisher = new ZmqPublisher(config, eventSource, wall, ZmqSockets.bind(config));
+        ZmqPublisher publisher = new ZmqPublisher(config, feed, local, wall, ZmqSockets.bind(config));
         publisher.thread.start();
         return publisher;
     }
@@ -162,15 +150,15 @@ public final class ZmqPublisher implements AutoCloseable {
     /// All that is stored; or, where the heap could not hold that, nothing: followers then know of less than there
     /// is.
     private StoreSnapshot makeSnapshot() {
-        String refusal = snapshotLimiter.tryAcquire();
+        String refusal = feed.tryAcquireSnapshot();
         if (refusal != null) {
             LOG.log(Level.WARNING, "followers get an empty snapshot: {0}", refusal);
             return new StoreSnapshot(events.nextSequence(), List.of(), Map.of());
         }
         try {
-            return snapshotLimiter.createSnapshot();
+            return events.snapshot();
         } finally {
-            snapshotLimiter.release();
+            feed.releaseSnapshot();
         }
     }
 
@@ -194,7 +182,7 @@ public final class ZmqPublisher implements AutoCloseable {
         List<List<CacheEvent>> runs = new ArrayList<>();
         List<CacheEvent> run = new ArrayList<>();
         for (CacheEvent event : all) {
-            Namespace namespace = namespaceIdResolver.resolve(event.namespaceId());
+            Namespace namespace = feed.namespace(event.namespaceId());
             if (!VllmEventEncoder.isBlock(namespace, event)
                     || !namespace.owner().equals(config.tenant())) {
                 continue;
@@ -212,7 +200,7 @@ public final class ZmqPublisher implements AutoCloseable {
     }
 
     private ZmqMessage message(List<CacheEvent> run, long sequence) {
-        Namespace namespace = namespaceIdResolver.resolve(run.getFirst().namespaceId());
+        Namespace namespace = feed.namespace(run.getFirst().namespaceId());
         String topic = config.topic().replace("{namespace}", namespace.model());
         return new ZmqMessage(topic, sequence, encoder.encodeBatch(seconds(), namespace, run));
     }

@@ -6,6 +6,7 @@ import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.quota.FairSharePool;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.concurrent.atomic.AtomicLong;
 import org.junit.jupiter.api.Test;
 
 final class EventFeedTest {
@@ -21,13 +22,7 @@ final class EventFeedTest {
     @Test
     void givenOneTenantThatFollowsAThousandTimes_whenAnotherFollows_thenThereIsAPlace() {
         try (TestKeyspace test = TestKeyspace.small()) {
-            EventFeed feed = new EventFeed(
-                    test.cache().events(),
-                    new NamespaceIdResolver(test.cache()),
-                    new SnapshotLimiter(test.cache().events(), () -> 0),
-                    () -> false,
-                    "epoch",
-                    EventFeed.subscriberSlots(1L << 40, 2));
+            EventFeed feed = new EventFeed(test.cache(), "epoch", EventFeed.subscriberSlots(1L << 40, 2));
             List<EventFeed.Subscriber> in = new ArrayList<>();
             for (int i = 0; i < 1000; i++) {
                 Silent one = new Silent("one", i);
@@ -53,5 +48,30 @@ final class EventFeedTest {
         assertThat(places.capacity()).isEqualTo(42);
         assertThat(EventFeed.subscriberSlots(0, 1).capacity()).isEqualTo(8);
         assertThat(EventFeed.subscriberSlots(Long.MAX_VALUE, 1).capacity()).isEqualTo(256);
+    }
+
+    @Test
+    void givenAsManySnapshotsAsMayBe_whenAnotherIsWanted_thenItWaitsForItsTurn() {
+        try (TestKeyspace test = TestKeyspace.small()) {
+            EventFeed feed = new EventFeed(test.cache(), "epoch", EventFeed.subscriberSlots(0, 1));
+            for (int i = 0; i < EventFeed.MAX_SNAPSHOTS; i++) {
+                assertThat(feed.tryAcquireSnapshot()).isNull();
+            }
+            assertThat(feed.tryAcquireSnapshot()).contains("try again later");
+            feed.releaseSnapshot();
+            assertThat(feed.tryAcquireSnapshot()).isNull();
+        }
+    }
+
+    @Test
+    void givenMoreThanTheHeapCanHold_whenASnapshotIsWanted_thenItIsRefused() {
+        try (TestKeyspace test = TestKeyspace.small()) {
+            AtomicLong entries = new AtomicLong(1001);
+            EventFeed feed = new EventFeed(test.cache(), "epoch", EventFeed.subscriberSlots(0, 1), entries::get, 1000);
+            assertThat(feed.tryAcquireSnapshot())
+                    .isEqualTo("a snapshot would take 1001 entries; with this heap it may take 1000");
+            entries.set(1000);
+            assertThat(feed.tryAcquireSnapshot()).isNull();
+        }
     }
 }

@@ -10,7 +10,7 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.identity.Dtype;
 import io.kvcache.core.identity.Namespace;
-import io.kvcache.server.event.NamespaceIdResolver;
+import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.miss.MissCauses.Cause;
 import java.nio.charset.StandardCharsets;
@@ -30,7 +30,7 @@ final class RemovalFollowerTest {
     private final MissCauses causes = new MissCauses(test.time()::nanos);
     private final RemovalFollower follower = new RemovalFollower(
             test.cache().events().withoutObjectPuts(),
-            new NamespaceIdResolver(test.cache())::resolve,
+            new EventFeed(test.cache(), "epoch", EventFeed.subscriberSlots(0, 1))::namespace,
             KEYSPACE::equals,
             causes);
 

@@ -12,8 +12,7 @@ import io.kvcache.server.config.EventsConfig;
 import io.kvcache.server.config.EventsConfig.EventEncoding;
 import io.kvcache.server.config.EventsConfig.EventHashes;
 import io.kvcache.server.config.EventsConfig.EventMedia;
-import io.kvcache.server.event.NamespaceIdResolver;
-import io.kvcache.server.event.SnapshotLimiter;
+import io.kvcache.server.event.EventFeed;
 import io.kvcache.tiers.TieredKvCache;
 import java.time.InstantSource;
 import java.util.List;
@@ -61,9 +60,8 @@ final class ZmqPublisherTest {
     }
 
     private List<String> snapshot(LongSupplier entries) throws Exception {
-        ZmqPublisher.EventSource eventSource = new ZmqPublisher.EventSource(
-                cache.events(), new NamespaceIdResolver(cache), new SnapshotLimiter(cache.events(), entries), true);
-        try (ZmqPublisher publisher = ZmqPublisher.open(CONFIG, eventSource, InstantSource.system());
+        EventFeed feed = new EventFeed(cache, "epoch", EventFeed.subscriberSlots(0, 1), entries, 1000);
+        try (ZmqPublisher publisher = ZmqPublisher.open(CONFIG, feed, true, InstantSource.system());
                 ZmqSubscriber subscriber =
                         ZmqSubscriber.connect(publisher.publishEndpoint(), publisher.replayEndpoint(), "", () -> {})) {
             return subscriber.snapshot().stream()
