@@ -23,6 +23,8 @@ final class MaintenanceScheduler implements AutoCloseable {
     /// Far longer than any task takes; a task that hangs at a file does not delay the shutdown for ever.
     private static final long MAX_TASK_SECONDS = 10;
 
+    private static final long FILE_CHECK_MILLIS = 1000;
+
     private final ScheduledThreadPoolExecutor executor = new ScheduledThreadPoolExecutor(
             1, Thread.ofPlatform().daemon().name("kvcache-housekeeping").factory());
 
@@ -32,6 +34,13 @@ final class MaintenanceScheduler implements AutoCloseable {
 
     void scheduleRepeating(long millis, Runnable task) {
         executor.scheduleWithFixedDelay(() -> runLoggingFailures(task), millis, millis, TimeUnit.MILLISECONDS);
+    }
+
+    /// Has files read again when they have changed. A failure is logged, and the next change tries again.
+    ///
+    /// @param what for messages
+    void scheduleReload(String what, List<Path> files, FileReloader.ReloadAction reload) {
+        scheduleRepeating(FILE_CHECK_MILLIS, new FileReloader(what, files, reload));
     }
 
     /// Takes turns that say themselves how many milliseconds later the next one comes.

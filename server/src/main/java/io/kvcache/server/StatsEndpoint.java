@@ -5,16 +5,23 @@ import io.kvcache.core.NamespaceStats;
 import io.kvcache.core.policy.LruFallback;
 import io.kvcache.core.store.HostStore.PrefetchStats;
 import io.kvcache.core.store.TierPort.DiskTierStats;
+import io.kvcache.server.http.HttpConfig.TextEndpoint;
+import io.kvcache.server.http.HttpEndpoint;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.Viewer;
 import io.kvcache.server.keyspace.KeyspaceStats;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.net.Connection.CloseReason;
 import io.kvcache.server.net.ConnectionRegistry;
+import io.kvcache.server.remote.RemoteEndpoint;
 import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.tiers.HintStats;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.tiers.movement.TierTransferStats;
 import io.kvcache.tiers.use.LruHitRatioEstimator;
 import io.kvcache.transport.endpoint.EndpointStats;
+import io.netty.handler.codec.http.HttpRequest;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
@@ -24,29 +31,30 @@ import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 import tools.jackson.databind.json.JsonMapper;
 
-/// The page `/v1/stats`: one JSON object, of the whole server or of one tenant.
-final class StatsEndpoint {
+/// The page `/v1/stats`: one JSON object, for administrators of the whole server, and for each tenant of its own part.
+final class StatsEndpoint implements HttpEndpoint {
 
-    private final TieredKvCache cache;
-    private final TenantKeyspaces tenantKeyspaces;
-    private final ConnectionRegistry connectionRegistry;
-    private final RequestLatencies latencies;
-    private final Supplier<@Nullable EndpointStats> transport;
-    private final AccessRecording uses;
-    private final String version;
+    private static final String PATH = "/v1/stats";
 
-    StatsEndpoint(
-            TieredKvCache cache,
-            TenantKeyspaces tenantKeyspaces,
-            ProtocolFactory.MetricSources metricSources,
-            String version) {
-        this.cache = cache;
-        this.tenantKeyspaces = tenantKeyspaces;
-        connectionRegistry = metricSources.connectionRegistry();
-        latencies = metricSources.latencies();
-        transport = metricSources.transport();
-        uses = metricSources.uses();
-        this.version = version;
+    private final ServedStore store;
+    private final FrontEnds fronts;
+    private final Viewer.Rules rules;
+
+    StatsEndpoint(ServedStore store, FrontEnds fronts, Viewer.Rules rules) {
+        this.store = store;
+        this.fronts = fronts;
+        this.rules = rules;
+    }
+
+    @Override
+    public List<String> paths() {
+        return List.of(PATH);
+    }
+
+    @Override
+    public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+        Supplier<String> body = rules.viewer(tenant).administrator() ? this::ofServer : () -> ofTenant(tenant);
+        return path.equals(PATH) ? HttpResponder.slowPageHandler(request, TextEndpoint.of("application/json", body)) : null;
     }
 
     private record Clients(int open, long accepted, Map<String, Long> closed) {}
@@ -102,11 +110,11 @@ final class StatsEndpoint {
     private record TenantStats(String version, Map<String, KeyspaceStats> tenants, List<NamespaceLine> namespaces) {}
 
     /// What a tenant may know: the part of it that is its own.
-    String ofTenant(String tenant) {
+    private String ofTenant(String tenant) {
         return write(new TenantStats(
-                version,
+                OperatorPages.version(),
                 only(tenant, keyspaces()),
-                cache.stats().namespaces().stream()
+                store.cache().stats().namespaces().stream()
                         .map(NamespaceLine::of)
                         .filter(line -> line.tenant.equals(tenant))
                         .toList()));
@@ -122,19 +130,20 @@ final class StatsEndpoint {
         return JsonMapper.builder().build().writeValueAsString(stats) + "\n";
     }
 
-    /// Everything.
-    String ofServer() {
+    private String ofServer() {
+        TieredKvCache cache = store.cache();
+        RemoteEndpoint remote = fronts.remote();
         CacheStats stats = cache.stats();
         return write(new Stats(
-                version,
+                OperatorPages.version(),
                 stats.host(),
                 stats.records(),
                 stats.puts(),
                 stats.removals(),
                 cache.lruFallbackReport(),
                 cache.hintStats(),
-                uses.missRatioCurve(),
-                uses.traceStats(),
+                store.missRatioCurve(),
+                store.traceStats(),
                 stats.openTables(),
                 cache.diskStats(),
                 cache.offloadStats(),
@@ -143,22 +152,23 @@ final class StatsEndpoint {
                 cache.isRecovering(),
                 keyspaces(),
                 clients(),
-                transport.get(),
-                latencies.summaries(),
+                remote == null ? null : remote.stats(),
+                fronts.latencies().summaries(),
                 stats.namespaces().stream().map(NamespaceLine::of).toList()));
     }
 
     private Map<String, KeyspaceStats> keyspaces() {
         Map<String, KeyspaceStats> stats = new TreeMap<>();
-        tenantKeyspaces.keyspaces().forEach((tenant, keyspace) -> stats.put(tenant, keyspace.stats()));
+        store.tenants().keyspaces().forEach((tenant, keyspace) -> stats.put(tenant, keyspace.stats()));
         return stats;
     }
 
     private Clients clients() {
+        ConnectionRegistry connections = fronts.connections();
         Map<String, Long> closed = new TreeMap<>();
         for (CloseReason reason : CloseReason.values()) {
-            closed.put(reason.name().toLowerCase(Locale.ROOT), connectionRegistry.closedCount(reason));
+            closed.put(reason.name().toLowerCase(Locale.ROOT), connections.closedCount(reason));
         }
-        return new Clients(connectionRegistry.openCount(), connectionRegistry.acceptedCount(), closed);
+        return new Clients(connections.openCount(), connections.acceptedCount(), closed);
     }
 }

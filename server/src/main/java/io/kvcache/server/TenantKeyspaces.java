@@ -4,11 +4,13 @@ import io.kvcache.core.cost.PrefillCost;
 import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.identity.Namespace;
 import io.kvcache.core.time.Clock;
+import io.kvcache.server.access.SecretFile;
 import io.kvcache.server.config.DiskTierConfig;
 import io.kvcache.server.config.RecomputeConfig;
 import io.kvcache.server.config.RequestLimits;
 import io.kvcache.server.config.ServerConfig;
 import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.config.TenantConfig.KeyOwnershipConfig;
 import io.kvcache.server.config.TenantConfig.ValueKind;
 import io.kvcache.server.keyspace.KeyOwnershipRules;
 import io.kvcache.server.keyspace.Keyspace;
@@ -25,10 +27,17 @@ import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.tiers.TieredKvCache;
 import io.kvcache.transport.endpoint.EndpointListener;
 import io.kvcache.transport.wire.MessageType;
+import java.io.IOException;
+import java.nio.file.Path;
 import java.time.InstantSource;
+import java.util.ArrayList;
 import java.util.Collections;
+import java.util.HashMap;
 import java.util.LinkedHashMap;
+import java.util.List;
 import java.util.Map;
+import java.util.Objects;
+import java.util.concurrent.atomic.AtomicReference;
 import java.util.function.Supplier;
 import org.jspecify.annotations.Nullable;
 
@@ -37,21 +46,19 @@ import org.jspecify.annotations.Nullable;
 final class TenantKeyspaces {
 
     private final Map<String, Keyspace> keyspaces;
-    private final Supplier<KeyOwnershipRules> labels;
+    private final KeyOwnershipLoader labels;
 
-    private TenantKeyspaces(Map<String, Keyspace> keyspaces, Supplier<KeyOwnershipRules> labels) {
+    private TenantKeyspaces(Map<String, Keyspace> keyspaces, KeyOwnershipLoader labels) {
         this.keyspaces = Collections.unmodifiableMap(keyspaces);
         this.labels = labels;
     }
 
-    /// @param labels how keys of the default tenant's clients name other tenants
     /// @param slotOwnership null for a server in no cluster
+    /// @throws IOException when a file of salts cannot be used
     static TenantKeyspaces open(
-            TieredKvCache cache,
-            Clock clock,
-            ServerConfig config,
-            Supplier<KeyOwnershipRules> labels,
-            @Nullable SlotOwnership slotOwnership) {
+            TieredKvCache cache, Clock clock, ServerConfig config, @Nullable SlotOwnership slotOwnership)
+            throws IOException {
+        KeyOwnershipLoader labels = KeyOwnershipLoader.open(config.access().tenants());
         long existsPinBytes =
                 config.memory().hostBytes() / 100 * config.existsPin().percent();
         int count = config.access().tenants().size();
@@ -173,11 +180,12 @@ final class TenantKeyspaces {
     KeyspaceRouter routerOf(String tenant) {
         Keyspace own = keyspaceOf(tenant);
         return tenant.equals(TenantConfig.DEFAULT)
-                ? new KeyspaceRouter(own, keyspaces, labels)
+                ? new KeyspaceRouter(own, keyspaces, labels.rules())
                 : KeyspaceRouter.of(own);
     }
 
-    Supplier<KeyOwnershipRules> ownershipRules() {
+    /// How keys of the default tenant's clients name other tenants.
+    KeyOwnershipLoader ownership() {
         return labels;
     }
 
@@ -205,5 +213,78 @@ final class TenantKeyspaces {
 
     void releasePins() {
         keyspaces.values().forEach(Keyspace::releasePins);
+    }
+
+    /// How keys name tenants, as the configuration and its files of salts say at the moment.
+    ///
+    /// **Threads.** Any; one at a time reloads.
+    static final class KeyOwnershipLoader {
+
+        private final List<TenantConfig> tenants;
+        private final AtomicReference<KeyOwnershipRules> rules;
+
+        private KeyOwnershipLoader(List<TenantConfig> tenants, KeyOwnershipRules keyOwnershipRules) {
+            this.tenants = tenants;
+            rules = new AtomicReference<>(keyOwnershipRules);
+        }
+
+        /// Reads the files of salts.
+        ///
+        /// @throws IOException when one cannot be used; the message says which and why, never a salt
+        static KeyOwnershipLoader open(List<TenantConfig> tenants) throws IOException {
+            return new KeyOwnershipLoader(List.copyOf(tenants), read(tenants));
+        }
+
+        /// Asks for the rules as of now.
+        Supplier<KeyOwnershipRules> rules() {
+            return rules::get;
+        }
+
+        /// Reads the files of salts again.
+        ///
+        /// @throws IOException when one cannot be used; the salts from before stay
+        void reload() throws IOException {
+            rules.set(read(tenants));
+        }
+
+        List<Path> files() {
+            return tenants.stream()
+                    .map(tenant -> tenant.keyOwnership().saltFile())
+                    .filter(Objects::nonNull)
+                    .map(Path::of)
+                    .toList();
+        }
+
+        private static KeyOwnershipRules read(List<TenantConfig> tenants) throws IOException {
+            Map<String, String> prefixes = new HashMap<>();
+            Map<String, String> salts = new HashMap<>();
+            for (TenantConfig tenant : tenants) {
+                tenant.keyOwnership().prefixes().forEach(prefix -> prefixes.put(prefix, tenant.name()));
+                for (String salt : salts(tenant)) {
+                    String other = salts.put(salt, tenant.name());
+                    if (other != null && !other.equals(tenant.name())) {
+                        throw new IOException("tenants " + other + " and " + tenant.name()
+                                + " have a salt in common; each takes salts of its own");
+                    }
+                }
+            }
+            return KeyOwnershipRules.of(prefixes, salts);
+        }
+
+        private static List<String> salts(TenantConfig tenant) throws IOException {
+            List<String> all = new ArrayList<>(tenant.keyOwnership().salts());
+            String file = tenant.keyOwnership().saltFile();
+            if (file != null) {
+                String setting = tenant.path() + ".salt_file";
+                for (String line : SecretFile.readLines(setting, file, "salt")) {
+                    if (!KeyOwnershipConfig.isSalt(line.strip())) {
+                        throw new IOException(setting + " " + file + " has a line that is not a salt; "
+                                + KeyOwnershipConfig.SALT_RULES);
+                    }
+                    all.add(line.strip());
+                }
+            }
+            return all;
+        }
     }
 }

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.core.tier.TierState;
 import io.kvcache.core.tier.TierStats;
-import io.kvcache.server.OperatorWarnings.ProblemDigest;
 import io.kvcache.tiers.movement.TierTransferStats;
 import java.util.List;
 import java.util.concurrent.atomic.AtomicLong;
@@ -25,7 +24,7 @@ final class ProblemDigestTest {
     void givenADiskThatServesOn_whenSomeOfItsReadsFail_thenThatIsTold() {
         AtomicReference<TierTransferStats> now = new AtomicReference<>(disk(1, 0, 0));
         ProblemDigest report = new ProblemDigest();
-        OperatorWarnings.watchDisks(report, () -> List.of(now.get()));
+        report.watchDisks(() -> List.of(now.get()));
         assertThat(report.newProblems()).isEmpty();
         now.set(disk(2, 38, 0));
         assertThat(report.newProblems())

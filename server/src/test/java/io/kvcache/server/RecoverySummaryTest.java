@@ -20,7 +20,7 @@ import org.junit.jupiter.api.io.TempDir;
 @Tag("slow")
 final class RecoverySummaryTest {
 
-    private final Logger logger = Logger.getLogger("io.kvcache.server.RecoverySummary");
+    private final Logger logger = Logger.getLogger("io.kvcache.server.ServedStore");
     private final Lines lines = new Lines();
 
     @TempDir
@@ -77,7 +77,7 @@ final class RecoverySummaryTest {
     @Test
     void givenNoDisk_whenAllIsKnown_thenNothingIsSaid() {
         try (TestKeyspace test = TestKeyspace.small()) {
-            RecoverySummary.log(test.cache(), 1);
+            ServedStore.logRecovery(test.cache(), 1);
         }
         assertThat(lines.all).isEmpty();
     }

@@ -1,6 +1,6 @@
 package io.kvcache.server.cli;
 
-import io.kvcache.server.CacheServer;
+import io.kvcache.server.ServerPreflight;
 import io.kvcache.server.access.PasswordHash;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.MemoryBudget;
@@ -83,7 +83,7 @@ final class ConfigCommand implements Runnable {
             try {
                 ServerConfig config = settings.read();
                 CgroupMemoryLimit limit = CgroupMemoryLimit.detect();
-                MemoryBudget budget = CacheServer.memoryBudget(config);
+                MemoryBudget budget = ServerPreflight.memoryBudget(config);
                 budget.requireWithin(limit);
                 List<String> unusable = noFiles ? List.of() : findProblems(config);
                 if (!unusable.isEmpty()) {
@@ -93,11 +93,11 @@ final class ConfigCommand implements Runnable {
                     return 1;
                 }
                 if (!noFiles) {
-                    CacheServer.findMissingDirectories(config).stream()
+                    ServerPreflight.findMissingDirectories(config).stream()
                             .map(settings::withOrigin)
                             .forEach(missing -> spec.commandLine().getErr().println("warning: " + missing));
                 }
-                CacheServer.findWarnings(config).stream()
+                ServerPreflight.findWarnings(config).stream()
                         .map(settings::withOrigin)
                         .forEach(warning -> spec.commandLine().getErr().println("warning: " + warning));
                 ConfigSummary.lines(config).forEach(spec.commandLine().getOut()::println);
@@ -121,8 +121,8 @@ final class ConfigCommand implements Runnable {
     }
 
     private static List<String> findProblems(ServerConfig config) {
-        List<String> unusable = new ArrayList<>(CacheServer.findFileProblems(config));
-        unusable.addAll(CacheServer.findStorageProblems(config));
+        List<String> unusable = new ArrayList<>(ServerPreflight.findFileProblems(config));
+        unusable.addAll(ServerPreflight.findStorageProblems(config));
         return unusable;
     }
 

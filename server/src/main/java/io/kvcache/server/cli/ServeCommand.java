@@ -2,6 +2,7 @@ package io.kvcache.server.cli;
 
 import io.kvcache.server.CacheServer;
 import io.kvcache.server.CacheServer.ShutdownResult;
+import io.kvcache.server.ServerPreflight;
 import io.kvcache.server.cli.CommandLineBuilder.LongRunningCommand;
 import io.kvcache.server.config.ConfigException;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
@@ -94,7 +95,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
     private Integer serve(ServerConfig asRead) throws IOException, InterruptedException {
         ServerConfig config = asRead.withAutoResolved(ServeCommand::isFree);
         CgroupMemoryLimit limit = CgroupMemoryLimit.detect();
-        MemoryBudget budget = CacheServer.memoryBudget(config);
+        MemoryBudget budget = ServerPreflight.memoryBudget(config);
         if (config.cluster() != null) {
             readNoObjects();
         }
@@ -103,7 +104,7 @@ final class ServeCommand implements Callable<Integer>, LongRunningCommand {
             budget.requireWithin(limit);
             server = start(config, asRead.withAutoResolved(port -> false));
         } catch (DiskDirectoryException refused) {
-            List<String> all = CacheServer.findStorageProblems(config);
+            List<String> all = ServerPreflight.findStorageProblems(config);
             throw new IOException(all.size() > 1 ? String.join("\n", all) : refused.getMessage(), refused);
         } catch (IllegalStateException refused) {
             throw new IOException(refused.getMessage(), refused);

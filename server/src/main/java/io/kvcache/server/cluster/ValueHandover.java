@@ -1,7 +1,7 @@
 package io.kvcache.server.cluster;
 
 import io.kvcache.core.identity.EngineValueKey;
-import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.InProcessCommands.Dialect;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;
 import io.kvcache.server.forward.RequestForwarder.Kind;

@@ -46,12 +46,12 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
 
     private static final int CLOSE_MILLIS = 1000;
 
-    private final BiFunction<String, Dialect, @Nullable Front> fronts;
+    private final BiFunction<String, Dialect, @Nullable DialectServer> servers;
     private final ConnectionRegistry connections;
     private final ConnectionRegistry.ListenerSlots slots;
     private final EventLoopGroup loops;
     private final ChannelGroup channels = new DefaultChannelGroup(GlobalEventExecutor.INSTANCE);
-    private final Map<Spoken, Line.Pool> pools = new ConcurrentHashMap<>();
+    private final Map<TenantDialect, InProcessConnection.Pool> pools = new ConcurrentHashMap<>();
 
     /// A protocol as the clients of one tenant speak it.
     ///
@@ -59,17 +59,20 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
     /// @param greeting sent first over a connection, with a reply; empty for none
     /// @param framer finds the ends of replies
     /// @param incoming limit on bytes of requests
-    public record Front(Protocol protocol, String greeting, Supplier<ReplyFramer> framer, ByteBudget incoming) {}
+    public record DialectServer(
+            Protocol protocol, String greeting, Supplier<ReplyFramer> framer, ByteBudget incoming) {}
 
-    private record Spoken(String tenant, Dialect dialect) {}
+    private record TenantDialect(String tenant, Dialect dialect) {}
 
-    /// @param fronts the protocol of a tenant, or null for an unknown tenant; asked once for each
+    /// @param servers the protocol of a tenant, or null for an unknown tenant; asked once for each
     /// @param loopCount threads that run requests
     public InProcessCommands(
-            BiFunction<String, Dialect, @Nullable Front> fronts, ConnectionRegistry connections, int loopCount) {
+            BiFunction<String, Dialect, @Nullable DialectServer> servers,
+            ConnectionRegistry connections,
+            int loopCount) {
         loops = new MultiThreadIoEventLoopGroup(
                 loopCount, new DefaultThreadFactory("kvcache-forward", true), LocalIoHandler.newFactory());
-        this.fronts = fronts;
+        this.servers = servers;
         this.connections = connections;
         slots = connections.addListener(false);
     }
@@ -81,32 +84,32 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
 
     @Nullable
     Command begin(String tenant, Dialect dialect, int bytes) {
-        Line.Pool pool = pools.computeIfAbsent(new Spoken(tenant, dialect), this::open);
-        if (!pool.front.incoming.tryAcquire(bytes)) {
+        InProcessConnection.Pool pool = pools.computeIfAbsent(new TenantDialect(tenant, dialect), this::open);
+        if (!pool.server.incoming.tryAcquire(bytes)) {
             return null;
         }
         return new RunningCommand(pool, PooledByteBufAllocator.DEFAULT.directBuffer(bytes, bytes), bytes);
     }
 
-    private Line.Pool open(Spoken spoken) {
-        Front front = fronts.apply(spoken.tenant, spoken.dialect);
-        if (front == null) {
+    private InProcessConnection.Pool open(TenantDialect of) {
+        DialectServer server = servers.apply(of.tenant, of.dialect);
+        if (server == null) {
             throw new IllegalArgumentException(
-                    "there is no tenant " + spoken.tenant + "; allowed: those of the settings, at all servers alike");
+                    "there is no tenant " + of.tenant + "; allowed: those of the settings, at all servers alike");
         }
-        Map<Protocol.ProtocolKind, Protocol> protocols = Map.of(front.protocol.kind(), front.protocol);
-        List<Line.Place> places = new ArrayList<>();
+        Map<Protocol.ProtocolKind, Protocol> protocols = Map.of(server.protocol.kind(), server.protocol);
+        List<InProcessConnection.Place> places = new ArrayList<>();
         for (EventExecutor loop : loops) {
             places.add(listen((EventLoop) loop, protocols));
         }
-        return new Line.Pool(front, places, channels);
+        return new InProcessConnection.Pool(server, places, channels);
     }
 
-    private Line.Place listen(EventLoop loop, Map<Protocol.ProtocolKind, Protocol> protocols) {
+    private InProcessConnection.Place listen(EventLoop loop, Map<Protocol.ProtocolKind, Protocol> protocols) {
         Channel server = new ServerBootstrap()
                 .group(loop)
                 .channel(LocalServerChannel.class)
-                .childOption(ChannelOption.RECVBUF_ALLOCATOR, Line.NO_COPIES)
+                .childOption(ChannelOption.RECVBUF_ALLOCATOR, InProcessConnection.NO_COPIES)
                 .childHandler(new ChannelInitializer<Channel>() {
                     @Override
                     protected void initChannel(Channel channel) {
@@ -116,7 +119,7 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
                 .bind(LocalAddress.ANY)
                 .syncUninterruptibly()
                 .channel();
-        return new Line.Place(loop, server.localAddress());
+        return new InProcessConnection.Place(loop, server.localAddress());
     }
 
     @Override
@@ -128,13 +131,13 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
 
     private static final class RunningCommand implements Command {
 
-        private final Line.Pool pool;
+        private final InProcessConnection.Pool pool;
         private final ByteBuf request;
         private final int bytes;
-        private @Nullable Line line;
-        private Line.@Nullable Reply reply;
+        private @Nullable InProcessConnection connection;
+        private InProcessConnection.@Nullable Reply reply;
 
-        RunningCommand(Line.Pool pool, ByteBuf request, int bytes) {
+        RunningCommand(InProcessConnection.Pool pool, ByteBuf request, int bytes) {
             this.pool = pool;
             this.request = request;
             this.bytes = bytes;
@@ -147,18 +150,18 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
 
         @Override
         public List<MemorySegment> run(Duration timeout) throws IOException {
-            Line own = pool.take();
-            line = own;
+            InProcessConnection own = pool.take();
+            connection = own;
             request.setIndex(0, bytes);
-            Line.Reply come = own.ask(request.retainedSlice(), timeout);
+            InProcessConnection.Reply come = own.ask(request.retainedSlice(), timeout);
             reply = come;
             return come.pieces();
         }
 
         @Override
         public void close() {
-            Line own = line;
-            Line.Reply come = reply;
+            InProcessConnection own = connection;
+            InProcessConnection.Reply come = reply;
             if (come != null) {
                 come.close();
             }
@@ -168,7 +171,43 @@ public final class InProcessCommands implements CommandRunner, AutoCloseable {
                 own.close();
             }
             request.release();
-            pool.front.incoming.release(bytes);
+            pool.server.incoming.release(bytes);
+        }
+    }
+
+    /// The protocols whose requests are passed on, and their numbers in EXECUTE.
+    public enum Dialect {
+        /// Redis' protocol, version 2.
+        RESP2(2),
+        /// Redis' protocol, version 3.
+        RESP3(3),
+        /// Redis' protocol, version 2. The slot of a key is that of all its bytes, as for clients of Redis Cluster.
+        RESP_CLUSTER(4),
+        /// `lm://`.
+        LM(18),
+        /// HTTP/1.1, a request about an object.
+        HTTP(32),
+        /// The same, a HEAD: its reply says how long the body is that it has not.
+        HTTP_HEAD(33);
+
+        private final int code;
+
+        Dialect(int code) {
+            this.code = code;
+        }
+
+        int code() {
+            return code;
+        }
+
+        /// @throws IllegalArgumentException for a number that no dialect has
+        static Dialect of(int code) {
+            for (Dialect each : values()) {
+                if (each.code == code) {
+                    return each;
+                }
+            }
+            throw new IllegalArgumentException("dialect = " + code + "; allowed: 2, 3, 4, 18, 32 and 33");
         }
     }
 }

@@ -1,5 +1,6 @@
 package io.kvcache.server.forward;
 
+import io.kvcache.server.forward.InProcessCommands.Dialect;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.keyspace.SlotOwnership.SlotMap;
 import io.kvcache.transport.client.CommandReply;

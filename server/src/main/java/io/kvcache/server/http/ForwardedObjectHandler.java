@@ -1,7 +1,7 @@
 package io.kvcache.server.http;
 
 import io.kvcache.core.SegmentVisitor;
-import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.InProcessCommands.Dialect;
 import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;

@@ -3,16 +3,24 @@ package io.kvcache.server.http;
 import io.kvcache.core.ObjectHint;
 import io.kvcache.server.keyspace.HintLimits;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufInputStream;
+import io.netty.buffer.CompositeByteBuf;
+import io.netty.buffer.Unpooled;
 import io.netty.handler.codec.http.HttpRequest;
 import io.netty.handler.codec.http.HttpResponseStatus;
+import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.function.BiConsumer;
 import java.util.function.Function;
 import java.util.function.IntConsumer;
 import org.jspecify.annotations.Nullable;
+import tools.jackson.core.JacksonException;
 import tools.jackson.databind.JsonNode;
 
 /// `/v1/hints`: what only a client knows of keys. `/v1/prefix`: counts the leading keys that are here, and pins them.
@@ -127,8 +135,11 @@ public final class HintEndpoint implements HttpEndpoint {
     }
 
     private static String text(JsonNode body, String name, String values) {
-        member(body, name, values);
-        return JsonBodyHandler.textMember(body, name, "");
+        JsonNode member = member(body, name, values);
+        if (!member.isString()) {
+            throw new IllegalArgumentException(name + " takes a text");
+        }
+        return member.stringValue();
     }
 
     /// A member that is a whole number of up to 64 bits.
@@ -168,5 +179,87 @@ public final class HintEndpoint implements HttpEndpoint {
             keys.add(key);
         }
         return keys;
+    }
+
+    /// A request whose body is a JSON object.
+    private static final class JsonBodyHandler implements HttpRequestHandler {
+
+        /// Hints about tens of thousands of keys.
+        static final int MAX_BODY_BYTES = 8 << 20;
+
+        private final BiConsumer<JsonNode, HttpResponder> reply;
+        private final CompositeByteBuf body = Unpooled.compositeBuffer(1024);
+        private boolean tooLong;
+
+        /// @param reply answers; an `IllegalArgumentException` of its own is answered as the client's mistake
+        JsonBodyHandler(BiConsumer<JsonNode, HttpResponder> reply) {
+            this.reply = reply;
+        }
+
+        @Override
+        public boolean rejectsBody(long contentLength) {
+            tooLong |= contentLength > MAX_BODY_BYTES;
+            return tooLong;
+        }
+
+        @Override
+        public void onBody(ByteBuf part) {
+            tooLong |= body.readableBytes() + part.readableBytes() > MAX_BODY_BYTES;
+            if (tooLong) {
+                part.skipBytes(part.readableBytes());
+            } else {
+                body.addComponent(true, part.readRetainedSlice(part.readableBytes()));
+            }
+        }
+
+        @Override
+        public void respond(HttpResponder out) {
+            if (tooLong) {
+                out.sendProblem(new ProblemDetails(
+                        HttpResponseStatus.REQUEST_ENTITY_TOO_LARGE,
+                        "the body takes up to " + MAX_BODY_BYTES + " bytes"));
+                return;
+            }
+            try {
+                reply.accept(parseObject(body), out);
+            } catch (IllegalArgumentException mistake) {
+                out.sendProblem(
+                        new ProblemDetails(HttpResponseStatus.BAD_REQUEST, String.valueOf(mistake.getMessage())));
+            }
+        }
+
+        /// Reads a JSON object.
+        ///
+        /// @throws IllegalArgumentException when it is something else
+        private static JsonNode parseObject(ByteBuf text) {
+            try (InputStream in = new ByteBufInputStream(text)) {
+                JsonNode object = Json.mapper().readTree(in);
+                if (!object.isObject()) {
+                    throw new IllegalArgumentException("the body takes a JSON object");
+                }
+                return object;
+            } catch (JacksonException malformed) {
+                throw new IllegalArgumentException("the body is not JSON: " + Json.describeError(malformed), malformed);
+            } catch (IOException impossible) {
+                throw new IllegalStateException("a buffer in memory failed", impossible);
+            }
+        }
+
+        /// Rejects unknown members.
+        ///
+        /// @throws IllegalArgumentException that names the first of them
+        static void requireKnownMembers(JsonNode object, List<String> known) {
+            for (String name : object.propertyNames()) {
+                if (!known.contains(name)) {
+                    throw new IllegalArgumentException(
+                            "there is no member " + name + "; there are " + String.join(", ", known));
+                }
+            }
+        }
+
+        @Override
+        public void close() {
+            body.release();
+        }
     }
 }

@@ -37,7 +37,7 @@ public final class LmProtocol implements Protocol {
 
     /// Finds the end of a reply.
     public static ReplyFramer replyFramer() {
-        return new LmReplyFramer();
+        return new LmForwarding.LmReplyFramer();
     }
 
     /// Returns what has another server store a value with its metadata, and reply.

@@ -124,6 +124,10 @@ public record ServerMetrics(
                 "kv.left.to.compute",
                 "Values on disk reported as misses, as they are computed sooner than read.",
                 KeyspaceStats::cheaperComputed);
+        bindOutcomes(stats);
+    }
+
+    private static void bindOutcomes(Meters<KeyspaceStats> stats) {
         stats.of(KeyspaceStats::reads)
                 .counts(
                         "kv.reads",

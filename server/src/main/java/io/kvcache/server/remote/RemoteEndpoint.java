@@ -19,7 +19,6 @@ import io.kvcache.transport.endpoint.EndpointOptions.NamespaceFilter;
 import io.kvcache.transport.endpoint.EndpointStats;
 import io.kvcache.transport.endpoint.TcpEndpoint;
 import io.kvcache.transport.ucx.UcxMemory;
-import io.kvcache.transport.wire.MessageType;
 import io.netty.buffer.UnpooledByteBufAllocator;
 import java.io.IOException;
 import java.lang.System.Logger;
@@ -42,7 +41,7 @@ import org.jspecify.annotations.Nullable;
 /// **Kept from clients** are the namespaces in which the server keeps its own values, whose form only it knows, and
 /// those of tenants with a quota, as blocks are not counted against it.
 ///
-/// **Ownership.** The store stays its caller's, and the caller closes this first.
+/// **Ownership.** The stores stay their caller's, and the caller closes this first.
 ///
 /// **Threads.** Any; one at a time reloads.
 public final class RemoteEndpoint implements AutoCloseable {
@@ -53,23 +52,14 @@ public final class RemoteEndpoint implements AutoCloseable {
     private final @Nullable AeronEndpoint aeron;
     private final @Nullable UcxMemory ucx;
     private final SharedSecrets secrets;
-    private final TrustDomainStores domains;
-    private final ListenerRelay listener;
     private final @Nullable ReloadableTls reloadableTls;
 
-    private RemoteEndpoint(
-            Endpoints endpoints,
-            SharedSecrets secrets,
-            @Nullable ReloadableTls reloadableTls,
-            TrustDomainStores domains,
-            ListenerRelay listener) {
+    private RemoteEndpoint(Endpoints endpoints, SharedSecrets secrets, @Nullable ReloadableTls reloadableTls) {
         this.reloadableTls = reloadableTls;
-        this.listener = listener;
         tcp = endpoints.tcp;
         aeron = endpoints.aeron;
         ucx = endpoints.ucx;
         this.secrets = secrets;
-        this.domains = domains;
     }
 
     /// By what it is served.
@@ -78,8 +68,7 @@ public final class RemoteEndpoint implements AutoCloseable {
             @Nullable AeronEndpoint aeron,
             @Nullable UcxMemory ucx) {}
 
-    /// The served stores: the shared store, which the caller closes, and those of the trust domains, which are
-    /// closed with this.
+    /// The served stores, which the caller closes: the shared one, and those of the trust domains.
     ///
     /// @param namespaceQuotas what tenants take of the shared store for their namespaces
     /// @param cluster null for a server in no cluster
@@ -106,18 +95,21 @@ public final class RemoteEndpoint implements AutoCloseable {
     /// Begins to listen, when the configuration says so.
     ///
     /// @param own the namespace in which the server keeps a tenant's values
-    /// @param stores those of the domains are this one's when it opens, and stay the caller's when it throws
+    /// @param listener hears of clients' requests
     /// @return null when it does not
     /// @throws IOException when an address cannot be had, or a file of secrets not be used
     /// @throws IllegalStateException when Aeron is asked for and this JVM lacks the flag for it
     public static @Nullable RemoteEndpoint open(
-            TransportConfig config, List<TenantConfig> tenants, Function<String, Namespace> own, ServedStores stores)
+            TransportConfig config,
+            List<TenantConfig> tenants,
+            Function<String, Namespace> own,
+            ServedStores stores,
+            EndpointListener listener)
             throws IOException {
         if (!config.isServing()) {
             return null;
         }
         SharedSecrets secrets = SharedSecrets.open(config, tenants);
-        ListenerRelay listener = new ListenerRelay();
         EndpointOptions options = EndpointOptions.DEFAULTS
                 .withListener(listener)
                 .withAuth(secrets.endpointAuth())
@@ -142,8 +134,7 @@ public final class RemoteEndpoint implements AutoCloseable {
             ucx = UcxExporter.open(config, cache);
             EndpointOptions offering = options.withFabric(ucx == null ? null : ucx.descriptor());
             TcpEndpoint tcp = config.isTcpEnabled() ? tcp(config, cache, offering, tlsEngines(reloadableTls)) : null;
-            RemoteEndpoint front = new RemoteEndpoint(
-                    new Endpoints(tcp, aeron, ucx), secrets, reloadableTls, stores.domains, listener);
+            RemoteEndpoint front = new RemoteEndpoint(new Endpoints(tcp, aeron, ucx), secrets, reloadableTls);
             good = true;
             return front;
         } finally {
@@ -224,11 +215,6 @@ public final class RemoteEndpoint implements AutoCloseable {
         return one.plus(other);
     }
 
-    /// Has a listener hear of clients' requests from now on.
-    public void listen(EndpointListener to) {
-        listener.target = to;
-    }
-
     /// Returns the programs and versions of the clients that use each namespace now, as they say.
     public Map<Namespace, Set<String>> clients() {
         Map<Namespace, Set<String>> clients = new HashMap<>();
@@ -239,32 +225,6 @@ public final class RemoteEndpoint implements AutoCloseable {
             aeron.addClients(clients);
         }
         return clients;
-    }
-
-    /// Passes on to what is there only after the endpoint.
-    private static final class ListenerRelay implements EndpointListener {
-
-        private volatile EndpointListener target = EndpointListener.NONE;
-
-        @Override
-        public void onHit(Namespace namespace, byte[] key, long bytes) {
-            target.onHit(namespace, key, bytes);
-        }
-
-        @Override
-        public void onMiss(Namespace namespace, byte[] key, boolean late) {
-            target.onMiss(namespace, key, late);
-        }
-
-        @Override
-        public void onAnswered(MessageType type, long nanos) {
-            target.onAnswered(type, nanos);
-        }
-    }
-
-    /// The store of each trust domain, by its name.
-    public Map<String, KvCache> domainStores() {
-        return domains.stores();
     }
 
     /// The files of secrets.
@@ -326,7 +286,6 @@ public final class RemoteEndpoint implements AutoCloseable {
             LOG.log(Level.WARNING, "the endpoint at " + address() + " did not close well", failed);
         } finally {
             close(aeron, ucx);
-            domains.close();
         }
     }
 

@@ -1,6 +1,6 @@
 package io.kvcache.server.resp;
 
-import io.kvcache.server.forward.Dialect;
+import io.kvcache.server.forward.InProcessCommands.Dialect;
 import io.kvcache.server.forward.PassedValue;
 import io.kvcache.server.forward.RequestBytes;
 import io.kvcache.server.forward.RequestForwarder;

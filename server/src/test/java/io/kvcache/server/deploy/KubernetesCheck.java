@@ -16,7 +16,7 @@ import io.fabric8.kubernetes.api.model.VolumeMount;
 import io.fabric8.kubernetes.api.model.networking.v1.NetworkPolicy;
 import io.fabric8.kubernetes.api.model.networking.v1.NetworkPolicyIngressRule;
 import io.fabric8.kubernetes.api.model.policy.v1.PodDisruptionBudget;
-import io.kvcache.server.CacheServer;
+import io.kvcache.server.ServerPreflight;
 import io.kvcache.server.config.DiskTierConfig.DiskConfig;
 import io.kvcache.server.config.ListenerConfig;
 import io.kvcache.server.config.ListenerConfig.ListenProtocol;
@@ -190,7 +190,7 @@ final class KubernetesCheck {
                 .filter(each -> each != null && "Memory".equals(each.getMedium()))
                 .mapToLong(each -> each.getSizeLimit().getNumericalAmount().longValueExact())
                 .sum();
-        MemoryBudget here = CacheServer.memoryBudget(config); // with the heap of this JVM
+        MemoryBudget here = ServerPreflight.memoryBudget(config); // with the heap of this JVM
         MemoryBudget budget = new MemoryBudget(
                 flagBytes(launcher, limit, "-Xmx"),
                 flagBytes(launcher, limit, "-XX:MaxDirectMemorySize="),

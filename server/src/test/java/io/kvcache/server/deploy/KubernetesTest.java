@@ -6,7 +6,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import io.fabric8.kubernetes.api.model.Secret;
-import io.kvcache.server.CacheServer;
+import io.kvcache.server.ServerPreflight;
 import io.kvcache.server.config.ConfigReader;
 import io.kvcache.server.config.ConfigReader.Source;
 import io.kvcache.server.config.HostResources;
@@ -190,7 +190,7 @@ final class KubernetesTest {
                         new HostResources(8L << 30, 2), Map.of("KVCACHE__CLUSTER__LISTEN", "10.0.0.5:7421"))
                 .read(new Source("kvcache.yaml", settings), Map.of());
 
-        assertThat(CacheServer.findFileProblems(config))
+        assertThat(ServerPreflight.findFileProblems(config))
                 .anyMatch(each -> each.contains(folder.resolve("password").toString()))
                 .anyMatch(each -> each.contains(folder.resolve("transport").toString()))
                 .anyMatch(each -> each.contains(folder.resolve("tls.crt").toString()));

@@ -102,6 +102,22 @@ public final class KvCacheMetrics implements MeterBinder {
                     bindNamespaces(meters, stats);
                     return stats.host().heldBytes();
                 });
+        bindChanges(meters);
+        meters.count(
+                "kv.slabs.moved",
+                "Slabs of host memory that went from one size of slots to another.",
+                stats -> stats.host().slabMoves());
+        meters.count("kv.touches.lost", "Uses that the order of eviction has not seen.", CacheStats::droppedAccesses);
+        meters.gauge(
+                "kv.tables.open", "Tables and views that hold blocks and objects in memory.", CacheStats::openTables);
+        bindNamespaces(meters, cache.stats());
+        if (cache instanceof TieredKvCache embedded) {
+            bindEmbedded(new Meters<>(registry, tags, () -> embedded));
+        }
+    }
+
+    /// What came into host memory, and what left it.
+    private static void bindChanges(Meters<CacheStats> meters) {
         meters.of(CacheStats::puts)
                 .counts(
                         "cache.puts",
@@ -129,17 +145,6 @@ public final class KvCacheMetrics implements MeterBinder {
                 .add("dropped", CacheStats.Removals::dropped)
                 .add("replaced", CacheStats.Removals::replaced)
                 .add("quota", CacheStats.Removals::quota);
-        meters.count(
-                "kv.slabs.moved",
-                "Slabs of host memory that went from one size of slots to another.",
-                stats -> stats.host().slabMoves());
-        meters.count("kv.touches.lost", "Uses that the order of eviction has not seen.", CacheStats::droppedAccesses);
-        meters.gauge(
-                "kv.tables.open", "Tables and views that hold blocks and objects in memory.", CacheStats::openTables);
-        bindNamespaces(meters, cache.stats());
-        if (cache instanceof TieredKvCache embedded) {
-            bindEmbedded(new Meters<>(registry, tags, () -> embedded));
-        }
     }
 
     private void bindNamespaces(Meters<CacheStats> meters, CacheStats now) {

@@ -1,6 +1,6 @@
 package io.kvcache.server.forward;
 
-import io.kvcache.server.forward.InProcessCommands.Front;
+import io.kvcache.server.forward.InProcessCommands.DialectServer;
 import io.netty.bootstrap.Bootstrap;
 import io.netty.buffer.ByteBuf;
 import io.netty.buffer.Unpooled;
@@ -34,7 +34,7 @@ import org.jspecify.annotations.Nullable;
 /// One connection within the process: a request, then its reply.
 ///
 /// **Threads.** One at a time asks; its loop receives.
-final class Line extends ChannelInboundHandlerAdapter {
+final class InProcessConnection extends ChannelInboundHandlerAdapter {
 
     /// Has each buffer arrive as it was written. Otherwise small ones are copied together and released before larger
     /// ones that were written earlier, while the pieces of a value are good until its last one is released.
@@ -42,12 +42,12 @@ final class Line extends ChannelInboundHandlerAdapter {
 
     private static final Duration GREETING_TIMEOUT = Duration.ofSeconds(5);
 
-    private final Front front;
+    private final DialectServer server;
     private @Nullable Channel channel;
     private volatile @Nullable Question question;
 
-    private Line(Front front) {
-        this.front = front;
+    private InProcessConnection(DialectServer server) {
+        this.server = server;
     }
 
     /// The buffers of a reply.
@@ -84,54 +84,55 @@ final class Line extends ChannelInboundHandlerAdapter {
     /// Connections that are not in use, for the clients of one tenant.
     static final class Pool {
 
-        final Front front;
+        final DialectServer server;
         private final List<Place> places;
         private final ChannelGroup channels;
-        private final Deque<Line> idle = new ConcurrentLinkedDeque<>();
+        private final Deque<InProcessConnection> idle = new ConcurrentLinkedDeque<>();
         private final AtomicInteger opened = new AtomicInteger();
 
         /// @param places where connections are opened in turn
         /// @param channels takes each connection
-        Pool(Front front, List<Place> places, ChannelGroup channels) {
+        Pool(DialectServer server, List<Place> places, ChannelGroup channels) {
             this.channels = channels;
-            this.front = front;
+            this.server = server;
             this.places = List.copyOf(places);
         }
 
         /// @throws IOException when the server goes down
-        Line take() throws IOException {
-            for (Line line = idle.pollFirst(); line != null; line = idle.pollFirst()) {
-                if (line.isOpen()) {
-                    return line;
+        InProcessConnection take() throws IOException {
+            for (InProcessConnection connection = idle.pollFirst(); connection != null; connection = idle.pollFirst()) {
+                if (connection.isOpen()) {
+                    return connection;
                 }
             }
             return open();
         }
 
-        private Line open() throws IOException {
-            Line line = new Line(front);
+        private InProcessConnection open() throws IOException {
+            InProcessConnection connection = new InProcessConnection(server);
             Place place = places.get(Math.floorMod(opened.getAndIncrement(), places.size()));
             ChannelFuture connected = new Bootstrap()
                     .group(place.loop)
                     .channel(LocalChannel.class)
                     .option(ChannelOption.RECVBUF_ALLOCATOR, NO_COPIES)
-                    .handler(line)
+                    .handler(connection)
                     .connect(place.address)
                     .awaitUninterruptibly();
             if (!connected.isSuccess()) {
                 throw new IOException("the server takes no more requests", connected.cause());
             }
-            line.channel = connected.channel();
+            connection.channel = connected.channel();
             channels.add(connected.channel());
-            if (!front.greeting().isEmpty()) {
-                line.ask(Unpooled.copiedBuffer(front.greeting(), StandardCharsets.US_ASCII), GREETING_TIMEOUT)
+            if (!server.greeting().isEmpty()) {
+                connection
+                        .ask(Unpooled.copiedBuffer(server.greeting(), StandardCharsets.US_ASCII), GREETING_TIMEOUT)
                         .close();
             }
-            return line;
+            return connection;
         }
 
-        void giveBack(Line line) {
-            idle.addFirst(line);
+        void giveBack(InProcessConnection connection) {
+            idle.addFirst(connection);
         }
     }
 
@@ -152,7 +153,7 @@ final class Line extends ChannelInboundHandlerAdapter {
     /// @param request taken over
     /// @throws IOException without a reply in time
     Reply ask(ByteBuf request, Duration timeout) throws IOException {
-        Question asked = new Question(front.framer().get(), new Reply(), new CompletableFuture<>());
+        Question asked = new Question(server.framer().get(), new Reply(), new CompletableFuture<>());
         question = asked;
         var _ = requireChannel().writeAndFlush(request);
         if (!isOpen()) {

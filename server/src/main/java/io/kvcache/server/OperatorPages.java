@@ -1,0 +1,313 @@
+package io.kvcache.server;
+
+import io.kvcache.core.cost.PrefillCost;
+import io.kvcache.server.cluster.ClusterEndpoint;
+import io.kvcache.server.cluster.ClusterMember;
+import io.kvcache.server.config.ListenerConfig;
+import io.kvcache.server.config.ListenerConfig.ListenProtocol;
+import io.kvcache.server.config.RecomputeConfig;
+import io.kvcache.server.config.ServerConfig;
+import io.kvcache.server.config.SettingInForce;
+import io.kvcache.server.config.TenantConfig;
+import io.kvcache.server.console.ConsoleEndpoint;
+import io.kvcache.server.console.ConsoleEndpoint.ConsoleParts;
+import io.kvcache.server.console.ConsoleFiles;
+import io.kvcache.server.console.ConsoleSources;
+import io.kvcache.server.console.LiveFeed;
+import io.kvcache.server.console.LoadHistory;
+import io.kvcache.server.event.EventEndpoint;
+import io.kvcache.server.http.HttpConfig.TextEndpoint;
+import io.kvcache.server.http.HttpEndpoint;
+import io.kvcache.server.http.HttpRequestHandler;
+import io.kvcache.server.http.HttpResponder;
+import io.kvcache.server.http.OperatorResources;
+import io.kvcache.server.http.ProblemDetails;
+import io.kvcache.server.http.Viewer;
+import io.kvcache.server.metrics.ProcessMetrics;
+import io.kvcache.server.metrics.PrometheusExporter;
+import io.kvcache.server.metrics.PrometheusExporter.DiskLatencyMetrics;
+import io.kvcache.server.metrics.ServerMetrics;
+import io.kvcache.server.remote.RemoteEndpoint;
+import io.kvcache.tiers.metrics.KvCacheMetrics;
+import io.micrometer.core.instrument.binder.MeterBinder;
+import io.netty.handler.codec.http.HttpMethod;
+import io.netty.handler.codec.http.HttpRequest;
+import io.netty.handler.codec.http.HttpResponseStatus;
+import java.time.InstantSource;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+import java.util.function.Supplier;
+import java.util.stream.Collectors;
+import java.util.stream.Stream;
+import org.jspecify.annotations.Nullable;
+
+/// What a server shows of itself over HTTP: health, metrics, statistics, events, disks, the cluster and the console.
+///
+/// **Threads.** Any.
+final class OperatorPages {
+
+    private static final String TEXT = "text/plain; charset=utf-8";
+
+    private static final List<String> OPERATOR_PATHS = Stream.concat(
+                    Stream.of("/metrics", "/console"),
+                    OperatorResources.NAMES.stream().map(name -> "/v1/" + name))
+            .toList();
+
+    private final ServerConfig config;
+    private final ServedStore store;
+    private final FrontEnds fronts;
+    private final @Nullable ClusterMember cluster;
+    private final LoadHistory history;
+    private final LiveFeed live;
+    private final ConsoleParts console;
+    private final PrometheusExporter metrics;
+    private volatile List<SettingInForce> settings = List.of();
+
+    /// @param cluster null for a server in none
+    OperatorPages(ServerConfig config, ServedStore store, FrontEnds fronts, @Nullable ClusterMember cluster) {
+        this.config = config;
+        this.store = store;
+        this.fronts = fronts;
+        this.cluster = cluster;
+        ConsoleSources sources = consoleSources(config, store, fronts, cluster);
+        history = new LoadHistory(sources);
+        live = new LiveFeed(sources);
+        console = new ConsoleParts(sources, history, live, () -> settings);
+        metrics = new PrometheusExporter(meters(config, store, fronts, cluster));
+    }
+
+    /// The server's version, as a jar has it.
+    static String version() {
+        String version = CacheServer.class.getPackage().getImplementationVersion();
+        return version == null ? "development" : version;
+    }
+
+    private static ConsoleSources consoleSources(
+            ServerConfig config, ServedStore store, FrontEnds fronts, @Nullable ClusterMember cluster) {
+        RecomputeConfig recompute = config.disks().recompute();
+        PrefillCost cost = recompute.cost();
+        RemoteEndpoint remote = fronts.remote();
+        return new ConsoleSources(
+                store.cache(),
+                store.tenants().keyspaces(),
+                fronts.connections(),
+                fronts.latencies(),
+                fronts.slowRequests(),
+                store.misses(),
+                () -> remote == null ? Map.of() : remote.clients(),
+                store::missRatioCurve,
+                store.clock(),
+                InstantSource.system(),
+                recompute.chunkTokens(),
+                cost == null ? null : 1 / cost.secondsPerToken(),
+                config.memory().policy().commandName(),
+                version(),
+                cluster == null ? null : (groups, from) -> cluster.dropEverywhere(groups, from),
+                config.disks().disks().stream().anyMatch(disk -> disk.bytesPerDay() > 0));
+    }
+
+    private static List<MeterBinder> meters(
+            ServerConfig config, ServedStore store, FrontEnds fronts, @Nullable ClusterMember cluster) {
+        List<MeterBinder> meters = new ArrayList<>(List.of(
+                new KvCacheMetrics(store.cache(), "server"),
+                new DiskLatencyMetrics(store.cache(), "server"),
+                new ProcessMetrics(version()),
+                new ServerMetrics(
+                        store.tenants().keyspaces(),
+                        fronts.connections(),
+                        fronts.requestCounters(),
+                        fronts.passwords()),
+                KvCacheMetrics.ofOtherSizes(store::missRatioCurve),
+                ServerMetrics.ofTrace(store::traceStats),
+                fronts.latencies(),
+                ServerMetrics.ofCertificates(fronts.certificateExpiries())));
+        RemoteEndpoint remote = fronts.remote();
+        if (remote != null) {
+            meters.add(ServerMetrics.ofEndpoint(remote::stats));
+            store.domains().stores().forEach((name, each) -> meters.add(new KvCacheMetrics(each, "domain " + name)));
+        }
+        if (!config.disks().gpus().isEmpty()) {
+            meters.add(ServerMetrics.ofEngines(store::engineCount));
+        }
+        if (config.events().isEnabled()) {
+            meters.add(ServerMetrics.ofPublisher(fronts::publisher));
+        }
+        if (cluster != null) {
+            meters.add(ServerMetrics.ofCluster(cluster));
+        }
+        if (fronts.forwarder() != null) {
+            meters.add(ServerMetrics.ofForwarding(fronts.forwarder()));
+        }
+        return meters;
+    }
+
+    /// Has what time brings be done from now on.
+    void schedule(MaintenanceScheduler scheduler) {
+        history.tick();
+        scheduler.scheduleRepeating(TimeUnit.SECONDS.toMillis(LoadHistory.SERVER_SECONDS), history::tick);
+        scheduler.scheduleRepeating(LiveFeed.INTERVAL_MILLIS, live::tick);
+    }
+
+    /// Has the console show the settings in force.
+    void showSettings(List<SettingInForce> inForce) {
+        settings = List.copyOf(inForce);
+    }
+
+    /// The pages of health, which all see.
+    Map<String, TextEndpoint> health() {
+        return Map.of(
+                "/health/live", new TextEndpoint(TEXT, true, () -> true, () -> "live\n"),
+                "/health/ready", new TextEndpoint(TEXT, true, this::isReady, this::readiness));
+    }
+
+    private String notServingReason() {
+        return cluster == null ? "" : cluster.notServingReason();
+    }
+
+    /// A server whose disk is out serves what it has in memory, so it stays ready.
+    private boolean isReady() {
+        return !fronts.connections().isShutdownAnnounced() && notServingReason().isEmpty();
+    }
+
+    /// A word, and a line for each thing that is not as it should be.
+    private String readiness() {
+        StringBuilder text = new StringBuilder();
+        String reason = notServingReason();
+        if (fronts.connections().isDraining()) {
+            text.append("draining");
+        } else if (fronts.connections().isShutdownAnnounced()) {
+            text.append("leaving");
+        } else {
+            text.append(reason.isEmpty() ? "ready" : reason);
+        }
+        text.append('\n');
+        if (store.cache().isRecovering()) {
+            text.append("recovering: the contents of the disks are not all known yet, ")
+                    .append(store.cache().offloadStats().restored())
+                    .append(" blocks and values so far; the rest are misses until then\n");
+        }
+        store.diskProblems().forEach(problem -> text.append(problem).append('\n'));
+        return text.toString();
+    }
+
+    /// Endpoints of a listener. Those that tell of all tenants are for administrators where clients authenticate or
+    /// act as its tenant; elsewhere all see them, and other machines change nothing. A listener without `pages`
+    /// says which setting has them.
+    List<HttpEndpoint> endpoints(ListenerConfig listen) {
+        if (!listen.protocols().contains(ListenProtocol.PAGES)) {
+            return List.of(new OperatorEndpointsNotice(listen));
+        }
+        boolean authenticated = listen.auth().auth();
+        String tenant = listen.auth().tenant();
+        boolean ofTenants = authenticated || (tenant != null && !tenant.equals(TenantConfig.DEFAULT));
+        boolean loopback = listen.socketAddress().getAddress().isLoopbackAddress();
+        Viewer.Rules rules = new Viewer.Rules(
+                !ofTenants && loopback,
+                config.access().tenants().stream()
+                        .filter(TenantConfig::admin)
+                        .map(TenantConfig::name)
+                        .collect(Collectors.toSet()),
+                !authenticated && !loopback);
+        List<HttpEndpoint> all = new ArrayList<>();
+        for (HttpEndpoint each :
+                List.of(new DiskEndpoint(store.cache()), new ClusterEndpoint(cluster), new MetricsPage(metrics))) {
+            all.add(ofTenants ? forAdministrators(each, rules) : each);
+        }
+        all.add(new EventEndpoint(store.events(), rules));
+        all.add(new StatsEndpoint(store, fronts, ofTenants ? rules : Viewer.Rules.OF_OPERATORS));
+        all.add(new ConsoleEndpoint(console, rules));
+        all.add(new ConsoleFiles());
+        return rules.readOnly()
+                ? all.stream().map(each -> readOnly(each, listen)).toList()
+                : all;
+    }
+
+    /// Answers requests for operators' pages at a listener without `pages`, and names the setting that serves them.
+    private record OperatorEndpointsNotice(ListenerConfig listen) implements HttpEndpoint {
+
+        @Override
+        public List<String> paths() {
+            return List.of();
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            boolean elsewhere =
+                    OPERATOR_PATHS.stream().anyMatch(each -> path.equals(each) || path.startsWith(each + "/"));
+            return elsewhere
+                    ? ProblemDetails.withType(
+                                    HttpResponseStatus.NOT_FOUND,
+                                    "no-pages",
+                                    path + " is for operators, and this listener does not serve it; add pages to "
+                                            + listen.path() + ".protocols, or use a listener that has pages")
+                            .toHandler()
+                    : null;
+        }
+    }
+
+    private record MetricsPage(Supplier<String> metrics) implements HttpEndpoint {
+
+        private static final String PATH = "/metrics";
+
+        @Override
+        public List<String> paths() {
+            return List.of(PATH);
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            return path.equals(PATH)
+                    ? HttpResponder.slowPageHandler(request, TextEndpoint.of(PrometheusExporter.CONTENT_TYPE, metrics))
+                    : null;
+        }
+    }
+
+    /// Refuses some of an endpoint's requests.
+    private record GuardedEndpoint(HttpEndpoint endpoint, Guard guard) implements HttpEndpoint {
+
+        interface Guard {
+
+            /// Returns the answer to a request that is refused, or null for others.
+            @Nullable
+            HttpRequestHandler refusal(HttpRequest request, String path, String tenant);
+        }
+
+        @Override
+        public List<String> paths() {
+            return endpoint.paths();
+        }
+
+        @Override
+        public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
+            HttpRequestHandler found = endpoint.handlerFor(request, path, tenant);
+            HttpRequestHandler refusal = found == null ? null : guard.refusal(request, path, tenant);
+            return refusal == null ? found : refusal;
+        }
+    }
+
+    private static GuardedEndpoint forAdministrators(HttpEndpoint endpoint, Viewer.Rules rules) {
+        return new GuardedEndpoint(
+                endpoint,
+                (_, path, tenant) -> rules.viewer(tenant).administrator()
+                        ? null
+                        : Viewer.administratorsOnly(
+                                path + " tells of all tenants, and tenant " + tenant + " is not an administrator"));
+    }
+
+    private static HttpEndpoint readOnly(HttpEndpoint endpoint, ListenerConfig listen) {
+        return new GuardedEndpoint(
+                endpoint,
+                (request, _, _) -> request.method().equals(HttpMethod.GET)
+                                || request.method().equals(HttpMethod.HEAD)
+                        ? null
+                        : ProblemDetails.withType(
+                                        HttpResponseStatus.FORBIDDEN,
+                                        "read-only",
+                                        "other machines reach " + listen.path() + " without authentication, so it takes"
+                                                + " GET and HEAD only; send this to a listener with pages that is on"
+                                                + " loopback or has auth: true")
+                                .toHandler());
+    }
+}
