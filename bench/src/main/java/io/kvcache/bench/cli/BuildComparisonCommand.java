@@ -1,13 +1,12 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.figure.MachineInfo;
+import io.kvcache.bench.figure.RunnableBuild;
 import io.kvcache.bench.server.ServerBuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
-import io.kvcache.bench.suite.CoreBuildBenchmark;
-import io.kvcache.bench.suite.MachineInfo;
-import io.kvcache.bench.suite.ReportBuildBenchmark;
-import io.kvcache.bench.suite.RunnableBuild;
+import io.kvcache.bench.suite.FigureBuildBenchmark;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -58,7 +57,7 @@ final class BuildComparisonCommand implements Callable<Integer> {
             names = "--suite",
             paramLabel = "NAME",
             split = ",",
-            description = "Suites: core, server, transport, disk (needs fio). Default: core,server.")
+            description = "Suites: core, server, transport, disk. Default: core,server.")
     private List<String> suites = List.of("core", "server");
 
     @Option(
@@ -108,10 +107,10 @@ final class BuildComparisonCommand implements Callable<Integer> {
 
     private Map<BuildBenchmark, Set<String>> chosen() {
         List<BuildBenchmark> all = List.of(
-                new CoreBuildBenchmark(),
+                FigureBuildBenchmark.core(),
                 new ServerBuildBenchmark(time),
-                ReportBuildBenchmark.transport(),
-                ReportBuildBenchmark.disk());
+                FigureBuildBenchmark.transport(),
+                FigureBuildBenchmark.disk());
         String known = all.stream().map(BuildBenchmark::suiteName).collect(Collectors.joining(", "));
         for (String name : suites) {
             if (all.stream().noneMatch(trial -> trial.suiteName().equals(name))) {

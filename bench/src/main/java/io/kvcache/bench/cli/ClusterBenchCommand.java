@@ -6,10 +6,10 @@ import io.kvcache.bench.cluster.ClusterCosts;
 import io.kvcache.bench.cluster.ClusterReplay;
 import io.kvcache.bench.cluster.ClusterTrial;
 import io.kvcache.bench.cluster.TrialScenario;
+import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.MachineInfo;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
-import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
-import io.kvcache.bench.suite.MachineInfo;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceFinder;
 import io.kvcache.bench.trace.TraceReader;
@@ -145,7 +145,7 @@ final class ClusterBenchCommand implements Callable<Integer> {
     private boolean costs;
 
     @Mixin
-    private final SuiteOptions options = new SuiteOptions();
+    private final FigureOptions options = new FigureOptions();
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -160,19 +160,17 @@ final class ClusterBenchCommand implements Callable<Integer> {
         ClusterTrial trial = new ClusterTrial(forest(), replay, servers, memory, delay, policy);
         io.printError("load " + MachineInfo.current().load());
         int times = or("--rounds", rounds, 1);
-        List<BenchResult> answers = new ClusterComparison(trial, times, io::printError).run(scenarios);
+        List<Figure> figures = new ClusterComparison(trial, times, io::printError).run(scenarios);
         io.printError("load " + MachineInfo.current().load() + " at the end");
-        BenchReport report = BenchReport.of("cluster", "a cluster of servers, undisturbed and disturbed", answers);
-        return options.reportResults(report.suite(), answers);
+        return options.print("cluster", "a cluster of servers, undisturbed and disturbed", figures);
     }
 
     private int reportCosts(CommandIo io) throws IOException, InterruptedException {
         int times = io.isGiven("--rounds") ? rounds : options.isQuick() ? ROUNDS : COST_ROUNDS;
         io.printError("load " + MachineInfo.current().load());
-        List<BenchResult> answers = new ClusterCosts(times, io::printError).run();
+        List<Figure> figures = new ClusterCosts(times, io::printError).run();
         io.printError("load " + MachineInfo.current().load() + " at the end");
-        BenchReport report = BenchReport.of("cluster-costs", "what a cluster costs when nothing happens", answers);
-        return options.reportResults(report.suite(), answers);
+        return options.print("cluster-costs", "what a cluster costs when nothing happens", figures);
     }
 
     private List<TrialScenario> scenarios() {

@@ -1,5 +1,7 @@
 package io.kvcache.bench.cli;
 
+import io.kvcache.bench.figure.Budgets;
+import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.gpu.BenchDevice;
 import io.kvcache.bench.gpu.GpuBandwidth;
 import io.kvcache.bench.gpu.GpuBandwidth.BandwidthResult;
@@ -32,6 +34,7 @@ import tools.jackson.databind.json.JsonMapper;
         sortOptions = false)
 final class GpuBenchCommand implements Callable<Integer> {
 
+    private static final String SUITE = "gpu";
     private static final long FULL_BYTES = 512L << 20;
     private static final long QUICK_BYTES = 64L << 20;
     private static final int FULL_ROUNDS = 15;
@@ -117,6 +120,10 @@ final class GpuBenchCommand implements Callable<Integer> {
         }
     }
 
+    private static boolean isMet(Figure figure) {
+        return Budgets.isMet(SUITE, figure);
+    }
+
     private static boolean isSlow(BenchDevice device) {
         return device.kind() == BenchDevice.Kind.STAND_IN;
     }
@@ -135,7 +142,7 @@ final class GpuBenchCommand implements Callable<Integer> {
         GpuComparisonReport page = new GpuComparisonReport(pages, info, device.isGpu(), comparison);
         page.printHead(device, isSlow(device) ? STAND_IN_LIMIT : "");
         List<GpuCopyResult> cells = comparison.run(device.driver(), page::printResult);
-        return strict && device.isGpu() && !cells.stream().allMatch(GpuCopyResult::meetsMinRatio) ? 1 : 0;
+        return strict && device.isGpu() && !cells.stream().allMatch(cell -> isMet(cell.figure())) ? 1 : 0;
     }
 
     private void printError(String what) {
@@ -175,7 +182,18 @@ final class GpuBenchCommand implements Callable<Integer> {
         }
 
         void printResult(GpuCopyResult cell) {
-            pages.printRow(row(cell));
+            Figure figure = cell.figure();
+            boolean met = isMet(figure);
+            pages.printRow(String.format(
+                    Locale.ROOT,
+                    "%-20s %10.2f %12.2f %8.2f  %s%s%s",
+                    figure.name(),
+                    figure.value(),
+                    figure.reference(),
+                    figure.ratio(),
+                    Budgets.describe(SUITE, figure.name()),
+                    gpu && !met ? "  missed" : "",
+                    cell.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED"));
             pages.printJson(new ComparisonLine(
                     info.name(),
                     info.driver(),
@@ -183,25 +201,12 @@ final class GpuBenchCommand implements Callable<Integer> {
                     scale.bytes(),
                     scale.rounds(),
                     cell.registered(),
-                    cell.name(),
-                    cell.gigabytes(),
-                    cell.baselineGigabytes(),
-                    cell.ratio(),
-                    cell.minRatio(),
-                    cell.meetsMinRatio()));
-        }
-
-        private String row(GpuCopyResult cell) {
-            return String.format(
-                    Locale.ROOT,
-                    "%-20s %10.2f %12.2f %8.2f  %s%s%s",
-                    cell.name(),
-                    cell.gigabytes(),
-                    cell.baselineGigabytes(),
-                    cell.ratio(),
-                    cell.minRatio() == 0 ? "-" : String.format(Locale.ROOT, ">= %.2f", cell.minRatio()),
-                    gpu && !cell.meetsMinRatio() ? "  missed" : "",
-                    cell.registered() ? "" : "  HOST MEMORY IS NOT REGISTERED");
+                    figure.name(),
+                    figure.value(),
+                    figure.reference(),
+                    figure.ratio(),
+                    Budgets.limit(SUITE, figure.name()),
+                    met));
         }
     }
 

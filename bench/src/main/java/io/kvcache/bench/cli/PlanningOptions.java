@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
+import io.kvcache.bench.figure.MachineInfo;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierPrices;
 import io.kvcache.bench.model.GpuProfile;
@@ -15,7 +16,6 @@ import io.kvcache.bench.replay.SimulatedCache;
 import io.kvcache.bench.report.HtmlReport;
 import io.kvcache.bench.report.ReportOrigin;
 import io.kvcache.bench.serving.EngineCalibration;
-import io.kvcache.bench.suite.MachineInfo;
 import io.kvcache.bench.trace.AgentWorkload;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceReader;

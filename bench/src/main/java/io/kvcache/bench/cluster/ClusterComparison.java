@@ -2,7 +2,7 @@ package io.kvcache.bench.cluster;
 
 import io.kvcache.bench.cluster.ClusterReplay.Progress;
 import io.kvcache.bench.cluster.ClusterTrial.Run;
-import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
+import io.kvcache.bench.figure.Figure;
 import java.io.IOException;
 import java.util.EnumMap;
 import java.util.HashMap;
@@ -21,7 +21,7 @@ public record ClusterComparison(ClusterTrial trial, int rounds, Consumer<String>
     /// Runs them. A scenario that fails is told, and has no results of that round.
     ///
     /// @throws IOException when none has results
-    public List<BenchResult> run(List<TrialScenario> scenarios) throws IOException, InterruptedException {
+    public List<Figure> run(List<TrialScenario> scenarios) throws IOException, InterruptedException {
         Map<TrialScenario, TrialResults> results = new EnumMap<>(TrialScenario.class);
         IOException first = null;
         for (int round = 0; round < rounds; round++) {
@@ -39,7 +39,7 @@ public record ClusterComparison(ClusterTrial trial, int rounds, Consumer<String>
             throw first;
         }
         return results.values().stream()
-                .flatMap(each -> each.toResults().stream())
+                .flatMap(each -> each.toFigures().stream())
                 .toList();
     }
 

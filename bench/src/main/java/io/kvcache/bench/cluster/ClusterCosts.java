@@ -1,11 +1,8 @@
 package io.kvcache.bench.cluster;
 
 import io.kvcache.bench.Median;
-import io.kvcache.bench.server.PairedSamples;
-import io.kvcache.bench.server.PairedSamples.MetricSpec;
+import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.server.RespConnection;
-import io.kvcache.bench.suite.BenchmarkSuite.BenchResult;
-import io.kvcache.bench.suite.Threshold;
 import io.kvcache.core.KvCache;
 import io.kvcache.core.identity.BlockChain;
 import io.kvcache.core.identity.BlockShape;
@@ -20,7 +17,6 @@ import io.kvcache.transport.peer.ClusteredKvCache;
 import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
-import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -29,8 +25,9 @@ import java.util.Objects;
 import java.util.function.Consumer;
 import java.util.stream.IntStream;
 
-/// What a cluster on one host costs a client that nothing happens to: a get of blocks through a client of the cluster
-/// beside one from a single server, and a value that a server passes on beside one that it has. Taken in turn.
+/// What a cluster on one host costs a client that nothing happens to: a get of blocks through a client of the
+/// cluster beside one from a single server, and a value that a server passes on beside one that it has. Taken in
+/// turn.
 ///
 /// @param rounds pairs of samples
 /// @param progress is told what begins
@@ -55,12 +52,9 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
     /// Reads of all keys, until servers run compiled code.
     private static final int WARM_UPS = 150;
 
-    private static final double GET_COST = 1.1;
-    private static final double FORWARDED_SHARE = 0.35;
-
     /// Measures.
-    public List<BenchResult> run() throws IOException, InterruptedException {
-        List<BenchResult> results = new ArrayList<>();
+    public List<Figure> run() throws IOException, InterruptedException {
+        List<Figure> results = new ArrayList<>();
         progress.accept("one server, and a cluster of " + SERVERS);
         try (LocalCluster single = LocalCluster.start(settings("single", 1), START);
                 LocalCluster cluster = LocalCluster.start(settings("costs", SERVERS), START)) {
@@ -85,10 +79,11 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
     }
 
     /// @param mapped whether clients read the memory of servers in place
-    private BenchResult blocks(LocalCluster single, LocalCluster cluster, boolean mapped) {
+    private Figure blocks(LocalCluster single, LocalCluster cluster, boolean mapped) {
         progress.accept("gets of " + TOKENS + " tokens" + (mapped ? " in shared memory" : " over loopback"));
         BlockChain chain = BlockChain.of(SPACE, IntStream.range(0, TOKENS).toArray());
-        PairedSamples samples = new PairedSamples();
+        double[] clustered = new double[rounds];
+        double[] alone = new double[rounds];
         try (Arena arena = Arena.ofShared();
                 RemoteKvCache one = connect(single.addresses().getFirst(), mapped);
                 ClusteredKvCache all =
@@ -104,16 +99,12 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
                 sample(cache, chain, blocks);
             }
             for (int round = 0; round < rounds; round++) {
-                double alone = sample(one, chain, blocks);
-                samples.add(sample(all, chain, blocks), alone);
+                alone[round] = sample(one, chain, blocks);
+                clustered[round] = sample(all, chain, blocks);
             }
         }
         String name = mapped ? "get-shared" : "get-loopback";
-        return samples.toResult(
-                new MetricSpec(
-                        name, "How long does a get of " + TOKENS + " tokens take a client of the cluster?", "ms"),
-                "one server",
-                new Threshold.RatioAtMost(GET_COST));
+        return Figure.of(name, "ms", clustered, "one server", alone);
     }
 
     private static RemoteKvCache connect(String address, boolean mapped) {
@@ -140,14 +131,15 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
         return Median.of(millis);
     }
 
-    private BenchResult values(LocalCluster cluster) throws IOException {
+    private Figure values(LocalCluster cluster) throws IOException {
         progress.accept("values of 1 MiB");
         ClusterView view;
         try (RemoteKvCache any = RemoteKvCache.connect(cluster.addresses().getFirst())) {
             view = Objects.requireNonNull(any.view(0, Duration.ZERO));
         }
         HashSlots slots = new HashSlots(Objects.requireNonNull(view.placement()));
-        PairedSamples samples = new PairedSamples();
+        double[] direct = new double[rounds];
+        double[] forwarded = new double[rounds];
         try (RespConnection owner = connection(cluster, 0);
                 RespConnection other = connection(cluster, 1)) {
             List<String> keys = IntStream.range(0, KEYS * SERVERS * 2)
@@ -158,29 +150,19 @@ public record ClusterCosts(int rounds, Consumer<String> progress) {
                             .equals(cluster.node(0).name()))
                     .limit(KEYS)
                     .toList();
-            ByteBuffer value = ByteBuffer.allocateDirect(VALUE_BYTES);
             for (String key : keys) {
-                owner.send(RespConnection.setHead(key, VALUE_BYTES));
-                owner.channel().write(value.clear());
-                while (value.hasRemaining()) {
-                    owner.channel().write(value);
-                }
-                owner.send("\r\n");
-                owner.expect("+OK\r\n");
+                owner.set(key, VALUE_BYTES);
             }
             for (int i = 0; i < WARM_UPS; i++) {
                 sample(owner, keys);
                 sample(other, keys);
             }
             for (int round = 0; round < rounds; round++) {
-                double direct = sample(owner, keys);
-                samples.add(sample(other, keys), direct);
+                direct[round] = sample(owner, keys);
+                forwarded[round] = sample(other, keys);
             }
         }
-        return samples.toResult(
-                new MetricSpec("get-forwarded", "How many values of 1 MiB a second does a server pass on?", "gets/s"),
-                "its own",
-                new Threshold.RatioAtLeast(FORWARDED_SHARE));
+        return Figure.of("get-forwarded", "gets/s", forwarded, "its own", direct);
     }
 
     private static RespConnection connection(LocalCluster cluster, int node) throws IOException {

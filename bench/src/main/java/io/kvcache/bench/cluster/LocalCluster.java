@@ -1,6 +1,6 @@
 package io.kvcache.bench.cluster;
 
-import io.kvcache.bench.suite.RunnableBuild;
+import io.kvcache.bench.figure.RunnableBuild;
 import io.kvcache.transport.cluster.ReplicaPolicy;
 import java.io.IOException;
 import java.net.InetAddress;
@@ -19,8 +19,8 @@ import java.util.stream.Stream;
 
 /// A cluster of server processes on this host.
 ///
-/// **Ownership.** Kills the servers, also when this JVM is told to end, and deletes the directory that it has made for
-/// their logs and disks.
+/// **Ownership.** Kills the servers, also when this JVM is told to end, and deletes the directory that it has made
+/// for their logs and disks.
 ///
 /// **Threads.** One starts and ends servers; any may ask.
 public final class LocalCluster implements AutoCloseable {
@@ -46,7 +46,8 @@ public final class LocalCluster implements AutoCloseable {
     /// @param drainDelay how long one that is told to end answers the others
     /// @param clients how they reach the servers
     /// @param replicas which groups of blocks have copies
-    /// @param ofLast settings of the last one of those that it begins with, `NAME=VALUE`, which the others have not
+    /// @param ofLast settings of the last one of those that it begins with, `NAME=VALUE`, which the others have
+    ///     not
     public record Settings(
             String name,
             int servers,

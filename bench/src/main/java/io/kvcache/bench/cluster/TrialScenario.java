@@ -10,7 +10,7 @@ import java.util.stream.Collectors;
 /// What happens to the servers in the middle of a trace.
 public enum TrialScenario {
     /// A server is killed for good.
-    KILL("a server is killed", 0.5, false, 0.92) {
+    KILL("a server is killed", 0.5, false) {
         @Override
         void run(Stage stage) throws IOException, InterruptedException {
             stage.victim().kill();
@@ -18,7 +18,7 @@ public enum TrialScenario {
         }
     },
     /// A server is killed and started again at once, under its name and with its disk.
-    RESTART("a server is killed and started again", 0.5, true, 0.92) {
+    RESTART("a server is killed and started again", 0.5, true) {
         @Override
         void run(Stage stage) throws IOException, InterruptedException {
             stage.victim().kill();
@@ -27,7 +27,7 @@ public enum TrialScenario {
         }
     },
     /// One server after the other is told to end, and started again with its disk.
-    ROLLING("each server is restarted in turn", 1.0 / 6, true, 0.95) {
+    ROLLING("each server is restarted in turn", 1.0 / 6, true) {
         @Override
         void run(Stage stage) throws IOException, InterruptedException {
             LocalCluster cluster = stage.cluster();
@@ -39,7 +39,7 @@ public enum TrialScenario {
         }
     },
     /// A server is told to end, and does not come back.
-    DRAIN("a server drains and leaves", 0.5, false, 0.97) {
+    DRAIN("a server drains and leaves", 0.5, false) {
         @Override
         void run(Stage stage) throws IOException, InterruptedException {
             stage.victim().terminate(END);
@@ -47,7 +47,7 @@ public enum TrialScenario {
         }
     },
     /// One more server joins.
-    JOIN("one more server joins", 0.5, false, 0.98) {
+    JOIN("one more server joins", 0.5, false) {
         @Override
         void run(Stage stage) throws IOException, InterruptedException {
             stage.cluster().node(stage.cluster().servers()).start();
@@ -55,7 +55,7 @@ public enum TrialScenario {
         }
     },
     /// A server's process stands still for a time.
-    STOP("a server stands still for 30 s", 1.0 / 4, false, 0.92) {
+    STOP("a server stands still for 30 s", 1.0 / 4, false) {
         @Override
         void run(Stage stage) throws IOException, InterruptedException {
             long start = System.nanoTime();
@@ -73,17 +73,14 @@ public enum TrialScenario {
     private final String title;
     private final double begin;
     private final boolean withDisks;
-    private final double hitRatio;
 
     /// @param title in a few words
     /// @param begin share of the requests before it
     /// @param withDisks whether servers have disks
-    /// @param hitRatio share of the undisturbed run's hits, from its begin on, that is to be reached
-    TrialScenario(String title, double begin, boolean withDisks, double hitRatio) {
+    TrialScenario(String title, double begin, boolean withDisks) {
         this.title = title;
         this.begin = begin;
         this.withDisks = withDisks;
-        this.hitRatio = hitRatio;
     }
 
     /// Does it.
@@ -128,9 +125,5 @@ public enum TrialScenario {
 
     boolean withDisks() {
         return withDisks;
-    }
-
-    double hitRatio() {
-        return hitRatio;
     }
 }

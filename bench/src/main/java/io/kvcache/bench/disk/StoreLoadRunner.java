@@ -1,6 +1,5 @@
 package io.kvcache.bench.disk;
 
-import io.kvcache.bench.disk.DiskRun.TransferResult;
 import io.kvcache.bench.store.TraceChains;
 import io.kvcache.core.BlockTable;
 import io.kvcache.core.BlockWriter;
@@ -98,8 +97,9 @@ final class StoreLoadRunner implements AutoCloseable {
 
     /// Acquires so many bytes.
     ///
+    /// @return GB/s
     /// @throws IOException when a block does not come
-    TransferResult acquireBytes(long bytes) throws IOException {
+    double acquireBytes(long bytes) throws IOException {
         long start = System.nanoTime();
         BlockTable ahead = acquire();
         for (long moved = CHAIN_BYTES; moved < bytes; moved += CHAIN_BYTES) {
@@ -108,9 +108,12 @@ final class StoreLoadRunner implements AutoCloseable {
             ahead = after;
         }
         finish(ahead);
-        double seconds = (System.nanoTime() - start) / 1e9;
-        return new TransferResult(
-                bytes, seconds, 0, 0, cache.diskStats().getFirst().tier().path());
+        return (double) bytes / (System.nanoTime() - start);
+    }
+
+    /// Returns how the bytes travel, in the words of the device.
+    String path() {
+        return cache.diskStats().getFirst().tier().path();
     }
 
     private BlockTable acquire() {

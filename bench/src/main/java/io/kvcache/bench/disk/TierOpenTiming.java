@@ -1,6 +1,8 @@
 package io.kvcache.bench.disk;
 
 import io.kvcache.bench.disk.SparseTierImage.CountingIndex;
+import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.Suite;
 import io.kvcache.core.memory.HostMemorySource;
 import io.kvcache.core.memory.SlabPool;
 import io.kvcache.core.policy.PolicyKind;
@@ -26,6 +28,7 @@ import java.io.IOException;
 import java.lang.foreign.Arena;
 import java.lang.foreign.MemorySegment;
 import java.nio.file.Path;
+import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
 import java.util.stream.IntStream;
@@ -38,9 +41,60 @@ import java.util.stream.IntStream;
 /// @param entries that it told
 public record TierOpenTiming(double servingSeconds, double fullSeconds, double readingSeconds, long entries) {
 
+    private static final long TIER_BYTES = 1L << 40;
+    private static final long GIGABYTE = 1L << 30;
+    private static final int SMALL = 64 << 10;
+    private static final int LARGE = 2 << 20;
     private static final long WAIT_NANOS = 1_000_000;
     private static final int ROUNDS = 5;
     private static final int ENTRY_BYTES = 64;
+
+    /// A full disk tier of 1 TiB after a restart, opened by the log alone, and by a store with its tree of
+    /// records. The tier is sparse: its trailers are real and its blocks are holes, so it takes 1.1 GB while this
+    /// runs.
+    public static Suite suite() {
+        List<String> names = List.of(
+                "reopen-64k-serving",
+                "reopen-64k-full",
+                "reopen-64k-entry",
+                "reopen-2m-serving",
+                "reopen-2m-full",
+                "reopen-2m-entry",
+                "tree-64k-serving",
+                "tree-64k-full",
+                "tree-64k-entry",
+                "tree-2m-serving",
+                "tree-2m-full",
+                "tree-2m-entry");
+        return new Suite("reopen", "a full disk tier of 1 TiB after a restart", names, List.of(), run -> {
+            List<Figure> figures = new ArrayList<>();
+            for (int blockBytes : List.of(SMALL, LARGE)) {
+                String size = blockBytes == SMALL ? "64k-" : "2m-";
+                if (names.stream().anyMatch(name -> name.startsWith("reopen-" + size) && run.wants(name))) {
+                    run.progress().accept("a log with blocks of " + blockBytes + " bytes");
+                    TierOpenTiming log = measure(run.folder(), TIER_BYTES, blockBytes);
+                    figures.addAll(log.figures("reopen-" + size, "reading", log.readingSeconds * 1e9 / log.entries));
+                }
+                if (names.stream().anyMatch(name -> name.startsWith("tree-" + size) && run.wants(name))) {
+                    run.progress().accept("a store with blocks of " + blockBytes + " bytes");
+                    double small = blockBytes == SMALL
+                            ? measureTree(run.folder(), GIGABYTE, blockBytes).nanosPerEntry()
+                            : 0;
+                    figures.addAll(measureTree(run.folder(), TIER_BYTES, blockBytes)
+                            .figures("tree-" + size, "a tier of 1 GiB", small));
+                }
+            }
+            return figures.stream().filter(figure -> run.wants(figure.name())).toList();
+        });
+    }
+
+    private List<Figure> figures(String name, String against, double nanosPerEntry) {
+        double[] reading = {readingSeconds};
+        return List.of(
+                Figure.of(name + "serving", "s", new double[] {servingSeconds}, "reading", reading),
+                Figure.of(name + "full", "s", new double[] {fullSeconds}, "reading", reading),
+                Figure.of(name + "entry", "ns", new double[] {nanosPerEntry()}, against, new double[] {nanosPerEntry}));
+    }
 
     /// Nanoseconds for each block.
     public double nanosPerEntry() {

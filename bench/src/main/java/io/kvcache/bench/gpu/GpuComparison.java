@@ -1,6 +1,6 @@
 package io.kvcache.bench.gpu;
 
-import io.kvcache.bench.Median;
+import io.kvcache.bench.figure.Figure;
 import io.kvcache.bench.gpu.CopyBenchmarks.CopyBenchmark;
 import io.kvcache.gpu.driver.DeviceDriver;
 import java.util.ArrayList;
@@ -42,18 +42,16 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         progress.accept(way.name());
         double[] ours = new double[rounds];
         double[] bare = new double[rounds];
-        double[] ratios = new double[rounds];
         for (int round = -rounds; round < rounds; round++) {
             double other = gigabytes(way.baseline(), bareBytes);
             double own = gigabytes(way.copy(), way.bytes());
             if (round >= 0) {
                 ours[round] = own;
                 bare[round] = other;
-                ratios[round] = own / other;
             }
         }
-        GpuCopyResult cell = new GpuCopyResult(
-                way.name(), Median.of(ours), Median.of(bare), Median.of(ratios), way.minRatio(), stage.isPinned());
+        GpuCopyResult cell =
+                new GpuCopyResult(Figure.of(way.name(), "GB/s", ours, "bare copy", bare), stage.isPinned());
         each.accept(cell);
         return cell;
     }
@@ -64,24 +62,9 @@ public record GpuComparison(int rounds, long bytes, Consumer<String> progress) {
         return (double) moved / (System.nanoTime() - since);
     }
 
-    /// The result of one way to move bytes: medians over the rounds. The ratio is the median of the rounds' ratios.
+    /// The result of one way to move bytes.
     ///
-    /// @param name of the way
-    /// @param gigabytes a second, 10^9 bytes
-    /// @param baselineGigabytes what a bare copy of the same bytes made in the same round
-    /// @param minRatio ratio that is asked for; 0 when none is
+    /// @param figure GB/s, beside a bare copy of the same bytes in the same rounds
     /// @param registered whether the driver let host memory be registered
-    public record GpuCopyResult(
-            String name,
-            double gigabytes,
-            double baselineGigabytes,
-            double ratio,
-            double minRatio,
-            boolean registered) {
-
-        /// Returns whether it reaches the required speed.
-        public boolean meetsMinRatio() {
-            return ratio >= minRatio;
-        }
-    }
+    public record GpuCopyResult(Figure figure, boolean registered) {}
 }

@@ -39,8 +39,6 @@ final class KernelBenchmarks implements AutoCloseable {
     /// Enough threads to use all of a large GPU, which an engine would not leave us.
     private static final int MAX_GROUPS = 4096;
 
-    private static final double MIN_RATIO = 0.80;
-
     private final GpuFixture stage;
     private final GpuKernels kernels;
     private final DeviceSpan values;
@@ -86,22 +84,13 @@ final class KernelBenchmarks implements AutoCloseable {
         DeviceSpan scratch = other.slice(1 << 20, GpuKernels.crcScratchBytes(values.bytes()));
         long coding = values.bytes() + count + scales.bytes();
         return List.of(
-                benchmark(
-                        "bf16 to fp8",
-                        coding,
-                        MIN_RATIO,
-                        () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
-                benchmark(
-                        "fp8 to bf16",
-                        coding,
-                        MIN_RATIO,
-                        () -> kernels.fromFp8(stage.stream(), codes, GROUP, scales, values)),
+                benchmark("bf16 to fp8", coding, () -> kernels.toFp8(stage.stream(), values, GROUP, scales, codes)),
+                benchmark("fp8 to bf16", coding, () -> kernels.fromFp8(stage.stream(), codes, GROUP, scales, values)),
                 benchmark(
                         "rope shift",
                         2 * values.bytes(),
-                        MIN_RATIO,
                         () -> kernels.ropeShift(stage.stream(), values, ROW, turns, PAIRS, true)),
-                benchmark("crc32c", values.bytes(), 0, () -> kernels.crc32c(stage.stream(), values, scratch, sums)));
+                benchmark("crc32c", values.bytes(), () -> kernels.crc32c(stage.stream(), values, scratch, sums)));
     }
 
     /// Pieces from one half to the other, as between an engine's pages and blocks.
@@ -117,12 +106,10 @@ final class KernelBenchmarks implements AutoCloseable {
                 benchmark(
                         "copied pieces",
                         2 * values.bytes(),
-                        0,
                         () -> kernels.copyPieces(stage.stream(), smallFrom, smallTo, SMALL_PIECE, small)),
                 benchmark(
                         "relayout",
                         2 * values.bytes(),
-                        0,
                         () -> kernels.relayoutPieces(stage.stream(), from, to, TOKENS, HEADS, entry, count)));
     }
 
@@ -162,12 +149,10 @@ final class KernelBenchmarks implements AutoCloseable {
             ways.add(benchmark(
                     "pages to " + bits,
                     values.bytes() + block.bytes(),
-                    0,
                     () -> kernels.quantization().gather(stage.stream(), pages, block, bytes)));
             ways.add(benchmark(
                     bits + (ropeParameters == null ? " to pages" : ", turned"),
                     values.bytes() + block.bytes(),
-                    0,
                     () -> kernels.quantization().scatter(stage.stream(), block, bytes, pages, ROW, ropeParameters)));
         }
         return ways;
@@ -207,7 +192,7 @@ final class KernelBenchmarks implements AutoCloseable {
         return list;
     }
 
-    private CopyBenchmark benchmark(String name, long moved, double least, Runnable run) {
+    private CopyBenchmark benchmark(String name, long moved, Runnable run) {
         return new CopyBenchmark(
                 name,
                 moved,
@@ -215,8 +200,7 @@ final class KernelBenchmarks implements AutoCloseable {
                     run.run();
                     stage.awaitIdle();
                 },
-                stage::copyWithinDevice,
-                least);
+                stage::copyWithinDevice);
     }
 
     @Override

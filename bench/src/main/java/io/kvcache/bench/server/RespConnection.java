@@ -9,6 +9,7 @@ import java.nio.ByteBuffer;
 import java.nio.channels.SocketChannel;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import org.jspecify.annotations.Nullable;
 
 /// A connection to a RESP server on this machine, with as little as possible between a client and its socket. All
 /// clients of measurements use it, for KVCache and for Redis alike.
@@ -19,17 +20,23 @@ public final class RespConnection implements AutoCloseable {
     /// Header and line ends of any reply.
     private static final int FRAMING = 64;
 
+    /// Bytes handed to the socket or read from it at once: 1 MiB, which stays in the second-level cache.
+    private static final int MAX_CHUNK_BYTES = 1 << 20;
+
     private static final Duration CONNECT_TIMEOUT = Duration.ofSeconds(60);
     private static final Duration RETRY_INTERVAL = Duration.ofMillis(5);
 
     private final SocketChannel channel;
     private final ByteBuffer in;
+    private @Nullable ByteBuffer value;
 
-    /// @param bytes read at once
+    /// @param bytes of the largest value or of the replies that are awaited together; at most 1 MiB is read at
+    ///     once
     public RespConnection(int port, int bytes) throws IOException {
         channel = SocketChannel.open(new InetSocketAddress(InetAddress.getLoopbackAddress(), port));
         channel.setOption(StandardSocketOptions.TCP_NODELAY, true);
-        in = ByteBuffer.allocateDirect(bytes + FRAMING).limit(0);
+        in = ByteBuffer.allocateDirect(Math.min(bytes, MAX_CHUNK_BYTES) + FRAMING)
+                .limit(0);
     }
 
     /// Waits until a server takes connections and answers a PING.
@@ -67,13 +74,6 @@ public final class RespConnection implements AutoCloseable {
         return command.toString();
     }
 
-    /// Returns a SET up to its value, which must follow with a line end.
-    public static String setHead(String key, int valueBytes) {
-        StringBuilder head = new StringBuilder(64).append("*3\r\n$3\r\nSET\r\n");
-        appendWord(head, key);
-        return head.append('$').append(valueBytes).append("\r\n").toString();
-    }
-
     private static void appendWord(StringBuilder command, String word) {
         command.append('$').append(word.length()).append("\r\n").append(word).append("\r\n");
     }
@@ -108,12 +108,6 @@ public final class RespConnection implements AutoCloseable {
         }
     }
 
-    /// Returns the socket, for values that go to and from memory of the caller. Nothing was read ahead of it after
-    /// [#expect].
-    public SocketChannel channel() {
-        return channel;
-    }
-
     /// Takes the length that goes before a value; negative when there is none.
     long readLength() throws IOException {
         StringBuilder line = new StringBuilder();
@@ -138,6 +132,41 @@ public final class RespConnection implements AutoCloseable {
             left -= read();
         }
         in.limit(0);
+    }
+
+    /// Deletes all keys of the server.
+    void flush() throws IOException {
+        send(command("FLUSHDB"));
+        expect("+OK\r\n");
+    }
+
+    /// Sets a value of so many bytes.
+    public void set(String key, int bytes) throws IOException {
+        StringBuilder head = new StringBuilder(64).append("*3\r\n$3\r\nSET\r\n");
+        appendWord(head, key);
+        send(head.append('$').append(bytes).append("\r\n").toString());
+        ByteBuffer chunk = value;
+        if (chunk == null || chunk.capacity() < Math.min(bytes, MAX_CHUNK_BYTES)) {
+            chunk = ByteBuffer.allocateDirect(Math.min(bytes, MAX_CHUNK_BYTES));
+            value = chunk;
+        }
+        for (int left = bytes; left > 0; left -= chunk.limit()) {
+            send(chunk.clear().limit(Math.min(left, chunk.capacity())));
+        }
+        send("\r\n");
+        expect("+OK\r\n");
+    }
+
+    /// Gets a value of any size and forgets it.
+    ///
+    /// @return whether there is one
+    boolean find(String key) throws IOException {
+        send(command("GET", key));
+        long length = readLength();
+        if (length >= 0) {
+            skip(length + 2);
+        }
+        return length >= 0;
     }
 
     /// Gets a value and forgets it.

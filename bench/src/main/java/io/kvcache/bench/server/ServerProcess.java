@@ -1,7 +1,7 @@
 package io.kvcache.bench.server;
 
 import io.kvcache.bench.ChildProcess;
-import io.kvcache.bench.suite.RunnableBuild;
+import io.kvcache.bench.figure.RunnableBuild;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
@@ -53,21 +53,6 @@ public final class ServerProcess implements AutoCloseable {
         ServerProcess started = start(name, port, command);
         started.awaitPong();
         return started;
-    }
-
-    /// A [BaselineServer].
-    static ServerProcess startBaseline() throws IOException, InterruptedException {
-        int port = freePort();
-        List<String> command = RunnableBuild.running().javaCommand();
-        command.addAll(List.of(BaselineServer.class.getName(), Integer.toString(port)));
-        ServerProcess started = start("bare responder", port, command);
-        try {
-            RespConnection.awaitListening(port).close();
-            return started;
-        } catch (IOException | InterruptedException failed) {
-            started.close();
-            throw failed;
-        }
     }
 
     /// Returns whether Debian's Redis is installed.

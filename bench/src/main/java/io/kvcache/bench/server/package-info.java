@@ -1,4 +1,6 @@
-/// Servers side by side on this machine: ours and redis-server, each in a process of its own, under one client.
+/// Servers side by side on this machine, each in a process of its own, under one client: ours and redis-server, or
+/// those of
+/// two builds.
 @NullMarked
 package io.kvcache.bench.server;
 

@@ -1,6 +1,8 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.Median;
+import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.RunnableBuild;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -131,10 +133,7 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
 
         /// The geometric mean of cells' medians; 1 when there are none.
         public static double geometricMean(List<SpeedRatio> cells) {
-            return Math.exp(cells.stream()
-                    .mapToDouble(cell -> Math.log(cell.median()))
-                    .average()
-                    .orElse(0));
+            return Figure.geometricMean(cells, SpeedRatio::median);
         }
     }
 
@@ -144,7 +143,8 @@ public record BuildComparison(RunnableBuild older, RunnableBuild newer, int coun
         /// As on the command line.
         String suiteName();
 
-        /// The names of all cells, in the order of measuring; one may stand for all cells whose names begin with it.
+        /// The names of all cells, in the order of measuring; one may stand for all cells whose names begin with
+        /// it.
         List<String> cellNames();
 
         /// Measures some cells in both builds, each cell in one right after the other.

@@ -1,94 +1,120 @@
 package io.kvcache.bench.suite;
 
 import io.kvcache.bench.disk.CodedDiskRounds;
-import io.kvcache.bench.disk.CodedDiskRounds.Round;
-import io.kvcache.bench.disk.CodedDiskRounds.Scale;
+import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.Suite;
 import io.kvcache.bench.jmh.CodecBenchmark;
 import io.kvcache.bench.jmh.SyntheticKv.Content;
 import io.kvcache.bench.link.CodedLinkRounds;
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-import io.kvcache.bench.suite.JmhRunner.JmhRun;
+import io.kvcache.bench.suite.JmhProcess.JmhRun;
+import io.kvcache.bench.suite.JmhSuite.JmhFigure;
+import io.kvcache.bench.suite.JmhSuite.Reading;
+import java.io.IOException;
 import java.util.ArrayList;
+import java.util.Arrays;
 import java.util.List;
 import java.util.Locale;
 
 /// The lossless codec of disks and slow links: its speed on one core, and what it gains.
-final class CodecSuite {
+public final class CodecSuite {
 
-    private static final MetricSource COPY = bandwidth("copy");
+    private static final JmhSuite SPEED = new JmhSuite(List.of(
+            speed("encode", "encode"),
+            speed("decode", "decode"),
+            speed("encode-blocks", "encodeBlocks"),
+            speed("decode-blocks", "decodeBlocks")));
 
-    /// A second each.
-    private static final SharedRounds<Round> ROUNDS =
-            new SharedRounds<>(rounds -> CodedDiskRounds.measure(Scale.FULL, rounds), 3);
+    private static final List<String> DISK = List.of("onboard-throttled", "put-throttled");
+    private static final List<String> LINK = List.of("acquire-link", "acquire-link-auto", "acquire-loopback");
 
-    private static final SharedRounds<CodedLinkRounds.Round> LINK_ROUNDS =
-            new SharedRounds<>(CodedLinkRounds::measure, 3);
+    /// Rounds of a second each.
+    private static final int ROUNDS = 9;
+
+    private static final int QUICK_ROUNDS = 3;
 
     private CodecSuite() {}
 
-    static BenchmarkSuite suite() {
-        List<BenchmarkSpec> questions = new ArrayList<>(List.of(
-                speed("encode", "How fast are chunks coded?", "encode", new Threshold.AtLeast(6)),
-                speed("decode", "And decoded?", "decode", new Threshold.AtLeast(6)),
-                speed(
-                        "encode-blocks",
-                        "How fast are whole blocks coded and summed?",
-                        "encodeBlocks",
-                        new Threshold.NoThreshold()),
-                speed("decode-blocks", "And decoded and proved?", "decodeBlocks", new Threshold.NoThreshold())));
-        questions.add(new BenchmarkSpec(
-                "onboard-throttled",
-                "How fast are blocks acquired from a disk of 300 MB/s?",
-                "GB/s",
-                ROUNDS.metric("coded", Round::onboardCoded),
-                ROUNDS.metric("plain", Round::onboardPlain),
-                new Threshold.RatioAtLeast(1.25)));
-        questions.add(new BenchmarkSpec(
-                "put-throttled",
-                "How long does a put of 2 MiB take while that disk writes?",
-                "us",
-                ROUNDS.metric("coded", Round::putCoded),
-                ROUNDS.metric("plain", Round::putPlain),
-                new Threshold.RatioAtMost(1.03)));
-        questions.add(new BenchmarkSpec(
-                "acquire-link",
-                "How fast are blocks acquired over a link of 300 MB/s?",
-                "GB/s",
-                LINK_ROUNDS.metric("coded", CodedLinkRounds.Round::slowCoded),
-                LINK_ROUNDS.metric("plain", CodedLinkRounds.Round::slowPlain),
-                new Threshold.RatioAtLeast(1.25)));
-        questions.add(new BenchmarkSpec(
-                "acquire-link-auto",
-                "And by a client that decides by itself?",
-                "GB/s",
-                LINK_ROUNDS.metric("measured", CodedLinkRounds.Round::slowMeasured),
-                LINK_ROUNDS.metric("plain", CodedLinkRounds.Round::slowPlain),
-                new Threshold.RatioAtLeast(1.25)));
-        questions.add(new BenchmarkSpec(
-                "acquire-loopback",
-                "What does it lose over loopback?",
-                "GB/s",
-                LINK_ROUNDS.metric("measured", CodedLinkRounds.Round::fastMeasured),
-                LINK_ROUNDS.metric("plain", CodedLinkRounds.Round::fastPlain),
-                new Threshold.RatioAtLeast(0.95)));
-        for (Content content : Content.values()) {
-            String name = content.name().toLowerCase(Locale.ROOT);
-            questions.add(new BenchmarkSpec(
-                    "gain-" + name,
-                    "How many times as many blocks of 2 MiB fit on a disk (" + name + ")?",
-                    "times",
-                    new MetricSource.ConstantMetric("coded", () -> CodecBenchmark.gain(content)),
-                    new MetricSource.ConstantMetric("plain", () -> 1),
-                    new Threshold.AtLeast(1.32)));
+    public static Suite suite() {
+        List<String> names = new ArrayList<>(SPEED.names());
+        names.addAll(DISK);
+        names.addAll(LINK);
+        Arrays.stream(Content.values()).forEach(content -> names.add(gainName(content)));
+        return new Suite("codec", "the lossless codec of disks and slow links", names, List.of(), CodecSuite::measure);
+    }
+
+    private static List<Figure> measure(Suite.Run run) throws IOException {
+        List<Figure> figures = new ArrayList<>(SPEED.measure(run));
+        int rounds = run.quick() ? QUICK_ROUNDS : ROUNDS;
+        if (DISK.stream().anyMatch(run::wants)) {
+            run.progress().accept("a disk of 300 MB/s");
+            figures.addAll(onDisk(CodedDiskRounds.measure(CodedDiskRounds.Scale.FULL, rounds)));
         }
-        return new BenchmarkSuite("codec", "the lossless codec of disks and slow links", questions);
+        if (LINK.stream().anyMatch(run::wants)) {
+            run.progress().accept("a link of 300 MB/s");
+            figures.addAll(overLink(CodedLinkRounds.measure(rounds)));
+        }
+        for (Content content : Content.values()) {
+            if (run.wants(gainName(content))) {
+                double[] plain = {1};
+                figures.add(Figure.of(
+                        gainName(content), "times", new double[] {CodecBenchmark.gain(content)}, "plain", plain));
+            }
+        }
+        return figures.stream().filter(figure -> run.wants(figure.name())).toList();
     }
 
-    private static BenchmarkSpec speed(String name, String text, String benchmark, Threshold threshold) {
-        return new BenchmarkSpec(name, text, "GB/s", bandwidth(benchmark), COPY, threshold);
+    private static List<Figure> onDisk(List<CodedDiskRounds.Round> rounds) {
+        return List.of(
+                Figure.of(
+                        "onboard-throttled",
+                        "GB/s",
+                        rounds,
+                        CodedDiskRounds.Round::onboardCoded,
+                        "plain",
+                        CodedDiskRounds.Round::onboardPlain),
+                Figure.of(
+                        "put-throttled",
+                        "us",
+                        rounds,
+                        CodedDiskRounds.Round::putCoded,
+                        "plain",
+                        CodedDiskRounds.Round::putPlain));
     }
 
-    private static MetricSource bandwidth(String benchmark) {
-        return MetricSource.bandwidth(benchmark, CodecBenchmark.BYTES, JmhRun.of("CodecBenchmark." + benchmark));
+    private static List<Figure> overLink(List<CodedLinkRounds.Round> rounds) {
+        return List.of(
+                Figure.of(
+                        "acquire-link",
+                        "GB/s",
+                        rounds,
+                        CodedLinkRounds.Round::slowCoded,
+                        "plain",
+                        CodedLinkRounds.Round::slowPlain),
+                Figure.of(
+                        "acquire-link-auto",
+                        "GB/s",
+                        rounds,
+                        CodedLinkRounds.Round::slowMeasured,
+                        "plain",
+                        CodedLinkRounds.Round::slowPlain),
+                Figure.of(
+                        "acquire-loopback",
+                        "GB/s",
+                        rounds,
+                        CodedLinkRounds.Round::fastMeasured,
+                        "plain",
+                        CodedLinkRounds.Round::fastPlain));
+    }
+
+    private static String gainName(Content content) {
+        return "gain-" + content.name().toLowerCase(Locale.ROOT);
+    }
+
+    private static JmhFigure speed(String name, String benchmark) {
+        return new JmhFigure(name, "GB/s", bandwidth(benchmark), bandwidth("copy"));
+    }
+
+    private static Reading bandwidth(String benchmark) {
+        return Reading.bandwidth(benchmark, CodecBenchmark.BYTES, JmhRun.of("CodecBenchmark." + benchmark));
     }
 }

@@ -1,5 +1,4 @@
-/// The remote cache over TCP beside a responder that does nothing but answer, in one run on the same
-/// cores.
+/// The remote cache from another process, over each transport.
 @NullMarked
 package io.kvcache.bench.transport;
 

@@ -28,7 +28,7 @@ final class GpuComparisonTest {
         try (FakeDeviceDriver driver = FakeDeviceDriver.open(4 * BYTES)) {
             List<GpuCopyResult> cells = new GpuComparison(1, BYTES, steps::add).run(driver, told::add);
             assertThat(cells)
-                    .extracting(GpuCopyResult::name)
+                    .extracting(cell -> cell.figure().name())
                     .containsExactly(
                             "onboard",
                             "offload",
@@ -44,9 +44,9 @@ final class GpuComparisonTest {
                     .startsWith("without kernels: ");
             assertThat(told).isEqualTo(cells);
             assertThat(cells).allSatisfy(cell -> {
-                assertThat(cell.gigabytes()).isPositive();
-                assertThat(cell.baselineGigabytes()).isPositive();
-                assertThat(cell.ratio()).isPositive();
+                assertThat(cell.figure().value()).isPositive();
+                assertThat(cell.figure().reference()).isPositive();
+                assertThat(cell.figure().ratio()).isPositive();
             });
             assertThat(driver.resourceCounts()).isEqualTo(ResourceCounts.NONE);
         }
@@ -62,7 +62,7 @@ final class GpuComparisonTest {
                 }
             });
             assertThatThrownBy(() -> comparison.run(driver, told::add)).hasMessageContaining("within a minute");
-            assertThat(told).extracting(GpuCopyResult::name).containsExactly("onboard", "offload");
+            assertThat(told).extracting(cell -> cell.figure().name()).containsExactly("onboard", "offload");
         }
     }
 

@@ -3,8 +3,10 @@ package io.kvcache.bench.server;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.assertThatThrownBy;
 
-import io.kvcache.bench.server.PipelineBenchmark.PipelinedClient;
 import java.io.IOException;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.List;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Tag;
@@ -15,13 +17,11 @@ import org.junit.jupiter.api.TestInstance;
 @Tag("slow")
 class RespConnectionTest {
 
-    private static final int KEYS = 32;
-
     private ServerProcess server;
 
     @BeforeAll
     void start() throws IOException, InterruptedException {
-        server = ServerProcess.startCurrent(128 << 20);
+        server = ServerProcess.startCurrent(768 << 20);
     }
 
     @AfterAll
@@ -31,31 +31,32 @@ class RespConnectionTest {
 
     @Test
     void givenValuesOfManySizes_whenSetAndGot_thenEachReplyIsReadWhole() throws IOException {
-        try (ValueClient client = new ValueClient(server.port(), 3 << 20, false)) {
+        try (RespConnection client = new RespConnection(server.port(), 3 << 20)) {
             for (int bytes : new int[] {0, 1, 64, 1 << 20, 3 << 20}) {
-                client.setValue(7, bytes);
-                assertThat(client.getValue(7)).isTrue();
+                client.set("key", bytes);
+                client.get("key", bytes);
+                assertThat(client.find("key")).isTrue();
             }
-            assertThat(client.getValue(1_000_000)).isFalse();
-            client.flushAll();
-            assertThat(client.getValue(7)).isFalse();
+            assertThat(client.find("other")).isFalse();
+            client.flush();
+            assertThat(client.find("key")).isFalse();
         }
     }
 
     @Test
-    void givenSixteenRequestsAtOnce_whenRepeated_thenReadsNoMoreThanTheirReplies() throws IOException {
-        try (ValueClient client = new ValueClient(server.port(), 64, true)) {
-            for (int key = 0; key < KEYS; key++) {
-                client.roundTrip(key);
-            }
+    void givenEachLoad_whenRun_thenItsRequestsAreAnswered() throws IOException, InterruptedException {
+        List<RespLoad> loads = new ArrayList<>(RespLoad.piped());
+        loads.addAll(RespLoad.ofValues(4 << 20, List.of(1, 2)));
+        for (RespLoad load : loads) {
+            load.fill(server.port());
+            assertThat(load.run(server.port(), Duration.ofMillis(20)))
+                    .as(load.name())
+                    .isPositive();
         }
-        for (PipelinedClient.SmallRequest request : PipelinedClient.SmallRequest.values()) {
-            try (PipelinedClient client = new PipelinedClient(server.port(), request, KEYS)) {
-                for (int key = 0; key < 4; key++) {
-                    client.roundTrip(key);
-                }
-            }
-        }
+        assertThat(loads)
+                .extracting(RespLoad::name)
+                .containsExactly(
+                        "pipe-exists", "pipe-get", "pipe-set", "get-4m-1c", "get-4m-2c", "set-4m-1c", "set-4m-2c");
     }
 
     @Test

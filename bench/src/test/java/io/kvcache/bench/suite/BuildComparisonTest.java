@@ -5,6 +5,7 @@ import static org.assertj.core.api.Assertions.assertThatThrownBy;
 import static org.assertj.core.api.Assertions.within;
 
 import io.kvcache.bench.cli.Kvcache;
+import io.kvcache.bench.figure.RunnableBuild;
 import io.kvcache.bench.suite.BuildComparison.BuildBenchmark;
 import io.kvcache.bench.suite.BuildComparison.SpeedRatio;
 import java.io.File;

@@ -1,4 +1,4 @@
-/// Tests of how answers follow from readings.
+/// Tests of the comparison of builds.
 @NullMarked
 package io.kvcache.bench.suite;
 

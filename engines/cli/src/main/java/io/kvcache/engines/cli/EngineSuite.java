@@ -1,10 +1,7 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.suite.BenchmarkSuite;
-import io.kvcache.bench.suite.BenchmarkSuite.BenchmarkSpec;
-import io.kvcache.bench.suite.MetricSource;
-import io.kvcache.bench.suite.SuiteRunner.RunLength;
-import io.kvcache.bench.suite.Threshold;
+import io.kvcache.bench.figure.Figure;
+import io.kvcache.bench.figure.Suite;
 import io.kvcache.core.KvCache;
 import io.kvcache.engines.generator.EngineModel;
 import io.kvcache.engines.generator.Generation;
@@ -13,27 +10,24 @@ import io.kvcache.engines.generator.GeneratorOptions;
 import io.kvcache.engines.generator.PrefixCachedGenerator;
 import io.kvcache.tiers.TieredKvCache;
 import java.io.IOException;
-import java.io.UncheckedIOException;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.HashMap;
 import java.util.List;
-import java.util.Map;
 import java.util.SplittableRandom;
-import java.util.function.ToDoubleFunction;
+import java.util.stream.Stream;
 
 /// Measures what a store saves an inference engine in this JVM: Jlama, and llama.cpp if its library is present.
 ///
-/// It asks a Llama of random weights the same prompts with a store and without, in turns. A prompt has 1,000 tokens
-/// of an earlier prompt and 48 new ones. Blocks have 16 tokens, so 992 of the 1,048 come from the store. If any
-/// answers differ, the suite reports no figures.
+/// It asks a Llama of random weights the same prompts with a store and without, in turns. A prompt has 1,000
+/// tokens of an earlier prompt and 48 new ones. Blocks have 16 tokens, so 992 of the 1,048 come from the store. If
+/// any answers differ, the suite reports no figures.
 final class EngineSuite {
 
-    /// One effort takes this many times its rounds of pairs: a pair is of seconds, and its figures vary
-    /// by a tenth.
-    private static final int PAIRS_PER_ROUND = 3;
+    /// A pair takes seconds, and its figures vary by a tenth.
+    private static final int PAIRS = 9;
 
+    private static final int QUICK_PAIRS = 3;
     private static final double MILLIS = 1e6;
     private static final int SHARED_TOKENS = 1000;
     private static final int NEW_TOKENS = 48;
@@ -44,75 +38,63 @@ final class EngineSuite {
     private static final long HOST_BYTES = 512L << 20;
     private static final Duration STORE_TIMEOUT = Duration.ofSeconds(60);
 
-    /// Measured once, by the first question that asks.
-    private static final Map<MeasurementKey, List<Pair>> MEASURED = new HashMap<>();
-
-    private record MeasurementKey(EngineKind engine, RunLength runLength) {}
-
     private EngineSuite() {}
 
-    static BenchmarkSuite suite() {
-        List<BenchmarkSpec> questions = new ArrayList<>(benchmarks(EngineKind.JLAMA, 1.0 / 12));
-        if (EngineKind.LLAMACPP.isAvailable()) {
-            questions.addAll(benchmarks(EngineKind.LLAMACPP, 1.0 / 3));
-        }
-        return new BenchmarkSuite("engines", "an inference engine with a store before its prefill", questions);
+    static Suite suite() {
+        List<String> names = engines().stream()
+                .flatMap(
+                        engine -> Stream.of("-first-token", "-import", "-cold").map(figure -> engine.option() + figure))
+                .toList();
+        return new Suite(
+                "engines",
+                "an inference engine with a store before its prefill",
+                names,
+                List.of(),
+                EngineSuite::measure);
     }
 
-    /// @param firstToken most that the first token may take with the store, as a share of what it takes without
-    private static List<BenchmarkSpec> benchmarks(EngineKind engine, double firstToken) {
-        return List.of(
-                new BenchmarkSpec(
-                        engine.option() + "-first-token",
-                        "How long until the first token, with 992 of 1,048 tokens from the store?",
-                        "ms",
-                        millis(
-                                engine,
-                                "with the store",
-                                pair -> pair.hit().timings().firstTokenNanos()),
-                        millis(
-                                engine,
-                                engine.title() + " alone",
-                                pair -> pair.plain().timings().firstTokenNanos()),
-                        new Threshold.RatioAtMost(firstToken)),
-                new BenchmarkSpec(
-                        engine.option() + "-import",
-                        "How long do look-up and copying take, beside the prefill that they replace?",
-                        "ms",
-                        millis(engine, "look-up and copy", Pair::importNanos),
-                        millis(engine, "prefill replaced", Pair::replacedNanos),
-                        new Threshold.RatioAtMost(0.03)),
-                new BenchmarkSpec(
-                        engine.option() + "-cold",
-                        "What does a prompt of 1,000 tokens cost that is not there, on any thread?",
-                        "ms",
-                        millis(engine, "look-up and store", Pair::coldNanos),
-                        millis(
-                                engine,
-                                "its prefill",
-                                pair -> pair.cold().timings().prefillNanos()),
-                        new Threshold.RatioAtMost(0.03)));
+    private static List<EngineKind> engines() {
+        return EngineKind.LLAMACPP.isAvailable()
+                ? List.of(EngineKind.JLAMA, EngineKind.LLAMACPP)
+                : List.of(EngineKind.JLAMA);
     }
 
-    private static MetricSource millis(EngineKind engine, String name, ToDoubleFunction<Pair> nanos) {
-        return new MetricSource.RoundsMetric(
-                name,
-                runLength -> pairs(new MeasurementKey(engine, runLength)).stream()
-                        .mapToDouble(pair -> nanos.applyAsDouble(pair) / MILLIS)
-                        .toArray());
-    }
-
-    private static List<Pair> pairs(MeasurementKey measurementKey) {
-        return MEASURED.computeIfAbsent(measurementKey, _ -> {
-            try (TextEngine engine = measurementKey.engine().openRandom()) {
-                return measure(engine.model(), measurementKey.runLength().rounds() * PAIRS_PER_ROUND);
-            } catch (IOException failed) {
-                throw new UncheckedIOException(failed);
-            } catch (InterruptedException stopped) {
-                Thread.currentThread().interrupt();
-                throw new IllegalStateException("interrupted while engines were measured", stopped);
+    private static List<Figure> measure(Suite.Run run) throws IOException, InterruptedException {
+        List<Figure> figures = new ArrayList<>();
+        for (EngineKind engine : engines()) {
+            if (suite().figures().stream().anyMatch(name -> name.startsWith(engine.option()) && run.wants(name))) {
+                run.progress().accept(engine.title());
+                try (TextEngine opened = engine.openRandom()) {
+                    figures.addAll(figures(engine, measure(opened.model(), run.quick() ? QUICK_PAIRS : PAIRS)));
+                }
             }
-        });
+        }
+        return figures.stream().filter(figure -> run.wants(figure.name())).toList();
+    }
+
+    private static List<Figure> figures(EngineKind engine, List<Pair> pairs) {
+        return List.of(
+                Figure.of(
+                        engine.option() + "-first-token",
+                        "ms",
+                        pairs,
+                        pair -> pair.hit().timings().firstTokenNanos() / MILLIS,
+                        engine.title() + " alone",
+                        pair -> pair.plain().timings().firstTokenNanos() / MILLIS),
+                Figure.of(
+                        engine.option() + "-import",
+                        "ms",
+                        pairs,
+                        pair -> pair.importNanos() / MILLIS,
+                        "prefill replaced",
+                        pair -> pair.replacedNanos() / MILLIS),
+                Figure.of(
+                        engine.option() + "-cold",
+                        "ms",
+                        pairs,
+                        pair -> pair.coldNanos() / MILLIS,
+                        "its prefill",
+                        pair -> pair.cold().timings().prefillNanos() / MILLIS));
     }
 
     /// One round.

@@ -1,7 +1,7 @@
 package io.kvcache.engines.cli;
 
-import io.kvcache.bench.cli.SuiteOptions;
-import io.kvcache.bench.suite.BenchmarkSuite;
+import io.kvcache.bench.cli.FigureOptions;
+import io.kvcache.bench.figure.Suite;
 import io.kvcache.engines.cli.EngineDemo.EngineDemoReport;
 import java.io.IOException;
 import java.util.concurrent.Callable;
@@ -68,23 +68,28 @@ final class EnginesCommand implements Runnable {
             sortOptions = false)
     static final class EngineBenchCommand implements Callable<Integer> {
 
-        @Option(names = "--filter", paramLabel = "TEXT", description = "Only questions with this in their name.")
+        @Option(names = "--filter", paramLabel = "TEXT", description = "Only figures with this in their name.")
         private String filter = "";
 
         @Mixin
-        private final SuiteOptions options = new SuiteOptions();
+        private final FigureOptions options = new FigureOptions();
 
-        @Option(names = "--list", description = "Print the questions and their budgets, and measure nothing.")
+        @Option(names = "--list", description = "Print the figures and their budgets, and measure nothing.")
         private boolean listed;
 
         @Override
-        public Integer call() throws IOException {
-            BenchmarkSuite chosen = options.filterSuite(EngineSuite.suite(), filter);
+        public Integer call() throws IOException, InterruptedException {
+            Suite suite = EngineSuite.suite();
+            if (!filter.isEmpty()) {
+                options.checkFilter(suite, filter);
+            }
             if (listed) {
-                options.printSpecs(chosen);
+                options.printBudgets(suite.name(), suite.title());
                 return 0;
             }
-            return options.reportResults(chosen, options.createRunner().run(chosen));
+            Suite.Run run = Suite.Run.of(options.isQuick(), filter, options::printProgress);
+            return options.print(
+                    suite.name(), suite.title(), suite.measurement().measure(run));
         }
     }
 }
