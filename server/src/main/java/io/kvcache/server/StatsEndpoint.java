@@ -54,7 +54,9 @@ final class StatsEndpoint implements HttpEndpoint {
     @Override
     public @Nullable HttpRequestHandler handlerFor(HttpRequest request, String path, String tenant) {
         Supplier<String> body = rules.viewer(tenant).administrator() ? this::ofServer : () -> ofTenant(tenant);
-        return path.equals(PATH) ? HttpResponder.slowPageHandler(request, TextEndpoint.of("application/json", body)) : null;
+        return path.equals(PATH)
+                ? HttpResponder.slowPageHandler(request, TextEndpoint.of("application/json", body))
+                : null;
     }
 
     private record Clients(int open, long accepted, Map<String, Long> closed) {}

@@ -113,7 +113,9 @@ final class PythonClientTest {
             process.destroyForcibly();
         }
         String said = Files.readString(output, UTF_8);
-        assertThat(process.exitValue()).as(said).isZero();
+        // What failed comes first, as reports show the beginning.
+        String failures = said.substring(Math.max(0, said.indexOf("\n======")));
+        assertThat(process.exitValue()).as(failures).isZero();
         return said;
     }
 

@@ -13,7 +13,9 @@ import io.kvcache.tiers.movement.TierScheduler.TierWorkerLimits;
 import io.kvcache.tiers.movement.WritePump.WriteBalancer;
 import java.lang.System.Logger;
 import java.lang.System.Logger.Level;
+import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.locks.LockSupport;
@@ -104,6 +106,7 @@ public final class TierWorker implements TierListener {
         }
         done += tier.tick(nowNanos, done > 0 ? 0 : waitNanos);
         circuitBreaker.checkState(this, tier, nowNanos);
+        flushPump.reportFailures();
         return done;
     }
 
@@ -273,6 +276,11 @@ public final class TierWorker implements TierListener {
 
         private final TierWorkerQueue queue;
         private final Map<Long, InFlightFlush> inFlight = new HashMap<>();
+
+        /// Flushes that have failed in this tick. They are reported when the tier's state is known, so that a caller
+        /// that asks why sees it.
+        private final List<CompletableFuture<Boolean>> failed = new ArrayList<>();
+
         private @Nullable CompletableFuture<Boolean> held;
         private long nextTag;
 
@@ -299,7 +307,7 @@ public final class TierWorker implements TierListener {
                 long tag = ++nextTag;
                 switch (tier.flush(tag)) {
                     case ACCEPTED -> inFlight.put(tag, new InFlightFlush(next, writePump.lastAcceptedTombstone()));
-                    case GONE, REJECTED -> next.complete(false);
+                    case GONE, REJECTED -> failed.add(next);
                     case RETRY -> {
                         held = next;
                         return;
@@ -314,12 +322,23 @@ public final class TierWorker implements TierListener {
             if (inFlightFlush != null) {
                 if (durable) {
                     writePump.onSynced(inFlightFlush.lastTombstone);
+                    inFlightFlush.flush.complete(true);
+                } else {
+                    failed.add(inFlightFlush.flush);
                 }
-                inFlightFlush.flush.complete(durable);
+            }
+        }
+
+        void reportFailures() {
+            if (!failed.isEmpty()) {
+                List<CompletableFuture<Boolean>> reported = List.copyOf(failed);
+                failed.clear();
+                reported.forEach(flush -> flush.complete(false));
             }
         }
 
         void rejectAll() {
+            reportFailures();
             inFlight.values().forEach(inFlightFlush -> inFlightFlush.flush.complete(false));
             inFlight.clear();
             if (held != null) {
@@ -332,7 +351,7 @@ public final class TierWorker implements TierListener {
         }
 
         boolean isIdle() {
-            return inFlight.isEmpty() && held == null;
+            return inFlight.isEmpty() && failed.isEmpty() && held == null;
         }
     }
 }
