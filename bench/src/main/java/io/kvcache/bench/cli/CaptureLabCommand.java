@@ -1,6 +1,8 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
+import io.kvcache.bench.cli.PlanningRows.Column;
+import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.store.CaptureReplay;
 import io.kvcache.bench.trace.TraceDigest;
@@ -12,7 +14,6 @@ import java.io.IOException;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -51,13 +52,12 @@ final class CaptureLabCommand implements Callable<Integer> {
     @Mixin
     private final FormatOption format = new FormatOption();
 
-    /// A size of memory with a policy.
-    ///
-    /// @param uses blocks and objects that the server found or was given
-    /// @param serverHitRatio of the uses, those that the server found
-    /// @param hitRatio those that were found here
-    private record CaptureRow(
-            String trace, String policy, long hostBytes, long uses, double serverHitRatio, double hitRatio) {}
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("hostBytes"),
+            Column.key("policy"),
+            Column.count("uses", "uses"),
+            Column.percent("server found", "serverHitRatio"),
+            Column.percent("found here", "hitRatio"));
 
     @Override
     public Integer call() throws IOException {
@@ -73,40 +73,21 @@ final class CaptureLabCommand implements Callable<Integer> {
         }
         List<Long> bytes = asked.isEmpty() ? List.of(CaptureReplay.hostBytes(file)) : asked;
         TraceSource source = new TraceSource.File(file);
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, chosen), List.of(source));
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, chosen), List.of(source), COLUMNS);
         rows.beginRun(source, TraceDigest.ofFile(file));
-        if (rows.isText()) {
-            io.println("memory       policy            uses  server found  found here");
-        }
         for (long size : bytes) {
             for (EvictionPolicyFactory policy : kinds) {
                 CaptureReplay.Result result = CaptureReplay.run(file, size, policy);
-                CaptureRow row = new CaptureRow(
-                        source.name(),
-                        policy.commandName(),
-                        size,
-                        result.uses(),
-                        result.liveHitRatio(),
-                        result.replayedHitRatio());
-                if (rows.isText()) {
-                    io.println(text(row));
-                } else {
-                    rows.add(row);
-                }
+                rows.add(new Row()
+                        .put("trace", source.name())
+                        .put("policy", policy.commandName())
+                        .put("hostBytes", size)
+                        .put("uses", result.uses())
+                        .put("serverHitRatio", result.liveHitRatio())
+                        .put("hitRatio", result.replayedHitRatio()));
             }
         }
         return 0;
-    }
-
-    private static String text(CaptureRow row) {
-        return String.format(
-                Locale.ROOT,
-                "%-12s %-12s %,9d  %10.2f %%  %8.2f %%",
-                new ByteSizeText(row.hostBytes),
-                row.policy,
-                row.uses,
-                100 * row.serverHitRatio,
-                100 * row.hitRatio);
     }
 
     private static long bytes(String text) {

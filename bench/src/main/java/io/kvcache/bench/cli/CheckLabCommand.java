@@ -3,6 +3,8 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceListOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.PlanningRows.Column;
+import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.ReplayCatalogue;
@@ -17,7 +19,6 @@ import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.nio.file.Path;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 import java.util.random.RandomGenerator;
 import org.jspecify.annotations.Nullable;
@@ -85,26 +86,15 @@ final class CheckLabCommand implements Callable<Integer> {
     @Mixin
     private final FormatOption format = new FormatOption();
 
-    /// One trace. The fields' names are what programs rely on.
-    ///
-    /// @param requests that were answered
-    /// @param cutPrompts that lost their end
-    /// @param predictedTokenHitRatio tokens found over those of all prompts
-    private record CheckRow(
-            String trace,
-            String server,
-            String model,
-            String policy,
-            int blocks,
-            int requests,
-            int cutPrompts,
-            double load,
-            double predictedTokenHitRatio,
-            double measuredTokenHitRatio,
-            double predictedTtftP50Seconds,
-            double measuredTtftP50Seconds,
-            double predictedTtftP99Seconds,
-            double measuredTtftP99Seconds) {}
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("trace", 24),
+            Column.count("requests", "requests"),
+            Column.percent("token hits predicted", "predictedTokenHitRatio"),
+            Column.percent("measured", "measuredTokenHitRatio"),
+            Column.seconds("first token p50 predicted", "predictedTtftP50Seconds"),
+            Column.seconds("measured", "measuredTtftP50Seconds"),
+            Column.seconds("p99 predicted", "predictedTtftP99Seconds"),
+            Column.seconds("measured", "measuredTtftP99Seconds"));
 
     @Override
     public Integer call() throws IOException, InterruptedException {
@@ -116,10 +106,6 @@ final class CheckLabCommand implements Callable<Integer> {
             if (!server.model().equals(calibration.model())) {
                 throw io.usageError("--calibrate is of the model '" + calibration.model() + "', but " + server.address()
                         + " serves '" + server.model() + "': calibrate with this server");
-            }
-            if (printer.isText()) {
-                io.println("trace                    requests   token hits predicted, measured"
-                        + "   first token p50 predicted, measured          p99 predicted, measured");
             }
             for (TraceSource source : traces.traceSources()) {
                 Trace whole = TraceOption.loadTrace(source, io.err());
@@ -134,13 +120,16 @@ final class CheckLabCommand implements Callable<Integer> {
                                 sent -> progressLine.update(trace.name() + ": " + sent + " of "
                                         + trace.requests().size() + " requests"));
                 progressLine.update("");
-                show(row(trace, calibration, capacity, outcome), printer, TraceDigest.of(source, whole), source);
+                PlanningRows rows = new PlanningRows(io, printer, List.of(source), COLUMNS);
+                rows.beginRun(source, TraceDigest.of(source, whole));
+                rows.add(row(trace, calibration, capacity, outcome));
                 remarks(outcome, calibration);
             }
         }
         if (printer.isText()) {
-            io.printText("+ is a prediction of too much, - of too little. Runs of small models differ by a fifth at the"
-                    + " median; where all differ in one direction, calibrate again with the server idle.");
+            io.printText(
+                    "Runs of small models differ by a fifth at the median; where all differ in one direction, calibrate"
+                            + " again with the server idle.");
         }
         return 0;
     }
@@ -170,44 +159,24 @@ final class CheckLabCommand implements Callable<Integer> {
         });
     }
 
-    private CheckRow row(Trace trace, EngineCalibration calibration, int capacity, PredictionCheck.Outcome outcome) {
-        return new CheckRow(
-                trace.name(),
-                calibration.server(),
-                calibration.model(),
-                policy,
-                capacity,
-                outcome.answers().size(),
-                outcome.cutPrompts(),
-                load,
-                (double) outcome.predictedCachedTokens() / outcome.promptTokens(),
-                (double) outcome.measuredCachedTokens() / outcome.promptTokens(),
-                outcome.predicted().p50Seconds(),
-                outcome.measuredSeconds(0.5),
-                outcome.predicted().p99Seconds(),
-                outcome.measuredSeconds(0.99));
-    }
-
-    private void show(CheckRow row, RowPrinter printer, String sha256, TraceSource source) {
-        if (!printer.isText()) {
-            PlanningRows rows = new PlanningRows(io, printer, List.of(source));
-            rows.beginRun(source, sha256);
-            rows.add(row);
-            return;
-        }
-        io.println(String.format(
-                Locale.ROOT,
-                "%-24s %,8d %19.2f %% %7.2f %% %18.3f s %8.3f s (%+5.1f %%) %11.3f s %8.3f s (%+5.1f %%)",
-                row.trace,
-                row.requests,
-                100 * row.predictedTokenHitRatio,
-                100 * row.measuredTokenHitRatio,
-                row.predictedTtftP50Seconds,
-                row.measuredTtftP50Seconds,
-                100 * (row.predictedTtftP50Seconds / row.measuredTtftP50Seconds - 1),
-                row.predictedTtftP99Seconds,
-                row.measuredTtftP99Seconds,
-                100 * (row.predictedTtftP99Seconds / row.measuredTtftP99Seconds - 1)));
+    /// One trace. `requests` are those that were answered, and hit ratios are tokens found over those of all
+    /// prompts.
+    private Row row(Trace trace, EngineCalibration calibration, int capacity, PredictionCheck.Outcome outcome) {
+        return new Row()
+                .put("trace", trace.name())
+                .put("server", calibration.server())
+                .put("model", calibration.model())
+                .put("policy", policy)
+                .put("blocks", capacity)
+                .put("requests", outcome.answers().size())
+                .put("cutPrompts", outcome.cutPrompts())
+                .put("load", load)
+                .put("predictedTokenHitRatio", (double) outcome.predictedCachedTokens() / outcome.promptTokens())
+                .put("measuredTokenHitRatio", (double) outcome.measuredCachedTokens() / outcome.promptTokens())
+                .put("predictedTtftP50Seconds", outcome.predicted().p50Seconds())
+                .put("measuredTtftP50Seconds", outcome.measuredSeconds(0.5))
+                .put("predictedTtftP99Seconds", outcome.predicted().p99Seconds())
+                .put("measuredTtftP99Seconds", outcome.measuredSeconds(0.99));
     }
 
     private void remarks(PredictionCheck.Outcome outcome, EngineCalibration calibration) {

@@ -4,7 +4,7 @@ import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.HitCountingOptions;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.HitRatioCurves;
 import io.kvcache.bench.lab.HitRatioCurves.CurveRow;
@@ -13,12 +13,10 @@ import io.kvcache.bench.replay.BlockCountingRule;
 import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
-import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -33,7 +31,14 @@ import picocli.CommandLine.Option;
         sortOptions = false)
 final class CurveLabCommand implements Callable<Integer> {
 
-    private static final int BAR = 40;
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("share"),
+            Column.key("blocks"),
+            Column.key("exact"),
+            Column.percent("block hits", "blockHitRatio"),
+            Column.percent("at least", "low"),
+            Column.percent("at most", "high"),
+            Column.bytes("bytes", "bytes"));
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -88,7 +93,8 @@ final class CurveLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         CurveOptions curveOptions = curveOptions();
         model.printRemarks(io.err());
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, curveOptions.format), curveOptions.sources);
+        PlanningRows rows =
+                new PlanningRows(io, new RowPrinter(io, curveOptions.format), curveOptions.sources, COLUMNS);
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : curveOptions.sources) {
                 Trace read = TraceOption.loadTrace(source, io.err());
@@ -98,14 +104,14 @@ final class CurveLabCommand implements Callable<Integer> {
                     PlanningOptions.checkWarmup(curveOptions.warmup, read);
                     HitRatioCurves laboratory = new HitRatioCurves(
                             read, curveOptions.model.kvBytesPerToken(), curveOptions.rule, curveOptions.warmup);
-                    show(rows(laboratory, curveOptions), curveOptions, rows, sha256);
+                    show(rows(laboratory, curveOptions), curveOptions, rows);
                 } catch (IllegalArgumentException e) {
                     throw io.usageError(e);
                 }
                 rows.endRun(progressLine);
             }
         }
-        rows.finish(List.of("share", "blocks"), List.of(Figure.percent("block hits", "blockHitRatio")));
+        rows.finish();
         return 0;
     }
 
@@ -124,40 +130,13 @@ final class CurveLabCommand implements Callable<Integer> {
     /// What all rows have in common.
     private record CurveSettings(String model, int warmupRequests) {}
 
-    private void show(List<CurveRow> rows, CurveOptions curveOptions, PlanningRows output, String sha256) {
-        if (!output.isText()) {
-            CurveSettings settings = new CurveSettings(curveOptions.model.label(), curveOptions.warmup);
-            rows.forEach(row -> output.add(row, settings));
-            return;
-        }
+    private static void show(List<CurveRow> rows, CurveOptions curveOptions, PlanningRows output) {
         CurveRow first = rows.getFirst();
-        io.printText(String.format(
-                Locale.ROOT,
-                "%s: LRU, rule %s, %,d blocks looked at; bytes of %s %s",
-                first.trace(),
-                first.rule(),
-                first.sampledBlocks(),
-                curveOptions.model.label(),
-                PlanningRows.origin(sha256)));
-        io.println("  share      blocks       bytes   block hits");
-        rows.forEach(row -> io.println(text(row)));
-    }
-
-    private static String text(CurveRow row) {
-        boolean estimated = row.high() > row.low();
-        String note = estimated
-                ? String.format(Locale.ROOT, "  %.2f to %.2f %%", 100 * row.low(), 100 * row.high())
-                : row.exact() ? "" : "  a prompt does not fit";
-        return String.format(
-                        Locale.ROOT,
-                        "%5.1f %%  %,10d  %10s  %8.2f %%  %s%s",
-                        100 * row.share(),
-                        row.blocks(),
-                        new ByteSizeText(row.bytes()),
-                        100 * row.blockHitRatio(),
-                        "#".repeat((int) Math.round(BAR * row.blockHitRatio())),
-                        note)
-                .stripTrailing();
+        output.head(
+                "%s: LRU, rule %s, %,d blocks looked at; bytes of %s",
+                first.trace(), first.rule(), first.sampledBlocks(), curveOptions.model.label());
+        CurveSettings settings = new CurveSettings(curveOptions.model.label(), curveOptions.warmup);
+        rows.forEach(row -> output.add(row, settings));
     }
 
     private CurveOptions curveOptions() {

@@ -8,7 +8,7 @@ import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceListOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.LabRow;
 import io.kvcache.bench.lab.ParameterSweep;
@@ -24,7 +24,6 @@ import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
@@ -48,6 +47,22 @@ import picocli.CommandLine.Option;
         },
         sortOptions = false)
 final class LabCommand implements Callable<Integer> {
+
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("share"),
+            Column.key("blocks"),
+            Column.key("policy", 30),
+            Column.percent("block hits", "blockHitRatio"),
+            Column.percent("token hits", "tokenHitRatio"),
+            Column.percent("bound", "beladyBypassHitRatio"),
+            Column.percent("of the gap", "gapClosed"),
+            Column.wholeSeconds("saved", "prefillSecondsSaved"),
+            Column.wholeSeconds("moving", "loadSeconds"),
+            Column.wholeSeconds("net", "savedLessLoadingSeconds"),
+            Column.seconds("first token p50", "ttftP50Seconds"),
+            Column.seconds("p99", "ttftP99Seconds"),
+            Column.percent("taken", "occupancy"),
+            Column.percent("declined", "declinedShare"));
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -97,32 +112,29 @@ final class LabCommand implements Callable<Integer> {
         List<SimulatedCache> caches = caches();
         List<Double> capacities = shares.shares();
         engine.printRemarks(io.err());
-        LabReport report = new LabReport();
         RowPrinter printer = new RowPrinter(io, format.format());
         LabHtmlReport page = new LabHtmlReport();
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource named : traces.traceSources()) {
-                PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named));
+                PlanningRows rows = new PlanningRows(io, printer, seeds.sources(named), COLUMNS);
                 for (TraceSource source : seeds.sources(named)) {
                     Trace trace = loaded(source);
                     String sha256 = TraceDigest.of(source, trace);
                     rows.beginRun(source, sha256);
                     page.beginTrace(trace, sha256);
                     engine.printRemarks(trace, io.err());
-                    if (rows.isText()) {
-                        report.printHead(trace, sha256);
-                    }
+                    head(rows, trace);
                     new PolicyComparison(trace, engine.hardware(), counted.rule(), counted.warmup())
                             .run(caches, capacities, row -> {
                                 page.addRow(row);
-                                show(row, report, rows, progressLine);
+                                show(row, rows, progressLine);
                             });
                     rows.endRun(progressLine);
                 }
-                rows.finish(LabReport.KEYS, LabReport.FIGURES);
+                rows.finish();
             }
         }
-        report.finish();
+        explain();
         html.write(() -> page.toHtmlReport(html.origin(io)));
         return 0;
     }
@@ -137,9 +149,9 @@ final class LabCommand implements Callable<Integer> {
         return trace;
     }
 
-    private static void show(LabRow row, LabReport report, PlanningRows rows, ProgressLine progressLine) {
+    private void show(LabRow row, PlanningRows rows, ProgressLine progressLine) {
         progressLine.close();
-        report.addRow(row, rows);
+        rows.add(row, new LabSettings(engine.title(), counted.warmup()));
         progressLine.update("replaying " + row.trace() + " at " + row.blocks() + " blocks");
     }
 
@@ -179,90 +191,29 @@ final class LabCommand implements Callable<Integer> {
     /// @param warmupRequests that were replayed and not counted
     private record LabSettings(String engine, int warmupRequests) {}
 
-    /// Shows the rows of the laboratory.
-    private final class LabReport {
-
-        static final List<String> KEYS = List.of("share", "blocks", "policy");
-
-        static final List<Figure> FIGURES = List.of(
-                Figure.percent("block hits", "blockHitRatio"),
-                Figure.percent("token hits", "tokenHitRatio"),
-                Figure.percent("bound", "beladyBypassHitRatio"),
-                Figure.percent("of the gap", "gapClosed"),
-                new Figure("net", "savedLessLoadingSeconds", 1, 0),
-                Figure.seconds("first token p50", "ttftP50Seconds"),
-                Figure.seconds("p99", "ttftP99Seconds"));
-
-        private final LabSettings settings = new LabSettings(engine.title(), counted.warmup());
-        private int lastBlocks;
-
-        /// The head of a trace's table.
-        void printHead(Trace trace, String sha256) {
-            Trace.Totals totals = trace.totals();
-            io.printText(String.format(
-                    Locale.ROOT,
-                    "%s: %,d requests, %,d blocks, %,d distinct %s",
-                    trace.name(),
-                    totals.requests(),
-                    totals.blockAccesses(),
-                    totals.distinctBlocks(),
-                    PlanningRows.origin(sha256)));
-            if (!trace.hasTimestamps()) {
-                io.println("  " + PlanningOptions.NO_TIMESTAMPS_NOTE);
-            }
-            io.println(
-                    "  share    blocks  policy                          block hits  token hits      bound  of the gap"
-                            + "    saved   moving      net    first token p50      p99  taken declined");
-            lastBlocks = 0;
+    private static void head(PlanningRows rows, Trace trace) {
+        Trace.Totals totals = trace.totals();
+        rows.head(
+                "%s: %,d requests, %,d blocks, %,d distinct",
+                trace.name(), totals.requests(), totals.blockAccesses(), totals.distinctBlocks());
+        if (!trace.hasTimestamps()) {
+            rows.note("  " + PlanningOptions.NO_TIMESTAMPS_NOTE);
         }
+    }
 
-        /// One cache at one capacity.
-        void addRow(LabRow row, PlanningRows rows) {
-            if (rows.isText()) {
-                io.println(text(row));
-            } else {
-                rows.add(row, settings);
-            }
+    private void explain() {
+        if (format.format() != OutputFormat.TEXT || seeds.isGiven()) {
+            return;
         }
-
-        private String text(LabRow row) {
-            boolean first = row.blocks() != lastBlocks;
-            lastBlocks = row.blocks();
-            return String.format(
-                    Locale.ROOT,
-                    "%6s %9s  %-30s  %8.2f %%  %8.2f %%  %7.2f %%  %8.0f %% %,6.0f s %,6.0f s %,6.0f s %16.2f s %6.1f s %4.0f %% %6.0f %%",
-                    first ? String.format(Locale.ROOT, "%.1f %%", 100 * row.share()) : "",
-                    first ? String.format(Locale.ROOT, "%,d", row.blocks()) : "",
-                    row.policy(),
-                    100 * row.blockHitRatio(),
-                    100 * row.tokenHitRatio(),
-                    100 * row.beladyBypassHitRatio(),
-                    100 * row.gapClosed(),
-                    row.prefillSecondsSaved(),
-                    row.loadSeconds(),
-                    row.savedLessLoadingSeconds(),
-                    row.ttftP50Seconds(),
-                    row.ttftP99Seconds(),
-                    100 * row.occupancy(),
-                    100 * row.declinedShare());
-        }
-
-        /// No more rows.
-        void finish() {
-            if (format.format() == OutputFormat.TEXT && !seeds.isGiven()) {
-                io.printText(
-                        "bound: Belady's rule with bypass (belady-bypass), which knows the future and may leave blocks"
-                                + " out. belady has to take every block, so a policy that declines some can be above it.");
-                io.printText(
-                        "of the gap: the way from LRU to the bound. taken: how full the cache was, the mean over the"
-                                + " requests. declined: of the blocks that could have been put, as the store's policies say; a block"
-                                + " that comes again and is declined again counts again.");
-                if (!lookAheads.isEmpty()) {
-                    io.printText(
-                            "+N: the policy knows the next N requests (--look-ahead). +Ns: that queue ends before the first"
-                                    + " request whose session has another one that is not served yet (--one-per-session).");
-                }
-            }
+        io.printText("bound: Belady's rule with bypass (belady-bypass), which knows the future and may leave blocks"
+                + " out. belady has to take every block, so a policy that declines some can be above it.");
+        io.printText("of the gap: the way from LRU to the bound. taken: how full the cache was, the mean over the"
+                + " requests. declined: of the blocks that could have been put, as the store's policies say; a block"
+                + " that comes again and is declined again counts again.");
+        if (!lookAheads.isEmpty()) {
+            io.printText(
+                    "+N: the policy knows the next N requests (--look-ahead). +Ns: that queue ends before the first"
+                            + " request whose session has another one that is not served yet (--one-per-session).");
         }
     }
 }

@@ -1,6 +1,8 @@
 package io.kvcache.bench.cli;
 
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.PlanningRows.Column;
+import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.PlacementSimulator;
 import io.kvcache.bench.lab.PlacementSimulator.JoinRow;
@@ -15,7 +17,6 @@ import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import picocli.CommandLine.Option;
 
 /// `kvcache sim --placement`: the options, and tables of what a trace finds and what a join moves.
@@ -63,40 +64,22 @@ final class PlacementSimRunner {
     @Option(names = "--json", description = "With --placement: as --format json.")
     private boolean json;
 
-    /// Some number of nodes: what the trace finds there, what a join moves and what clients are sent.
-    ///
-    /// @param policy of each node
-    /// @param blocks for which all nodes together have room
-    /// @param poolHitRatio of one node with that room
-    /// @param hitRatio the mean of three sets of names
-    /// @param minHitRatio of the worst set
-    /// @param readMaxOverMean blocks read from the busiest node, over the mean
-    /// @param storedMaxOverMean distinct blocks at the fullest node, over the mean
-    /// @param nodesPerRead that have blocks of a request that finds any
-    /// @param groupsMaxOverMean groups of random keys at the node that owns the most, over the mean
-    /// @param groupsMovedShare that change their owner when one more node joins
-    /// @param groupsMovedOverFairShare 1 at best
-    /// @param viewMibPerClientHour that a client is sent while all nodes are restarted within an hour
-    private record PlacementRow(
-            String trace,
-            String rule,
-            String policy,
-            int nodes,
-            int blocks,
-            double poolHitRatio,
-            double hitRatio,
-            double minHitRatio,
-            double readMaxOverMean,
-            double storedMaxOverMean,
-            double nodesPerRead,
-            double groupsMaxOverMean,
-            double groupsMovedShare,
-            double groupsMovedOverFairShare,
-            double slotsMaxOverMean,
-            double slotsMovedShare,
-            double slotsMovedOverFairShare,
-            int viewBytes,
-            double viewMibPerClientHour) {}
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("nodes"),
+            Column.percent("found", "hitRatio"),
+            Column.percent("one pool", "poolHitRatio"),
+            Column.percent("least", "minHitRatio"),
+            Column.number("read max/mean", "readMaxOverMean"),
+            Column.number("stored max/mean", "storedMaxOverMean"),
+            Column.number("nodes a read", "nodesPerRead"),
+            Column.number("groups max/mean", "groupsMaxOverMean"),
+            Column.percent("groups moved", "groupsMovedShare"),
+            Column.number("of 1/(n+1)", "groupsMovedOverFairShare"),
+            Column.number("slots max/mean", "slotsMaxOverMean"),
+            Column.percent("slots moved", "slotsMovedShare"),
+            Column.number("of 1/(n+1)", "slotsMovedOverFairShare"),
+            Column.bytes("view", "viewBytes"),
+            Column.number("MiB/h to a client", "viewMibPerClientHour"));
 
     /// Returns the exit code.
     int run(CommandIo io) throws IOException {
@@ -104,49 +87,51 @@ final class PlacementSimRunner {
         OutputFormat chosen = io.check(() -> PlanningOptions.outputFormat(format, json));
         Trace read = TraceOption.loadTrace(source, io.err());
         String sha256 = TraceDigest.of(source, read);
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, chosen), List.of(source));
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, chosen), List.of(source), COLUMNS);
         rows.beginRun(source, sha256);
+        rows.head(
+                "%s: %,d requests; room for %,d blocks in all",
+                read.name(), read.requests().size(), blocks);
         PlacementSimulator simulator = new PlacementSimulator(read, blocks);
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
-            if (!rows.isText()) {
-                printRows(rows, read, simulator, progressLine);
-                return 0;
+            double pool = simulator.replay(1).hitRatio();
+            for (int count : nodes) {
+                progressLine.update("replaying over " + count + " nodes");
+                Row row = row(read.name(), count, pool, simulator.replay(count), PlacementSimulator.join(count));
+                progressLine.update("");
+                rows.add(row);
             }
-            printHits(io, read, sha256, simulator, progressLine);
-            printJoins(io, progressLine);
         }
-        printViews(io);
+        rows.note(
+                "moved: of the groups of random keys or the slots, those that change their owner when one more node joins."
+                        + " MiB/h: views that a client is sent while all nodes are restarted within an hour, "
+                        + CHANGES_PER_RESTART + " changes each.");
         return 0;
     }
 
-    private void printRows(PlanningRows rows, Trace read, PlacementSimulator simulator, ProgressLine progressLine) {
-        double pool = simulator.replay(1).hitRatio();
-        for (int count : nodes) {
-            progressLine.update("replaying over " + count + " nodes");
-            TraceRow hits = simulator.replay(count);
-            JoinRow join = PlacementSimulator.join(count);
-            progressLine.close();
-            rows.add(new PlacementRow(
-                    read.name(),
-                    BlockCountingRule.FULL_BLOCKS.commandName(),
-                    "lru",
-                    count,
-                    blocks,
-                    pool,
-                    hits.hitRatio(),
-                    hits.minHitRatio(),
-                    hits.readBalance(),
-                    hits.storedBalance(),
-                    hits.serversPerRead(),
-                    join.groupBalance(),
-                    join.groupsMoved(),
-                    join.groupsMovedOverShare(),
-                    join.slotBalance(),
-                    join.slotsMoved(),
-                    join.slotsMovedOverShare(),
-                    PlacementSimulator.viewBytes(count),
-                    viewMibPerHour(count)));
-        }
+    /// Some number of nodes: what the trace finds there as the mean of three sets of names and in the worst set,
+    /// what a join moves and what clients are sent.
+    private Row row(String trace, int count, double pool, TraceRow hits, JoinRow join) {
+        return new Row()
+                .put("trace", trace)
+                .put("rule", BlockCountingRule.FULL_BLOCKS.commandName())
+                .put("policy", "lru")
+                .put("nodes", count)
+                .put("blocks", blocks)
+                .put("poolHitRatio", pool)
+                .put("hitRatio", hits.hitRatio())
+                .put("minHitRatio", hits.minHitRatio())
+                .put("readMaxOverMean", hits.readBalance())
+                .put("storedMaxOverMean", hits.storedBalance())
+                .put("nodesPerRead", hits.serversPerRead())
+                .put("groupsMaxOverMean", join.groupBalance())
+                .put("groupsMovedShare", join.groupsMoved())
+                .put("groupsMovedOverFairShare", join.groupsMovedOverShare())
+                .put("slotsMaxOverMean", join.slotBalance())
+                .put("slotsMovedShare", join.slotsMoved())
+                .put("slotsMovedOverFairShare", join.slotsMovedOverShare())
+                .put("viewBytes", PlacementSimulator.viewBytes(count))
+                .put("viewMibPerClientHour", viewMibPerHour(count));
     }
 
     private static double viewMibPerHour(int nodes) {
@@ -166,65 +151,5 @@ final class PlacementSimRunner {
         }
         String found = new TraceFinder().find("conversation").isPresent() ? "conversation" : "generated:1";
         return TraceSource.parse(trace.isEmpty() ? found : trace);
-    }
-
-    private void printHits(
-            CommandIo io, Trace read, String sha256, PlacementSimulator simulator, ProgressLine progressLine) {
-        double pool = simulator.replay(1).hitRatio();
-        io.printText(String.format(
-                Locale.ROOT,
-                "%s: %,d requests; room for %,d blocks in all; as one pool, %s of the blocks are found %s",
-                read.name(),
-                read.requests().size(),
-                blocks,
-                PlanningRows.percent(pool),
-                PlanningRows.origin(sha256)));
-        io.println("  nodes     found  of the pool     least  read max/mean  stored max/mean  nodes a read");
-        for (int count : nodes) {
-            progressLine.update("replaying over " + count + " nodes");
-            TraceRow row = simulator.replay(count);
-            progressLine.close();
-            io.println(String.format(
-                    Locale.ROOT,
-                    "%,7d  %8s  %9.2f %%  %8s  %13.2f  %15.2f  %12.2f",
-                    row.servers(),
-                    PlanningRows.percent(row.hitRatio()),
-                    pool == 0 ? 100 : 100 * row.hitRatio() / pool,
-                    PlanningRows.percent(row.minHitRatio()),
-                    row.readBalance(),
-                    row.storedBalance(),
-                    row.serversPerRead()));
-        }
-    }
-
-    /// A client follows one server, and is sent the whole view at each change.
-    private void printViews(CommandIo io) {
-        io.printText("Views, as a client follows them while all nodes are restarted within an hour, "
-                + CHANGES_PER_RESTART + " changes each:");
-        io.println("  nodes  bytes of a view  MiB an hour to a client");
-        for (int count : nodes) {
-            int bytes = PlacementSimulator.viewBytes(count);
-            io.println(String.format(Locale.ROOT, "%,7d  %,15d  %,23.1f", count, bytes, viewMibPerHour(count)));
-        }
-    }
-
-    private void printJoins(CommandIo io, ProgressLine progressLine) {
-        io.println("One more node joins, random keys:");
-        io.println("  nodes  groups max/mean  groups moved  of 1/(n+1)  slots max/mean  slots moved  of 1/(n+1)");
-        for (int count : nodes) {
-            progressLine.update("ranking " + count + " nodes");
-            JoinRow row = PlacementSimulator.join(count);
-            progressLine.close();
-            io.println(String.format(
-                    Locale.ROOT,
-                    "%,7d  %15.3f  %12.5f  %10.3f  %14.3f  %11.5f  %10.3f",
-                    row.servers(),
-                    row.groupBalance(),
-                    row.groupsMoved(),
-                    row.groupsMovedOverShare(),
-                    row.slotBalance(),
-                    row.slotsMoved(),
-                    row.slotsMovedOverShare()));
-        }
     }
 }

@@ -206,10 +206,6 @@ final class PlanningOptions {
                         + " Default: ${DEFAULT-VALUE}.")
         private List<String> names = new ArrayList<>();
 
-        List<String> traceNames() {
-            return names;
-        }
-
         /// Returns the named sources. [PlanningOptions.TraceOption#loadTrace] reads one.
         ///
         /// @throws IllegalArgumentException that says what may be

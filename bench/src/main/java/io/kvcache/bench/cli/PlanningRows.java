@@ -1,6 +1,5 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.ConfidenceInterval;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
@@ -14,17 +13,21 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.stream.IntStream;
+import org.apache.commons.math3.distribution.TDistribution;
+import org.apache.commons.math3.stat.descriptive.SummaryStatistics;
 import org.jspecify.annotations.Nullable;
 
-/// The rows of a planning command over one trace, or over several seeds of it.
+/// The rows of a planning command over one trace, or over several seeds of it, as a table for people or as rows
+/// for programs.
 ///
-/// A run of one trace prints its rows for programs, each with the columns of [RunColumns]; tables for people
-/// are the command's own. With several seeds, rows at the same place of each run are one group: behind the runs
-/// there are three more rows for each group, with the mean and the ends of its 95 % interval in place of every
+/// Rows for programs have all fields, each row with the columns of [RunColumns]; a table has the columns that the
+/// command names. With several seeds, rows at the same place of each run are one group: behind the runs there are
+/// three more rows for each group, with the mean and the ends of its 95 % interval (Student's t) in place of every
 /// figure, or a table of these for people.
 final class PlanningRows {
 
     private static final long REPORT_INTERVAL_NANOS = TimeUnit.SECONDS.toNanos(10);
+    private static final double CONFIDENCE = 0.95;
 
     /// Hexadecimal digits of a digest in the head of a table.
     private static final int SHOWN_DIGITS = 12;
@@ -36,8 +39,10 @@ final class PlanningRows {
     private final CommandIo io;
     private final RowPrinter printer;
     private final List<TraceSource> sources;
+    private final List<Column> columns;
     private final List<List<Map<String, @Nullable Object>>> groups = new ArrayList<>();
     private RunColumns run = new RunColumns(null, "run", Version.text(), null);
+    private boolean headed;
     private int runs;
     private int rowsOfRun;
     private long reportedAt = System.nanoTime();
@@ -53,35 +58,153 @@ final class PlanningRows {
             String kvcacheVersion,
             @Nullable String traceSha256) {}
 
-    /// A figure of the table for people.
-    ///
-    /// @param column its name among the fields of a row
-    /// @param factor from the field to what is shown, 100 for percent
-    /// @param digits behind the point
-    record Figure(String head, String column, double factor, int digits) {
+    /// A row by the names of its fields, as programs have them.
+    static final class Row {
 
-        static Figure percent(String head, String column) {
-            return new Figure(head, column, 100, 2);
+        private final Map<String, @Nullable Object> values = new LinkedHashMap<>();
+
+        Row put(String field, @Nullable Object value) {
+            if (values.containsKey(field)) {
+                throw new IllegalArgumentException("two columns have the name " + field);
+            }
+            values.put(field, value);
+            return this;
         }
 
-        static Figure seconds(String head, String column) {
-            return new Figure(head, column, 1, 2);
+        /// Adds the components of records.
+        Row putAll(Record... records) {
+            RowPrinter.addAll(values, records);
+            return this;
         }
     }
 
-    /// Returns a hit ratio as every report shows it: `11.18 %`. Rows for programs have the share of one, in all digits.
+    /// How a field is shown to people.
+    private enum Format {
+        /// Tells the rows of a table apart.
+        KEY(1, 0, ""),
+        PERCENT(100, 2, " %"),
+        SECONDS(1, 2, " s"),
+        WHOLE_SECONDS(1, 0, " s"),
+        NUMBER(1, 3, ""),
+        COUNT(1, 0, ""),
+        BYTES(1, 0, "");
+
+        private final double factor;
+        private final int digits;
+        private final String unit;
+
+        Format(double factor, int digits, String unit) {
+            this.factor = factor;
+            this.digits = digits;
+            this.unit = unit;
+        }
+
+        private String number(double value) {
+            return String.format(Locale.ROOT, "%,." + digits + "f", factor * value);
+        }
+    }
+
+    /// A column of a table for people.
+    ///
+    /// @param field of a row
+    /// @param width at least
+    record Column(String head, String field, Format format, int width) {
+
+        private static final int MIN_WIDTH = 9;
+
+        private Column(String head, String field, Format format) {
+            this(head, field, format, Math.max(MIN_WIDTH, head.length()));
+        }
+
+        static Column key(String field) {
+            return new Column(RowPrinter.csvName(field), field, Format.KEY);
+        }
+
+        static Column key(String field, int width) {
+            return new Column(RowPrinter.csvName(field), field, Format.KEY, width);
+        }
+
+        static Column percent(String head, String field) {
+            return new Column(head, field, Format.PERCENT);
+        }
+
+        static Column seconds(String head, String field) {
+            return new Column(head, field, Format.SECONDS);
+        }
+
+        static Column wholeSeconds(String head, String field) {
+            return new Column(head, field, Format.WHOLE_SECONDS);
+        }
+
+        static Column number(String head, String field) {
+            return new Column(head, field, Format.NUMBER);
+        }
+
+        static Column count(String head, String field) {
+            return new Column(head, field, Format.COUNT);
+        }
+
+        static Column bytes(String head, String field) {
+            return new Column(head, field, Format.BYTES);
+        }
+
+        private boolean isKey() {
+            return format == Format.KEY;
+        }
+
+        private String text(@Nullable Object value) {
+            if (value == null) {
+                return "-";
+            }
+            if (!(value instanceof Number number)) {
+                return value.toString();
+            }
+            if (format == Format.BYTES || (isKey() && field.endsWith("Bytes"))) {
+                return number.longValue() == 0 ? "0 B" : new ByteSizeText(number.longValue()).toString();
+            }
+            return isKey() && field.toLowerCase(Locale.ROOT).endsWith("share")
+                    ? String.format(Locale.ROOT, "%.1f %%", 100 * number.doubleValue())
+                    : format.number(number.doubleValue()) + format.unit;
+        }
+
+        /// The mean over several seeds with half of its interval.
+        private String text(List<@Nullable Object> values) {
+            if (values.contains(null)) {
+                return "-";
+            }
+            Interval interval = Interval.of(values);
+            return format.number(interval.mean) + " ± " + format.number(interval.halfWidth) + format.unit;
+        }
+    }
+
+    /// The interval that holds the mean of independent measurements with 95 %, by Student's t distribution.
+    private record Interval(double mean, double halfWidth) {
+
+        static Interval of(List<@Nullable Object> values) {
+            SummaryStatistics statistics = new SummaryStatistics();
+            values.forEach(value -> statistics.addValue(((Number) Objects.requireNonNull(value)).doubleValue()));
+            double standardError = statistics.getStandardDeviation() / Math.sqrt(values.size());
+            double quantile = new TDistribution(values.size() - 1.0).inverseCumulativeProbability((1 + CONFIDENCE) / 2);
+            return new Interval(statistics.getMean(), standardError == 0 ? 0 : quantile * standardError);
+        }
+    }
+
+    /// Returns a hit ratio as every report shows it: `11.18 %`. Rows for programs have the share of one, in all
+    /// digits.
     static String percent(double ratio) {
         return String.format(Locale.ROOT, "%.2f %%", 100 * ratio);
     }
 
     /// @param sources what is replayed: one trace, or one of each seed
-    PlanningRows(CommandIo io, RowPrinter printer, List<TraceSource> sources) {
+    /// @param columns of a table for people, keys first
+    PlanningRows(CommandIo io, RowPrinter printer, List<TraceSource> sources, List<Column> columns) {
         this.io = io;
         this.printer = printer;
         this.sources = sources;
+        this.columns = columns;
     }
 
-    /// Returns whether the command prints its own table, and gives no rows.
+    /// Returns whether the rows of a run are shown as a table.
     boolean isText() {
         return printer.isText() && sources.size() == 1;
     }
@@ -96,7 +219,25 @@ final class PlanningRows {
         run = new RunColumns(seed, "run", Version.text(), sha256);
     }
 
-    /// What the head of a table for people names: the version, and enough of the digest to recognise the trace.
+    /// Prints a text above the table of the rows that follow, with the version and enough of the trace's digest to
+    /// recognise it.
+    @SuppressWarnings("AnnotateFormatMethod") // the annotation lives in a library that nothing else here needs
+    void head(String format, Object... values) {
+        if (isText()) {
+            String text = String.format(Locale.ROOT, format, values);
+            io.println(text + " " + origin(Objects.requireNonNull(run.traceSha256)));
+            headed = false;
+        }
+    }
+
+    /// Prints a text below a table.
+    void note(String text) {
+        if (isText()) {
+            io.printText(text);
+        }
+    }
+
+    /// What the head of a table for people names.
     static String origin(String sha256) {
         return "(SHA-256 " + sha256.substring(0, SHOWN_DIGITS) + ", kvcache " + Version.text() + ")";
     }
@@ -118,12 +259,17 @@ final class PlanningRows {
     }
 
     /// Adds a row of the run.
-    void add(Record row, Record... more) {
-        Map<String, @Nullable Object> values = RowPrinter.values(row);
-        RowPrinter.addAll(values, more);
-        RowPrinter.addAll(values, run);
+    void add(Record... parts) {
+        add(new Row().putAll(parts));
+    }
+
+    /// Adds a row of the run.
+    void add(Row row) {
+        Map<String, @Nullable Object> values = row.putAll(run).values;
         if (!printer.isText()) {
             printer.print(values);
+        } else if (isText()) {
+            printLine(values);
         }
         if (sources.size() > 1) {
             if (rowsOfRun == groups.size()) {
@@ -133,11 +279,31 @@ final class PlanningRows {
         }
     }
 
+    private void printLine(Map<String, @Nullable Object> values) {
+        List<Integer> widths = columns.stream().map(Column::width).toList();
+        if (!headed) {
+            headed = true;
+            io.println(line(columns.stream().map(Column::head).toList(), widths));
+        }
+        io.println(line(
+                columns.stream()
+                        .map(column -> column.text(values.get(column.field)))
+                        .toList(),
+                widths));
+    }
+
+    /// Keys are flush left, figures flush right.
+    private String line(List<String> texts, List<Integer> widths) {
+        StringBuilder line = new StringBuilder();
+        for (int i = 0; i < texts.size(); i++) {
+            boolean left = columns.get(i).isKey();
+            line.append(String.format(Locale.ROOT, (left ? "%-" : "%") + widths.get(i) + "s  ", texts.get(i)));
+        }
+        return line.toString().stripTrailing();
+    }
+
     /// All runs have ended.
-    ///
-    /// @param keys names of the fields that tell the rows of a table apart
-    /// @param figures of a table
-    void finish(List<String> keys, List<Figure> figures) {
+    void finish() {
         if (sources.size() == 1) {
             return;
         }
@@ -148,7 +314,7 @@ final class PlanningRows {
             return;
         }
         io.println(name() + ": mean of " + sources.size() + " seeds ± half of the 95 % interval (Student's t)");
-        printTable(keys, figures);
+        printTable();
     }
 
     private String name() {
@@ -158,18 +324,22 @@ final class PlanningRows {
     private Map<String, @Nullable Object> summary(List<Map<String, @Nullable Object>> group, String statistic) {
         Map<String, @Nullable Object> summary = new LinkedHashMap<>();
         for (String column : group.getFirst().keySet()) {
-            List<@Nullable Object> values = new ArrayList<>();
-            group.forEach(row -> values.add(row.get(column)));
             summary.put(
                     column,
                     switch (column) {
                         case "trace" -> name();
                         case "seed" -> null;
                         case "statistic" -> statistic;
-                        default -> summary(column, values, statistic);
+                        default -> summary(column, values(group, column), statistic);
                     });
         }
         return summary;
+    }
+
+    private static List<@Nullable Object> values(List<Map<String, @Nullable Object>> group, String column) {
+        List<@Nullable Object> values = new ArrayList<>();
+        group.forEach(row -> values.add(row.get(column)));
+        return values;
     }
 
     private static @Nullable Object summary(String column, List<@Nullable Object> values, String statistic) {
@@ -180,69 +350,31 @@ final class PlanningRows {
         if (!(first instanceof Number)) {
             return null;
         }
-        ConfidenceInterval interval = interval(values);
+        Interval interval = Interval.of(values);
         return switch (SETTINGS.contains(column) ? "mean" : statistic) {
-            case "ci95_low" -> interval.low();
-            case "ci95_high" -> interval.high();
-            default -> interval.mean();
+            case "ci95_low" -> interval.mean - interval.halfWidth;
+            case "ci95_high" -> interval.mean + interval.halfWidth;
+            default -> interval.mean;
         };
     }
 
-    private static ConfidenceInterval interval(List<@Nullable Object> values) {
-        return ConfidenceInterval.of(values.stream()
-                .map(each -> ((Number) Objects.requireNonNull(each)).doubleValue())
-                .toList());
-    }
-
-    private void printTable(List<String> keys, List<Figure> figures) {
+    private void printTable() {
         List<List<String>> lines = new ArrayList<>();
-        List<String> heads =
-                new ArrayList<>(keys.stream().map(RowPrinter::csvName).toList());
-        figures.forEach(figure -> heads.add(figure.head));
-        lines.add(heads);
+        lines.add(columns.stream().map(Column::head).toList());
         for (List<Map<String, @Nullable Object>> group : groups) {
             Map<String, @Nullable Object> mean = summary(group, "mean");
-            List<String> line = new ArrayList<>();
-            keys.forEach(key -> line.add(keyText(key, mean.get(key))));
-            figures.forEach(figure -> line.add(text(figure, group)));
-            lines.add(line);
+            lines.add(columns.stream()
+                    .map(column -> column.isKey()
+                            ? column.text(mean.get(column.field))
+                            : column.text(values(group, column.field)))
+                    .toList());
         }
-        List<Integer> widths = IntStream.range(0, heads.size())
+        List<Integer> widths = IntStream.range(0, columns.size())
                 .mapToObj(i -> lines.stream()
                         .mapToInt(line -> line.get(i).length())
                         .max()
-                        .orElse(0))
+                        .orElse(1))
                 .toList();
-        for (List<String> line : lines) {
-            StringBuilder text = new StringBuilder();
-            for (int i = 0; i < line.size(); i++) {
-                boolean left = i < keys.size();
-                text.append(String.format(Locale.ROOT, (left ? "%-" : "%") + widths.get(i) + "s  ", line.get(i)));
-            }
-            io.println(text.toString().stripTrailing());
-        }
-    }
-
-    private static String keyText(String key, @Nullable Object value) {
-        if (!(value instanceof Number number)) {
-            return String.valueOf(value);
-        }
-        if (key.endsWith("Bytes")) {
-            return new ByteSizeText(number.longValue()).toString();
-        }
-        return key.toLowerCase(Locale.ROOT).endsWith("share")
-                ? String.format(Locale.ROOT, "%.1f %%", 100 * number.doubleValue())
-                : String.format(Locale.ROOT, "%,.0f", number.doubleValue());
-    }
-
-    private static String text(Figure figure, List<Map<String, @Nullable Object>> group) {
-        List<@Nullable Object> values = new ArrayList<>();
-        group.forEach(row -> values.add(row.get(figure.column)));
-        ConfidenceInterval interval = interval(values);
-        return String.format(
-                Locale.ROOT,
-                "%,." + figure.digits + "f ± %,." + figure.digits + "f" + (figure.factor == 100 ? " %%" : " s"),
-                figure.factor * interval.mean(),
-                figure.factor * interval.halfWidth());
+        lines.forEach(line -> io.println(line(line, widths)));
     }
 }

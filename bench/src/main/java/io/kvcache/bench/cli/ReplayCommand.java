@@ -4,6 +4,8 @@ import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
+import io.kvcache.bench.cli.PlanningRows.Column;
+import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.cli.ReplayOptions.ReplayCapacities;
 import io.kvcache.bench.cli.ReplayOptions.ReplayDiskOption;
 import io.kvcache.bench.model.ModelProfile;
@@ -85,6 +87,18 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
             description = "Reaction to a line that is not a request. Default: ${DEFAULT-VALUE}.")
     private String malformed = "";
 
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("rule"),
+            Column.key("blocks"),
+            Column.key("policy"),
+            Column.percent("block hits", "blockHitRatio"),
+            Column.percent("token hits", "tokenHitRatio"),
+            Column.percent("Belady", "beladyHitRatio"),
+            Column.percent("with bypass", "beladyBypassHitRatio"),
+            Column.percent("of the gap", "gapClosed"),
+            Column.bytes("bytes", "bytes"),
+            Column.seconds("seconds", "seconds"));
+
     private static final ByteSizeText MIN_DEVICE_SIZE = new ByteSizeText(1 << 20);
 
     @Option(
@@ -142,7 +156,7 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
                 asked.malformed(),
                 line -> errors.println("kvcache: skipped line " + line.number() + ": " + line.reason()));
         try (ProgressLine progressLine = new ProgressLine(errors)) {
-            PlanningRows rows = new PlanningRows(io, new RowPrinter(io, asked.format()), asked.traces());
+            PlanningRows rows = new PlanningRows(io, new RowPrinter(io, asked.format()), asked.traces(), columns());
             ReplayOptions choices = asked;
             boolean right = true;
             for (TraceSource source : asked.traces()) {
@@ -153,26 +167,19 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
                 check(choices.capacities(), read);
                 String sha256 = TraceDigest.of(source, read);
                 rows.beginRun(source, sha256);
-                StoreReplayRunner.Output output =
-                        new StoreReplayRunner.Output(io, rows, read.name(), sha256, progressLine);
+                StoreReplayRunner.Output output = new StoreReplayRunner.Output(io, rows, read, progressLine);
                 for (BlockCountingRule each : choices.rules()) {
                     right &= replay(read, each, choices, output);
                 }
                 rows.endRun(progressLine);
             }
-            finish(rows);
+            rows.finish();
             return right ? 0 : 1;
         }
     }
 
-    private void finish(PlanningRows rows) {
-        if (!real()) {
-            rows.finish(ReplayReport.KEYS, ReplayReport.FIGURES);
-        } else if (disk.isEmpty()) {
-            rows.finish(StoreReplayRunner.KEYS, StoreReplayRunner.FIGURES);
-        } else {
-            rows.finish(DiskReplayRunner.KEYS, DiskReplayRunner.FIGURES);
-        }
+    private List<Column> columns() {
+        return !real() ? COLUMNS : disk.isEmpty() ? StoreReplayRunner.COLUMNS : DiskReplayRunner.COLUMNS;
     }
 
     private boolean replay(Trace read, BlockCountingRule each, ReplayOptions choices, StoreReplayRunner.Output output)
@@ -213,18 +220,59 @@ final class ReplayCommand implements Callable<Integer>, OptionsElsewhere {
 
     private void byMetadata(
             Trace read, BlockCountingRule each, ReplayOptions choices, StoreReplayRunner.Output output) {
-        ReplayReport report = new ReplayReport(io, output.rows(), choices.model(), warmup);
+        PlanningRows rows = output.rows();
+        Trace.Totals totals = read.totals();
+        rows.head(
+                "%s: %,d requests, %,d blocks of %d tokens, %,d distinct; rule: %s%s",
+                read.name(),
+                totals.requests(),
+                totals.blockAccesses(),
+                totals.blockTokens(),
+                totals.distinctBlocks(),
+                each.commandName(),
+                choices.model().map(size -> "; bytes of " + size.label()).orElse(""));
         ReplayComparison comparison = new ReplayComparison(new PrefixForest(read, each), warmup);
-        report.beginTrace(read, output.sha256(), each);
         for (int capacity : choices.capacities().blocks(read.blockTokens())) {
             for (SimulatedCache replay : choices.replays()) {
                 output.progress().update(replay.commandName() + " at " + capacity + " blocks");
                 ReplayComparison.Outcome outcome = comparison.run(replay, capacity);
                 output.progress().close();
-                report.addOutcome(outcome);
+                rows.add(row(read, each, choices.model(), outcome));
             }
         }
-        report.finish();
+        rows.note(
+                "Belady knows the future. No policy can do better than with bypass; without it Belady has to admit every"
+                        + " block, and a policy that may leave blocks out can do better.");
+        rows.note("Of the gap: the way from LRU to Belady with bypass.");
+        rows.note(
+                "w-tinylfu, mooncake and lmcache-cost may keep a block without the blocks before it, which then cannot be a"
+                        + " hit; pensieve's engine computes what is missing before it, so there it is one.");
+        rows.note("");
+    }
+
+    /// One policy at one capacity. Bytes are those of so many blocks of the model's KV; null without a model.
+    private Row row(
+            Trace read, BlockCountingRule each, Optional<ModelProfile> profile, ReplayComparison.Outcome outcome) {
+        return new Row()
+                .put("trace", read.name())
+                .put("rule", each.commandName())
+                .put("warmupRequests", warmup)
+                .put("policy", outcome.replay().commandName())
+                .put("blocks", outcome.blocks())
+                .put("model", profile.map(ModelProfile::label).orElse(""))
+                .put(
+                        "bytes",
+                        profile.map(size -> size.kvBytesPerToken() * read.blockTokens() * outcome.blocks())
+                                .orElse(null))
+                .put("blockAccesses", outcome.totals().blockAccesses())
+                .put("blockHits", outcome.totals().blockHits())
+                .put("blockHitRatio", outcome.totals().blockHitRatio())
+                .put("tokenHitRatio", outcome.totals().tokenHitRatio())
+                .put("lruHitRatio", outcome.bounds().lru().blockHitRatio())
+                .put("beladyHitRatio", outcome.bounds().belady().blockHitRatio())
+                .put("beladyBypassHitRatio", outcome.bounds().beladyBypass().blockHitRatio())
+                .put("gapClosed", outcome.shareOfGap().orElse(0))
+                .put("seconds", outcome.seconds());
     }
 
     /// The tokens of a block of a file are known only after it has been read.

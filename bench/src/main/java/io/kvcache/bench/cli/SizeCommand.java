@@ -116,11 +116,12 @@ final class SizeCommand implements Callable<Integer> {
         SizingResult answer = capacityPlanner.plan(target, sizeOptions.fleets);
         PrintWriter out = io.out();
         String sha256 = TraceDigest.of(sizeOptions.source, read);
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), List.of(sizeOptions.source));
+        PlanningRows rows =
+                new PlanningRows(io, new RowPrinter(io, format.format()), List.of(sizeOptions.source), List.of());
         rows.beginRun(sizeOptions.source, sha256);
         switch (format.format()) {
             case JSON -> rows.add(answer);
-            case CSV -> SizingRow.of(answer).forEach(rows::add);
+            case CSV -> new SizingRows(answer).toRows().forEach(rows::add);
             case TEXT -> {
                 new SizingTextReport(out).print(answer, capacityPlanner.computeMillis());
                 io.println("  " + PlanningRows.origin(sha256));

@@ -3,7 +3,7 @@ package io.kvcache.bench.cli;
 import io.kvcache.bench.cli.PlanningOptions.FormatOption;
 import io.kvcache.bench.cli.PlanningOptions.ModelOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.lab.StatePolicy;
 import io.kvcache.bench.lab.StateReplay;
 import io.kvcache.bench.lab.StateReplay.StateRow;
@@ -17,9 +17,7 @@ import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
-import java.util.stream.Collectors;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
 import picocli.CommandLine.Option;
@@ -71,6 +69,9 @@ final class StateLabCommand implements Callable<Integer> {
     @Mixin
     private final SeedsOption seeds = new SeedsOption();
 
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("states", 26), Column.key("capacityBytes"), Column.percent("token hits", "tokenHitRatio"));
+
     /// What all rows have in common.
     private record StateLabSettings(String model, int blockTokens, long stateBytes) {}
 
@@ -85,58 +86,40 @@ final class StateLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         StateLabOptions options = options();
         model.printRemarks(io.err());
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), options.sources);
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), options.sources, COLUMNS);
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : options.sources) {
                 Trace read = TraceOption.loadTrace(source, io.err());
                 String sha256 = TraceDigest.of(source, read);
                 rows.beginRun(source, sha256);
-                run(options, read, sha256, rows, progressLine);
+                run(options, read, rows, progressLine);
                 rows.endRun(progressLine);
             }
         }
-        rows.finish(List.of("states", "capacityBytes"), List.of(Figure.percent("token hits", "tokenHitRatio")));
+        rows.finish();
         return 0;
     }
 
-    private void run(StateLabOptions options, Trace read, String sha256, PlanningRows rows, ProgressLine progressLine) {
+    private void run(StateLabOptions options, Trace read, PlanningRows rows, ProgressLine progressLine) {
         StateReplay replay = new StateReplay(read, options.model.kvBytesPerToken(), options.stateBytes);
         io.check(() -> checked(options, read, replay));
         StateLabSettings settings = new StateLabSettings(options.model.label(), read.blockTokens(), options.stateBytes);
-        if (rows.isText()) {
-            head(options, read, sha256);
-        }
+        rows.head(
+                "%s: token hits of %s; a block of %d tokens takes %s, a state %s (as much as %,.0f tokens)",
+                read.name(),
+                options.model.label(),
+                read.blockTokens(),
+                new ByteSizeText(read.blockBytes(options.model.kvBytesPerToken())),
+                new ByteSizeText(options.stateBytes),
+                (double) options.stateBytes / options.model.kvBytesPerToken());
         for (StatePolicy policy : options.policies) {
             progressLine.update("replaying " + policy.name());
             List<StateRow> found = options.capacities.stream()
                     .map(capacity -> replay.run(policy, capacity.bytes()))
                     .toList();
             progressLine.update("");
-            if (rows.isText()) {
-                io.println(found.stream()
-                        .map(row -> String.format(Locale.ROOT, "  %10s", PlanningRows.percent(row.tokenHitRatio())))
-                        .collect(Collectors.joining("", String.format("  %-26s", policy.name()), "")));
-            } else {
-                found.forEach(row -> rows.add(row, settings));
-            }
+            found.forEach(row -> rows.add(row, settings));
         }
-    }
-
-    private void head(StateLabOptions options, Trace read, String sha256) {
-        long blockBytes = read.blockBytes(options.model.kvBytesPerToken());
-        io.println(String.format(
-                Locale.ROOT,
-                "%s: token hits of %s; a block of %d tokens takes %s, a state %s (as much as %,.0f tokens) %s",
-                read.name(),
-                options.model.label(),
-                read.blockTokens(),
-                new ByteSizeText(blockBytes),
-                new ByteSizeText(options.stateBytes),
-                (double) options.stateBytes / options.model.kvBytesPerToken(),
-                PlanningRows.origin(sha256)));
-        io.println(options.capacities.stream()
-                .map(capacity -> String.format("  %10s", capacity))
-                .collect(Collectors.joining("", String.format("  %-26s", "states kept at"), "")));
     }
 
     private StateLabOptions options() {

@@ -1,6 +1,7 @@
 package io.kvcache.bench.cli;
 
-import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.cli.PlanningRows.Column;
+import io.kvcache.bench.cli.PlanningRows.Row;
 import io.kvcache.bench.replay.PolicyReplay;
 import io.kvcache.bench.replay.PrefixForest;
 import io.kvcache.bench.replay.SimulatedCache;
@@ -8,12 +9,12 @@ import io.kvcache.bench.store.MemoryCopySpeed;
 import io.kvcache.bench.store.StoreReplay;
 import io.kvcache.bench.store.StoreReplay.StoreReplayResult;
 import io.kvcache.bench.store.TraceChains;
+import io.kvcache.bench.trace.Trace;
 import io.kvcache.core.identity.BlockShape;
 import io.kvcache.core.policy.EvictionPolicies;
 import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.util.List;
-import java.util.Locale;
 
 /// `kvcache replay --bytes`: the same replay through the real store, with real block contents.
 final class StoreReplayRunner {
@@ -23,20 +24,7 @@ final class StoreReplayRunner {
     private final Output output;
 
     /// The destination of the results.
-    ///
-    /// @param trace its name
-    /// @param sha256 of the trace
-    record Output(CommandIo io, PlanningRows rows, String trace, String sha256, ProgressLine progress) {
-
-        /// Prints a result for programs or for people.
-        void print(Record row, String text) {
-            if (rows.isText()) {
-                io.printText(text);
-            } else {
-                rows.add(row);
-            }
-        }
-    }
+    record Output(CommandIo io, PlanningRows rows, Trace trace, ProgressLine progress) {}
 
     StoreReplayRunner(ReplayOptions choices, int blockBytes, Output output) {
         this.choices = choices;
@@ -44,30 +32,19 @@ final class StoreReplayRunner {
         this.output = output;
     }
 
-    /// Names of the fields that tell the rows of a trace apart.
-    static final List<String> KEYS = List.of("rule", "blocks", "policy");
-
-    /// What a table over several seeds shows.
-    static final List<Figure> FIGURES =
-            List.of(Figure.percent("block hits", "blockHitRatio"), Figure.percent("token hits", "tokenHitRatio"));
-
-    /// One policy at one capacity. The fields' names are what programs rely on.
-    private record StoreRow(
-            String trace,
-            String rule,
-            int warmupRequests,
-            String policy,
-            int blocks,
-            int blockBytes,
-            double blockHitRatio,
-            double tokenHitRatio,
-            long bytesServed,
-            double gigabytesPerSecond,
-            double copyGigabytesPerSecond,
-            long blocksServed,
-            long wrongBlocks,
-            long leaked,
-            double seconds) {}
+    static final List<Column> COLUMNS = List.of(
+            Column.key("rule"),
+            Column.key("blocks"),
+            Column.key("policy"),
+            Column.percent("block hits", "blockHitRatio"),
+            Column.percent("token hits", "tokenHitRatio"),
+            Column.bytes("served", "bytesServed"),
+            Column.number("GB/s", "gigabytesPerSecond"),
+            Column.number("copy GB/s", "copyGigabytesPerSecond"),
+            Column.count("blocks served", "blocksServed"),
+            Column.count("wrong", "wrongBlocks"),
+            Column.count("leaked", "leaked"),
+            Column.seconds("seconds", "seconds"));
 
     /// @throws IllegalArgumentException when a block cannot have the size, or a policy is not one of the store's
     static void check(ByteSizeText size, List<String> policies) {
@@ -90,6 +67,7 @@ final class StoreReplayRunner {
     boolean run(PrefixForest forest, int warmup) {
         double copy = MemoryCopySpeed.gigabytesPerSecond(blockBytes);
         boolean correct = true;
+        output.rows.head("%s: blocks of %s", output.trace.name(), new ByteSizeText(blockBytes));
         for (int blocks : choices.capacities().blocks(forest.blockTokens())) {
             for (SimulatedCache each : choices.replays()) {
                 if (each instanceof PolicyReplay policy) {
@@ -106,47 +84,22 @@ final class StoreReplayRunner {
         StoreReplayResult result = new StoreReplay(forest, settings)
                 .run(request -> output.progress.update(what + ": request " + request + " of " + forest.requestCount()));
         output.progress.close();
-        StoreRow row = row(forest, settings, result, copy);
-        output.print(row, text(row));
+        output.rows.add(new Row()
+                .put("trace", output.trace.name())
+                .put("rule", forest.rule().commandName())
+                .put("warmupRequests", settings.warmup())
+                .put("policy", settings.policy().commandName())
+                .put("blocks", settings.blocks())
+                .put("blockBytes", settings.blockBytes())
+                .put("blockHitRatio", result.totals().blockHitRatio())
+                .put("tokenHitRatio", result.totals().tokenHitRatio())
+                .put("bytesServed", result.bytes().served())
+                .put("gigabytesPerSecond", result.bytes().gigabytesPerSecond())
+                .put("copyGigabytesPerSecond", copy)
+                .put("blocksServed", result.check().blocksServed())
+                .put("wrongBlocks", result.check().wrongBlocks())
+                .put("leaked", result.check().leaked())
+                .put("seconds", result.seconds()));
         return result.check().passed();
-    }
-
-    private StoreRow row(PrefixForest forest, StoreReplay.Settings settings, StoreReplayResult result, double copy) {
-        return new StoreRow(
-                output.trace,
-                forest.rule().commandName(),
-                settings.warmup(),
-                settings.policy().commandName(),
-                settings.blocks(),
-                settings.blockBytes(),
-                result.totals().blockHitRatio(),
-                result.totals().tokenHitRatio(),
-                result.bytes().served(),
-                result.bytes().gigabytesPerSecond(),
-                copy,
-                result.check().blocksServed(),
-                result.check().wrongBlocks(),
-                result.check().leaked(),
-                result.seconds());
-    }
-
-    private static String text(StoreRow row) {
-        return String.format(
-                Locale.ROOT,
-                "%-8s %,8d blocks of %s  %s block hits, %s token hits (%s)  %s at %.1f GB/s"
-                        + " = %.0f %% of memory copy  %,d served, %,d wrong, %,d leaked  %.1f s",
-                row.policy,
-                row.blocks,
-                new ByteSizeText(row.blockBytes),
-                PlanningRows.percent(row.blockHitRatio),
-                PlanningRows.percent(row.tokenHitRatio),
-                row.rule,
-                row.bytesServed == 0 ? "0 B" : new ByteSizeText(row.bytesServed).toString(),
-                row.gigabytesPerSecond,
-                100 * row.gigabytesPerSecond / row.copyGigabytesPerSecond,
-                row.blocksServed,
-                row.wrongBlocks,
-                row.leaked,
-                row.seconds);
     }
 }

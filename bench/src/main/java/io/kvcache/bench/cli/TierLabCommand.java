@@ -6,7 +6,7 @@ import io.kvcache.bench.cli.PlanningOptions.HtmlReportOption;
 import io.kvcache.bench.cli.PlanningOptions.PolicyOptions;
 import io.kvcache.bench.cli.PlanningOptions.PriceOption;
 import io.kvcache.bench.cli.PlanningOptions.TraceOption;
-import io.kvcache.bench.cli.PlanningRows.Figure;
+import io.kvcache.bench.cli.PlanningRows.Column;
 import io.kvcache.bench.cli.RowPrinter.OutputFormat;
 import io.kvcache.bench.lab.EngineHardware;
 import io.kvcache.bench.lab.TierComparison;
@@ -20,7 +20,6 @@ import io.kvcache.bench.trace.Trace;
 import io.kvcache.bench.trace.TraceDigest;
 import io.kvcache.bench.trace.TraceSource;
 import io.kvcache.core.tier.AdmissionKind;
-import io.kvcache.server.cli.ByteSizeText;
 import io.kvcache.server.cli.ProgressLine;
 import java.io.IOException;
 import java.io.PrintWriter;
@@ -51,6 +50,29 @@ final class TierLabCommand implements Callable<Integer> {
 
     /// Rounding of host memory, in times what was asked for, that goes without saying.
     private static final double MAX_OVERSHOOT = 1.3;
+
+    private static final List<Column> COLUMNS = List.of(
+            Column.key("hostShare"),
+            Column.key("diskShare"),
+            Column.key("policy", 14),
+            Column.key("run"),
+            Column.key("admission", 11),
+            Column.percent("block hits", "blockHitRatio"),
+            Column.percent("token hits", "tokenHitRatio"),
+            Column.percent("in host", "hostHitRatio"),
+            Column.percent("of gap", "gapClosed"),
+            Column.wholeSeconds("saved", "prefillSecondsSaved"),
+            Column.wholeSeconds("moving", "loadSeconds"),
+            Column.wholeSeconds("net", "savedLessLoadingSeconds"),
+            Column.seconds("first token p50", "ttftP50Seconds"),
+            Column.seconds("p99", "ttftP99Seconds"),
+            Column.percent("host taken", "hostOccupancy"),
+            Column.percent("disk taken", "diskOccupancy"),
+            Column.bytes("host read", "hostBytesRead"),
+            Column.bytes("disk read", "diskBytesRead"),
+            Column.bytes("disk written", "diskBytesWritten"),
+            Column.percent("blocks of put", "writtenOfPut"),
+            Column.percent("bytes of put", "diskBytesOfPut"));
 
     @Mixin
     private final CommandIo io = new CommandIo();
@@ -105,6 +127,8 @@ final class TierLabCommand implements Callable<Integer> {
             description = "Empty directory for the disk's file. Default: a temporary directory.")
     private @Nullable Path folder;
 
+    private boolean headed;
+
     @Mixin
     private final FormatOption format = new FormatOption();
 
@@ -121,7 +145,7 @@ final class TierLabCommand implements Callable<Integer> {
     public Integer call() throws IOException {
         TierLabOptions tierLabOptions = tierLabOptions();
         engine.printRemarks(io.err());
-        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), tierLabOptions.sources);
+        PlanningRows rows = new PlanningRows(io, new RowPrinter(io, format.format()), tierLabOptions.sources, COLUMNS);
         boolean right = true;
         try (ProgressLine progressLine = new ProgressLine(io.err())) {
             for (TraceSource source : tierLabOptions.sources) {
@@ -133,7 +157,7 @@ final class TierLabCommand implements Callable<Integer> {
                 rows.endRun(progressLine);
             }
         }
-        rows.finish(TierLabReport.KEYS, TierLabReport.FIGURES);
+        rows.finish();
         return right ? 0 : 1;
     }
 
@@ -147,15 +171,13 @@ final class TierLabCommand implements Callable<Integer> {
         Path chosen = folder;
         Path place = chosen == null ? Files.createTempDirectory("kvcache-lab") : chosen;
         TierHtmlReport page = new TierHtmlReport(read, sha256);
-        TierLabReport report = new TierLabReport(
-                io, rows, new TierLabSettings(engine.title(), read.requests().size()), sha256);
         try {
             return run(
                     tierLabOptions,
                     read,
                     new TierComparison(read, tierLabOptions.hardware, place),
                     page,
-                    report,
+                    rows,
                     progressLine);
         } finally {
             if (chosen == null) {
@@ -177,7 +199,7 @@ final class TierLabCommand implements Callable<Integer> {
             Trace read,
             TierComparison laboratory,
             TierHtmlReport page,
-            TierLabReport report,
+            PlanningRows output,
             ProgressLine progressLine)
             throws IOException {
         if (laboratory.distinctBlocks() == 0) {
@@ -191,7 +213,7 @@ final class TierLabCommand implements Callable<Integer> {
             progressLine.update("replaying " + policy.commandName());
             rows(tierLabOptions, policy, laboratory, row -> {
                 progressLine.update("");
-                report.addRow(row);
+                show(row, read, output);
                 tierLabOptions.prices.ifPresent(
                         prices -> io.println("    a month: " + money(prices, row, tierLabOptions.hardware, read)));
                 page.addRow(row);
@@ -200,12 +222,13 @@ final class TierLabCommand implements Callable<Integer> {
             });
         }
         progressLine.close();
-        report.finish();
+        explain(output);
         html.write(() -> page.toHtmlReport(html.origin(io)));
         return wrong.get() == 0;
     }
 
-    /// A disk that is smaller than host memory is not a tier below it: it holds next to nothing that host memory lacks.
+    /// A disk that is smaller than host memory is not a tier below it: it holds next to nothing that host memory
+    /// lacks.
     private void requireLargerDisk(TierComparison laboratory, TierShares shares) {
         int hostBlocks = laboratory.hostBlocks(shares.host());
         int diskBlocks = laboratory.diskBlocks(shares.disk());
@@ -312,110 +335,31 @@ final class TierLabCommand implements Callable<Integer> {
     /// @param requests of the trace that were replayed
     private record TierLabSettings(String engine, int requests) {}
 
-    /// How the rows over host memory and a disk are shown.
-    private static final class TierLabReport {
-
-        static final List<String> KEYS = List.of("hostShare", "diskShare", "policy", "run", "admission");
-
-        static final List<Figure> FIGURES = List.of(
-                Figure.percent("block hits", "blockHitRatio"),
-                Figure.percent("in host", "hostHitRatio"),
-                Figure.percent("of gap", "gapClosed"),
-                new Figure("net", "savedLessLoadingSeconds", 1, 0),
-                Figure.seconds("first token p50", "ttftP50Seconds"),
-                Figure.seconds("p99", "ttftP99Seconds"),
-                Figure.percent("blocks of put", "writtenOfPut"),
-                Figure.percent("bytes of put", "diskBytesOfPut"));
-
-        private final CommandIo io;
-        private final PlanningRows rows;
-        private final TierLabSettings settings;
-        private final String sha256;
-        private boolean begun;
-
-        /// @param sha256 of the trace
-        TierLabReport(CommandIo io, PlanningRows rows, TierLabSettings settings, String sha256) {
-            this.io = io;
-            this.rows = rows;
-            this.settings = settings;
-            this.sha256 = sha256;
-        }
-
-        /// One policy with one rule of admission.
-        void addRow(TierRow row) {
-            if (!rows.isText()) {
-                rows.add(row, settings);
-                return;
-            }
-            if (!begun) {
-                head(row);
-            }
-            io.println(text(row));
-            begun = true;
-        }
-
-        private void head(TierRow row) {
-            io.printText(String.format(
-                    Locale.ROOT,
-                    "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s %s",
+    private void show(TierRow row, Trace read, PlanningRows output) {
+        if (!headed) {
+            headed = true;
+            output.head(
+                    "%s: host memory for %,d blocks (%.2f %% of the distinct ones), a disk for %,d (%.2f %%); %s",
                     row.trace(),
                     row.hostBlocks(),
                     100 * row.hostShare(),
                     row.diskBlocks(),
                     100 * row.diskShare(),
-                    settings.engine,
-                    PlanningRows.origin(sha256)));
-            io.println("                                    block    token       in     of    saved   moving      net"
-                    + "      first token    tiers taken     read from       written  blocks    bytes");
-            io.println("policy         run    admission      hits     hits     host    gap  prefill            "
-                    + "          p50      p99   host   disk     host      disk   to disk  of put   of put");
+                    engine.title());
         }
+        output.add(row, new TierLabSettings(engine.title(), read.requests().size()));
+    }
 
-        /// No more rows.
-        void finish() {
-            if (!begun) {
-                return;
-            }
-            io.printText(
-                    "run: store is the store itself, with blocks and a disk's file; model is a simulation of both tiers, for"
-                            + " policies that the store does not have, whose disk is LRU and takes every block.");
-            io.printText(
-                    "of gap: the way from LRU, in one cache as large as the larger tier, to Belady's rule with bypass in one as"
-                            + " large as both. Below 0: fewer hits than that LRU.");
-            io.printText(
-                    "blocks of put: blocks written to disk, of the blocks that were put because no tier had them. bytes of"
-                            + " put: all bytes that the disk got, with tables and what was written again to make room, of the bytes"
-                            + " put. Both can exceed 100 %: a block that has left the disk and is used again is written again.");
-        }
-
-        private static String bytes(long bytes) {
-            return bytes == 0 ? "0 B" : new ByteSizeText(bytes).toString();
-        }
-
-        private static String text(TierRow row) {
-            return String.format(
-                    Locale.ROOT,
-                    "%-14s %-6s %-10s %6.2f %% %6.2f %% %6.2f %% %4.0f %% %,6.0f s %,6.0f s %,6.0f s %6.2f s %6.1f s"
-                            + " %4.0f %% %4.0f %% %8s %9s %9s %5.1f %% %6.1f %%",
-                    row.policy(),
-                    row.run(),
-                    row.admission(),
-                    100 * row.blockHitRatio(),
-                    100 * row.tokenHitRatio(),
-                    100 * row.hostHitRatio(),
-                    100 * row.gapClosed(),
-                    row.prefillSecondsSaved(),
-                    row.loadSeconds(),
-                    row.savedLessLoadingSeconds(),
-                    row.ttftP50Seconds(),
-                    row.ttftP99Seconds(),
-                    100 * row.hostOccupancy(),
-                    100 * row.diskOccupancy(),
-                    bytes(row.hostBytesRead()),
-                    bytes(row.diskBytesRead()),
-                    bytes(row.diskBytesWritten()),
-                    100 * row.writtenOfPut(),
-                    100 * row.diskBytesOfPut());
-        }
+    private static void explain(PlanningRows output) {
+        output.note(
+                "run: store is the store itself, with blocks and a disk's file; model is a simulation of both tiers, for"
+                        + " policies that the store does not have, whose disk is LRU and takes every block.");
+        output.note(
+                "of gap: the way from LRU, in one cache as large as the larger tier, to Belady's rule with bypass in one as"
+                        + " large as both. Below 0: fewer hits than that LRU.");
+        output.note(
+                "blocks of put: blocks written to disk, of the blocks that were put because no tier had them. bytes of"
+                        + " put: all bytes that the disk got, with tables and what was written again to make room, of the bytes"
+                        + " put. Both can exceed 100 %: a block that has left the disk and is used again is written again.");
     }
 }

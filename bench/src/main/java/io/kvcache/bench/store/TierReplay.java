@@ -79,11 +79,6 @@ public final class TierReplay {
             return LiveBlockCapacity.smallestDisk(directory, liveBlocks, blockBytes);
         }
 
-        /// The same with another rule for what is written.
-        public Settings withAdmission(AdmissionKind change) {
-            return new Settings(policy, hostBlocks, blockBytes, disk, change, deviceBytes);
-        }
-
         /// Blocks that may be alive on the disk.
         public int diskBlocks() {
             return Math.toIntExact(LiveBlockCapacity.capacityOf(disk, blockBytes));

@@ -271,7 +271,7 @@ final class LabCommandTest {
                 "always");
         assertThat(tiers.exitCode()).as(tiers.err()).isZero();
         assertThat(tiers.err()).contains("all come at once");
-        assertThat(tiers.out()).contains("mooncake       model", " 0 B");
+        assertThat(tiers.out()).contains(" 0 B").containsPattern("mooncake +model");
         CommandRunner.CommandResult size =
                 CommandRunner.run("size", "--trace", trace.toString(), "--target-hit", "0.3", "--host", "0");
         assertThat(size.exitCode()).isZero();
@@ -364,7 +364,7 @@ final class LabCommandTest {
                     .isLessThan(exact.get("sampledBlocks").asInt() / 4);
         }
         assertThat(run(new String[] {"lab", "curve", "--share", "5", "--trace"}, "generated:5"))
-                .anyMatch(line -> line.startsWith("  5.0 %"));
+                .anyMatch(line -> line.startsWith("5.0 %"));
     }
 
     @ParameterizedTest

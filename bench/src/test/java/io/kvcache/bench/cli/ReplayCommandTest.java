@@ -294,18 +294,17 @@ final class ReplayCommandTest {
                 disk + ":500blocks");
         assertThat(commandResult.exitCode()).isZero();
         assertThat(commandResult.out())
-                .contains("500 alive on disk", "50.00 % of blocks = 50.00 % in host memory", "0 wrong")
-                .contains("second-hit saves");
+                .contains("writes saved", "one LRU", "did not come")
+                .containsPattern("(?m)^reference +9 +500 +\\S+ +always +50.00 % +50.00 % +0.00 % ")
+                .containsPattern("(?m)^reference +9 +500 +\\S+ +second-hit +50.00 % ");
         assertThat(disk).doesNotExist();
     }
 
     @Test
     void givenNumbersThatLookLikeMistakes_whenPrinted_thenEachIsExplained() {
         assertThat(DiskReplayRunner.remarks(0, 0)).isEmpty();
-        assertThat(DiskReplayRunner.remarks(-0.1, 0))
-                .contains("less than 0 % saved")
-                .doesNotContain("did not come");
-        assertThat(DiskReplayRunner.remarks(0.1, 3)).contains("did not come: ").doesNotContain("saved");
+        assertThat(DiskReplayRunner.remarks(-0.1, 0)).singleElement().asString().startsWith("less than 0 % saved");
+        assertThat(DiskReplayRunner.remarks(0.1, 3)).singleElement().asString().startsWith("did not come: ");
     }
 
     @Test

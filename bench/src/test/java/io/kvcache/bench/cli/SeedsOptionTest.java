@@ -3,7 +3,6 @@ package io.kvcache.bench.cli;
 import static org.assertj.core.api.Assertions.assertThat;
 import static org.assertj.core.api.Assertions.within;
 
-import io.kvcache.bench.ConfidenceInterval;
 import io.kvcache.bench.trace.TraceReader;
 import io.kvcache.bench.trace.TraceReader.MalformedLine;
 import io.kvcache.bench.trace.TraceSource;
@@ -14,6 +13,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.stream.Collectors;
+import java.util.stream.DoubleStream;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.Tag;
 import org.junit.jupiter.api.Test;
@@ -25,6 +25,9 @@ import org.junit.jupiter.params.provider.ValueSource;
 /// Planning commands over several seeds of a generated trace.
 @Tag("slow")
 final class SeedsOptionTest {
+
+    /// Student's t with two degrees of freedom, which 5 % exceed in absolute value.
+    private static final double T_OF_THREE = 4.302652729911275;
 
     private static final String AGENTS = "agents:1:requests=300:context=20000";
 
@@ -90,11 +93,16 @@ final class SeedsOptionTest {
 
         List<Double> ratios = table.numbers("block_hit_ratio");
         for (int policy = 0; policy < 2; policy++) {
-            ConfidenceInterval expected =
-                    ConfidenceInterval.of(List.of(ratios.get(policy), ratios.get(2 + policy), ratios.get(4 + policy)));
-            assertThat(expected.halfWidth()).isPositive();
-            assertThat(ratios.subList(6 + 3 * policy, 9 + 3 * policy))
-                    .containsExactly(expected.mean(), expected.low(), expected.high());
+            double[] seeds = {ratios.get(policy), ratios.get(2 + policy), ratios.get(4 + policy)};
+            double mean = (seeds[0] + seeds[1] + seeds[2]) / 3;
+            double squares = DoubleStream.of(seeds)
+                    .map(each -> (each - mean) * (each - mean))
+                    .sum();
+            double halfWidth = T_OF_THREE * Math.sqrt(squares / 2 / 3);
+            assertThat(halfWidth).isPositive();
+            assertThat(ratios.get(6 + 3 * policy)).isCloseTo(mean, within(1e-9));
+            assertThat(ratios.get(7 + 3 * policy)).isCloseTo(mean - halfWidth, within(1e-9));
+            assertThat(ratios.get(8 + 3 * policy)).isCloseTo(mean + halfWidth, within(1e-9));
         }
         assertThat(table.column("policy").subList(6, 12))
                 .containsExactly("lru", "lru", "lru", "sieve", "sieve", "sieve");
