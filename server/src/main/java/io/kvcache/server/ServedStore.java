@@ -11,8 +11,8 @@ import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.keyspace.SlotOwnership;
 import io.kvcache.server.metrics.RequestLatencies;
 import io.kvcache.server.miss.MissCauses;
+import io.kvcache.server.miss.MissCauses.RemovalFollower;
 import io.kvcache.server.miss.MissLog;
-import io.kvcache.server.miss.RemovalFollower;
 import io.kvcache.server.remote.TrustDomainStores;
 import io.kvcache.server.trace.TraceCapture;
 import io.kvcache.tiers.TieredKvCache;
@@ -242,7 +242,8 @@ final class ServedStore implements AutoCloseable {
         misses.tick(cache.lruFallbackReport().followsLru() ? LRU : policy);
     }
 
-    /// Says what the disks held when the server started, and what of it did not count; nothing where there are none.
+    /// Says what the disks held when the server started, and what of it did not count; nothing where there are
+    /// none.
     ///
     /// @param nanos since the store was open
     static void logRecovery(TieredKvCache cache, long nanos) {

@@ -112,7 +112,7 @@ record LoadTotals(
                 sum.misses,
                 sum.tokens,
                 sum.storedBytes,
-                keyspace == null ? 0 : keyspace.quota().limitBytes(),
+                keyspace == null ? 0 : keyspace.stats().usage().quotaBytes(),
                 null,
                 new long[0],
                 sum.evicted,
@@ -187,7 +187,7 @@ record LoadTotals(
             tokens += keyspace.chunksRead() * sources.chunkTokens();
             evicted += stats.evicted() + stats.usage().evicted();
             // A quota counts blocks too; without one only values are counted, and the store knows the rest.
-            storedBytes += stats.usage().usedBytes() + (keyspace.quota().isLimited() ? 0 : blockBytes);
+            storedBytes += stats.usage().usedBytes() + (stats.usage().quotaBytes() > 0 ? 0 : blockBytes);
             for (Reason reason : Reason.values()) {
                 add(reason, reads.of(reason));
             }

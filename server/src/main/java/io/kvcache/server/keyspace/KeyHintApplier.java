@@ -22,13 +22,13 @@ final class KeyHintApplier {
     private final LocalKvCache cache;
     private final Namespace namespace;
     private final Clock clock;
-    private final KeyspaceWrites writes;
+    private final StoredKeys storedKeys;
 
-    KeyHintApplier(LocalKvCache cache, Namespace namespace, Clock clock, KeyspaceWrites writes) {
+    KeyHintApplier(LocalKvCache cache, Namespace namespace, Clock clock, StoredKeys storedKeys) {
         this.cache = cache;
         this.namespace = namespace;
         this.clock = clock;
-        this.writes = writes;
+        this.storedKeys = storedKeys;
     }
 
     /// The other halves of keys, where these are halves, go with them.
@@ -70,7 +70,7 @@ final class KeyHintApplier {
         return switch (hint) {
             case ObjectHint.Pin pin -> pin(keys, pin);
             case ObjectHint.Expect _ -> {
-                keys.forEach(key -> writes.recordUse(ObjectKey.of(namespace, key)));
+                keys.forEach(key -> storedKeys.recordUse(ObjectKey.of(namespace, key)));
                 yield sendToStore(keys, hint);
             }
             case ObjectHint.Forget _, ObjectHint.Label _, ObjectHint.Weigh _, ObjectHint.Expire _ ->
@@ -96,8 +96,8 @@ final class KeyHintApplier {
     }
 
     private void protect(ObjectKey key, long forNanos) {
-        KeyEntry known = writes.index().find(key.digest());
-        KeyEntry entry = known == null ? writes.backfill(key) : known; // else the quota takes it first
+        KeyEntry known = storedKeys.index().find(key.digest());
+        KeyEntry entry = known == null ? storedKeys.backfill(key) : known; // else the quota takes it first
         if (entry != null) {
             entry.protectUntil(clock.nanos() + forNanos);
         }

@@ -18,7 +18,6 @@ import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
 import io.kvcache.server.miss.MissLog;
 import io.kvcache.server.quota.ByteBudget;
 import io.kvcache.server.quota.PartRead;
-import io.kvcache.server.quota.Quota;
 import java.time.Duration;
 import java.time.InstantSource;
 import java.util.ArrayList;
@@ -31,9 +30,8 @@ import org.jspecify.annotations.Nullable;
 /// Values by key, in one namespace of a store.
 ///
 /// The store holds the bytes and decides what to evict. What it does not know is kept here: which keys there are
-/// ([KeyIndex]), when they expire, which two belong together ([ObjectKey]), which are being written
-/// ([KeyspaceWrites]), and what was said to exist ([ExistsPins]). It finds values; [KeyspaceWrites] puts and
-/// removes them.
+/// ([KeyIndex]), when they expire, which two belong together ([ObjectKey]), which are being written ([StoredKeys]),
+/// and what was said to exist ([ExistsPins]). It finds values; [KeyspaceWrites] puts and removes them.
 ///
 /// **Time.** Expiry goes by the wall clock, as clients give it; everything else by the store's clock. [#tick] does
 /// what time brings; a value whose time is up is not found from that moment on, ticked or not.
@@ -59,13 +57,13 @@ public final class Keyspace {
     private final long fetchNanos;
     private final boolean hasQuota;
     private final boolean hasFence;
+    private final StoredKeys storedKeys;
     private final KeyspaceWrites writes;
     private final KeyIndex index;
     private final ExistsPins existsPins;
     private final KeyspaceCounters counters;
     private final KeyHintApplier hints;
     private volatile boolean wholeKeys;
-    private final EvictionListener follower;
     private final ChunkOrder chunkOrder = new ChunkOrder();
     private final @Nullable ChunkPrefetcher chunkPrefetcher;
     private final @Nullable RecomputeEstimator terms;
@@ -79,31 +77,26 @@ public final class Keyspace {
         keyspaceLimits = options.keyspaceLimits();
         outgoing = keyspaceLimits.outgoing();
         fetchNanos = options.fetchTimeout().toNanos();
-        writes = new KeyspaceWrites(cache, namespace, clock, wall, options);
-        hasQuota = quota().isLimited();
-        hasFence = writes.hasFence();
-        index = writes.index();
-        existsPins = writes.existsPins();
-        counters = writes.counters();
-        hints = new KeyHintApplier(cache, namespace, clock, writes);
-        follower = new EvictionListener(cache.events().withoutObjectPuts(), writes);
+        storedKeys = new StoredKeys(cache, namespace, clock, wall, options);
+        writes = new KeyspaceWrites(cache, namespace, clock, wall, storedKeys);
+        hasQuota = storedKeys.quota().isLimited();
+        hasFence = storedKeys.hasFence();
+        index = storedKeys.index();
+        existsPins = storedKeys.existsPins();
+        counters = storedKeys.counters();
+        hints = new KeyHintApplier(cache, namespace, clock, storedKeys);
         terms = options.recompute();
         chunkPrefetcher = options.prefetch() ? new ChunkPrefetcher(key -> cache.prefetchObject(namespace, key)) : null;
     }
 
     /// Has misses told of from now on; before the keyspace is used.
     public void recordMissesTo(MissLog log) {
-        writes.recordMissesTo(log);
+        storedKeys.recordMissesTo(log);
     }
 
     /// Returns whether there can be such a key at all; where not, it simply is not here.
     public static boolean isValidKey(byte[] key) {
         return key.length >= 1 && key.length <= MAX_KEY_BYTES;
-    }
-
-    /// The limit for all values of the tenant together.
-    public Quota quota() {
-        return writes.quotaEnforcer().quota();
     }
 
     /// How large keys and values may be.
@@ -144,7 +137,7 @@ public final class Keyspace {
             return false;
         }
         ObjectKey asked = ObjectKey.of(namespace, key);
-        return index.find(asked.digest()) == null && !writes.isFenced(asked);
+        return index.find(asked.digest()) == null && !storedKeys.isFenced(asked);
     }
 
     /// Bytes of a value that is on disk alone; 0 when it is in host memory, or when it is unknown how
@@ -162,8 +155,8 @@ public final class Keyspace {
     /// Reads some bytes of a value that is on disk alone. Tell [#onPartRead] when they are there.
     ///
     /// @param bytes of the value, as [#onDiskBytes] said
-    /// @return null when the value is to be fetched: it is another one by now, the part is large, or too much is on
-    ///     its way out
+    /// @return null when the value is to be fetched: it is another one by now, the part is large, or too much is
+    ///     on its way out
     public @Nullable PartRead readPart(byte[] key, long bytes, long from, long length) {
         DiskBlock value = bytes == 0 ? null : cache.diskObject(namespace, key);
         boolean same = value != null && value.bytes() == bytes + ValueTrailer.BYTES + key.length;
@@ -180,7 +173,7 @@ public final class Keyspace {
 
     /// A client was told that a value is not here, as computing it takes less time than reading it: a miss.
     void countRecomputed(byte[] key) {
-        writes.recordMiss(ObjectKey.of(namespace, key), MissLog.Reason.COMPUTED_SOONER);
+        storedKeys.recordMiss(ObjectKey.of(namespace, key), MissLog.Reason.COMPUTED_SOONER);
     }
 
     /// Brings a value into host memory and holds it.
@@ -210,7 +203,7 @@ public final class Keyspace {
 
     private ReadResult onFetched(ObjectKey key, @Nullable ObjectView view) {
         if (view == null && isOnDisk(key.bytes())) {
-            writes.recordMiss(key, MissLog.Reason.LATE);
+            storedKeys.recordMiss(key, MissLog.Reason.LATE);
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.TIMED_OUT;
         }
@@ -219,7 +212,7 @@ public final class Keyspace {
         if (value != null) {
             counters.fromDisk.increment();
             if (index.find(key.digest()) == null) {
-                writes.backfill(key, value);
+                storedKeys.backfill(key, value);
             }
         }
         return readResult;
@@ -228,17 +221,17 @@ public final class Keyspace {
     private ReadResult onOpened(ObjectKey key, @Nullable ObjectView view) {
         PinnedValue value = view == null ? null : PinnedValue.of(view);
         if (value == null) {
-            writes.recordMiss(key, missReason(key));
+            storedKeys.recordMiss(key, storedKeys.missReason(key));
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.MISS;
         }
-        if (value.expiresAtMillis() != 0 && writes.isExpiredUnindexed(key, value)) {
+        if (value.expiresAtMillis() != 0 && storedKeys.isExpiredUnindexed(key, value)) {
             value.close();
             return ReadResult.MISS;
         }
         if (!value.startSending(outgoing)) {
             value.close();
-            writes.recordMiss(key, MissLog.Reason.BUSY);
+            storedKeys.recordMiss(key, MissLog.Reason.BUSY);
             existsPins.onMiss(key, clock.nanos());
             return ReadResult.THROTTLED;
         }
@@ -254,14 +247,8 @@ public final class Keyspace {
         }
         counters.sentBytes.add(bytes);
         if (hasQuota) {
-            writes.recordUse(key);
+            storedKeys.recordUse(key);
         }
-    }
-
-    /// One that is still listed was evicted a moment ago.
-    private MissLog.Reason missReason(ObjectKey key) {
-        BlockKey hash = key.digest();
-        return index.find(hash) == null ? MissLog.Reason.of(writes.missCauses().causeOf(hash)) : MissLog.Reason.EVICTED;
     }
 
     /// Returns whether the store has a key, in memory or on disk.
@@ -269,18 +256,18 @@ public final class Keyspace {
         return cache.containsObject(namespace, key);
     }
 
-    /// Most keys are known at once not to be stale: they are not a half, nothing has an expiry, and no other server
-    /// writes them.
+    /// Most keys are known at once not to be stale: they are not a half, nothing has an expiry, and no other
+    /// server writes them.
     private boolean mayBeStale(ObjectKey key) {
         return hasFence || counters.expiringKeys.get() != 0 || ObjectKey.isHalf(key.bytes());
     }
 
     private boolean isStale(ObjectKey key) {
-        return mayBeStale(key) && writes.isStale(key);
+        return mayBeStale(key) && storedKeys.isStale(key);
     }
 
     private boolean isStaleLookup(ObjectKey key) {
-        return mayBeStale(key) && writes.isStaleLookup(key);
+        return mayBeStale(key) && storedKeys.isStaleLookup(key);
     }
 
     /// As [#isStaleLookup(ObjectKey)]; gives the view back when it is.
@@ -315,13 +302,14 @@ public final class Keyspace {
             here = announceExists(half) || !isStored(half.bytes());
         }
         if (!here) { // One that cannot be kept counts as evicted too: there is too little memory for it.
-            writes.recordMiss(asked, missReason(asked));
+            storedKeys.recordMiss(asked, storedKeys.missReason(asked));
         }
         return here;
     }
 
-    /// Returns whether a key is here, and its other half if it is a half. Unlike [#exists], it promises nothing, and
-    /// so says yes also when no more can be promised. It counts a miss, but no hit: reading the value counts that.
+    /// Returns whether a key is here, and its other half if it is a half. Unlike [#exists], it promises nothing,
+    /// and so says yes also when no more can be promised. It counts a miss, but no hit: reading the value counts
+    /// that.
     boolean isPresent(byte[] key) {
         ObjectKey asked = ObjectKey.of(namespace, key);
         ObjectKey half = asked.otherHalf(namespace);
@@ -334,7 +322,7 @@ public final class Keyspace {
         }
         boolean here = isStored(key.bytes());
         if (!here) {
-            writes.recordMiss(key, missReason(key));
+            storedKeys.recordMiss(key, storedKeys.missReason(key));
         }
         return here;
     }
@@ -352,8 +340,8 @@ public final class Keyspace {
         counters.hits.increment();
     }
 
-    /// A client is about to be told that a key is here, and not given its value: that and the read that follows are
-    /// one look-up.
+    /// A client is about to be told that a key is here, and not given its value: that and the read that follows
+    /// are one look-up.
     ///
     /// @return whether it may be told, as by [#exists]
     public boolean announceExists(byte[] key) {
@@ -469,7 +457,7 @@ public final class Keyspace {
             return null;
         }
         KeyEntry known = index.find(asked.digest());
-        KeyEntry entry = known == null ? writes.backfill(asked) : known;
+        KeyEntry entry = known == null ? storedKeys.backfill(asked) : known;
         return entry == null ? null : new KeyInfo(entry.bytes(), entry.expiresAtMillis());
     }
 
@@ -585,7 +573,7 @@ public final class Keyspace {
         KeyIndex.IndexPage indexPage = index.page(cursor, max);
         List<byte[]> keys = new ArrayList<>(indexPage.entries().size());
         for (KeyEntry entry : indexPage.entries()) {
-            if (!entry.isExpired(now) && writes.isAdmitted(entry.key(), entry)) {
+            if (!entry.isExpired(now) && storedKeys.isAdmitted(entry.key(), entry)) {
                 keys.add(entry.key().bytes().clone());
             }
         }
@@ -596,24 +584,24 @@ public final class Keyspace {
     public long clear() {
         existsPins.revokeAll();
         long dropped = cache.drop(namespace);
-        follower.processEvents(Integer.MAX_VALUE);
+        storedKeys.processEvents(Integer.MAX_VALUE);
         return dropped;
     }
 
     /// Does what time brings, a bounded part at a time: drops what has expired, hears what was evicted, ends
     /// promises.
     public void tick() {
-        follower.processEvents(16);
+        storedKeys.processEvents(16);
         existsPins.sweep(clock.nanos());
         long now = nowMillis();
         for (KeyEntry entry : index.findExpired(now, MAX_EXPIRIES_PER_TICK)) {
-            writes.expire(entry, now);
+            storedKeys.expire(entry, now);
         }
     }
 
     /// The store has told all that it had on disk: that counts for the quota from now on.
     public void onRecovered() {
-        writes.quotaEnforcer().scanUnindexed();
+        storedKeys.quota().scanUnindexed();
     }
 
     /// Ends all promises, so that the store can be closed.
@@ -624,7 +612,7 @@ public final class Keyspace {
     /// Returns the counts of keys and of requests.
     public KeyspaceStats stats() {
         return counters.stats(
-                index, existsPins, keyspaceLimits, writes.quotaEnforcer().usage());
+                index, existsPins, keyspaceLimits, storedKeys.quota().usage());
     }
 
     /// The facts of a key that are known without fetching its value.
@@ -666,8 +654,8 @@ public final class Keyspace {
             ON_DISK,
             /// One that is not held because too much is on its way out.
             THROTTLED,
-            /// One that was to be brought from disk and did not come in time, or found no room in memory. It may
-            /// come when it is asked for again.
+            /// One that was to be brought from disk and did not come in time, or found no room in memory.
+            /// It may come when it is asked for again.
             TIMED_OUT
         }
 

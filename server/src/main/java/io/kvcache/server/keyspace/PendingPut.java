@@ -3,7 +3,6 @@ package io.kvcache.server.keyspace;
 import io.kvcache.core.ObjectWriter;
 import io.kvcache.server.keyspace.Keyspace.KeyInfo;
 import io.kvcache.server.keyspace.PinnedValue.TensorMetadata;
-import io.kvcache.server.quota.Quota;
 import java.lang.foreign.MemorySegment;
 import java.lang.foreign.ValueLayout;
 import java.nio.ByteBuffer;
@@ -25,8 +24,8 @@ public final class PendingPut implements AutoCloseable {
         WRITING,
         /// There is no room: throw the bytes away.
         REJECTED,
-        /// It continues a sequence, and what would go for its sake promises more: throw the bytes away, and answer as
-        /// if they were stored. A reader finds a shorter prefix.
+        /// It continues a sequence, and what would go for its sake promises more: throw the bytes away, and
+        /// answer as if they were stored. A reader finds a shorter prefix.
         DECLINED
     }
 
@@ -40,7 +39,7 @@ public final class PendingPut implements AutoCloseable {
     private final ObjectKey key;
     private final State state;
     private final long bytes;
-    private Quota.@Nullable QuotaReservation quotaReservation;
+    private boolean reserved;
     private final @Nullable ObjectWriter writer;
     private final SegmentedBuffer room;
     private int piece = -1;
@@ -51,30 +50,20 @@ public final class PendingPut implements AutoCloseable {
 
     /// A value that is not to be stored.
     PendingPut(KeyspaceWrites keyspaceWrites, ObjectKey key, long bytes, State state) {
-        this(keyspaceWrites, key, bytes, null, null, state);
+        this(keyspaceWrites, key, bytes, null, state);
     }
 
-    /// @param quotaReservation what it takes of the quota
-    PendingPut(
-            KeyspaceWrites keyspaceWrites,
-            ObjectKey key,
-            long bytes,
-            Quota.QuotaReservation quotaReservation,
-            ObjectWriter writer) {
-        this(keyspaceWrites, key, bytes, quotaReservation, writer, State.WRITING);
+    /// A value for which the quota has room.
+    PendingPut(KeyspaceWrites keyspaceWrites, ObjectKey key, long bytes, ObjectWriter writer) {
+        this(keyspaceWrites, key, bytes, writer, State.WRITING);
     }
 
     private PendingPut(
-            KeyspaceWrites keyspaceWrites,
-            ObjectKey key,
-            long bytes,
-            Quota.@Nullable QuotaReservation quotaReservation,
-            @Nullable ObjectWriter writer,
-            State state) {
+            KeyspaceWrites keyspaceWrites, ObjectKey key, long bytes, @Nullable ObjectWriter writer, State state) {
         this.keyspaceWrites = keyspaceWrites;
         this.key = key;
         this.bytes = bytes;
-        this.quotaReservation = quotaReservation;
+        reserved = writer != null;
         this.writer = writer;
         this.state = state;
         room = writer == null ? SegmentedBuffer.of(List.of()) : SegmentedBuffer.of(writer.segments());
@@ -201,10 +190,9 @@ public final class PendingPut implements AutoCloseable {
 
     /// The bytes are not on their way any more; only the first call counts.
     private void onReceived() {
-        Quota.QuotaReservation reservation = quotaReservation;
-        if (reservation != null) {
-            quotaReservation = null;
-            keyspaceWrites.onReceived(reservation, bytes);
+        if (reserved) {
+            reserved = false;
+            keyspaceWrites.onReceived(key, bytes);
         }
     }
 

@@ -5,17 +5,21 @@ import io.kvcache.core.identity.BlockKey;
 import io.kvcache.core.time.Clock;
 import io.kvcache.server.keyspace.KeyIndex.KeyEntry;
 import io.kvcache.server.quota.ByteBudget;
-import io.kvcache.server.quota.Quota;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.concurrent.locks.ReentrantLock;
 import org.jspecify.annotations.Nullable;
 
 /// Keeps a keyspace within its quota and the server within its bounds: what is over it pushes out the keyspace's
 /// own values, never another's.
+///
+/// **What counts:** the slots of stored values, and of those being written. Each counts once, whether it is in host
+/// memory, on disk or both. So a quota bounds what a tenant has, and an added disk calls for larger quotas. An evicted
+/// value no longer counts, although its memory is free only after its last reader.
 ///
 /// **Order.** A use takes a number and notes it in the entry, no more, so readers take no lock. Entries stand in a
 /// map by the number that they had when they were put there; the first one goes when its number is still that,
@@ -31,14 +35,20 @@ final class QuotaEnforcer {
 
     private static final long PAGE = 4096;
 
-    /// Values that one put evicts at the most: some tens of milliseconds. A large value in place of very many small
-    /// ones is refused until enough of them have gone.
+    /// Values that one put evicts at the most: some tens of milliseconds. A large value in place of very many
+    /// small ones is refused until enough of them have gone.
     private static final int MAX_EVICTIONS_PER_PUT = 10_000;
 
     /// Values that are spared and that one eviction passes over: a tenant may have no others.
     private static final int MAX_PROTECTED_SKIPS = 1000;
 
-    private final Quota quota;
+    private final long limitBytes;
+    private final AtomicLong usedBytes = new AtomicLong();
+
+    /// Used instead of `usedBytes` without a limit, so that threads do not contend for one counter.
+    private final LongAdder unlimitedBytes = new LongAdder();
+
+    private final AtomicLong useCounter = new AtomicLong();
     private final ByteBudget incoming;
     private final ObjectCatalog catalog;
     private final KeyIndex index;
@@ -57,10 +67,11 @@ final class QuotaEnforcer {
         boolean evict(KeyEntry entry, ObjectKey by);
     }
 
+    /// @param limitBytes 0 for no limit
     /// @param incoming values that are being written
     QuotaEnforcer(
-            Quota quota, ByteBudget incoming, ObjectCatalog catalog, KeyIndex index, Evictor evictor, Clock clock) {
-        this.quota = quota;
+            long limitBytes, ByteBudget incoming, ObjectCatalog catalog, KeyIndex index, Evictor evictor, Clock clock) {
+        this.limitBytes = limitBytes;
         this.incoming = incoming;
         this.catalog = catalog;
         this.index = index;
@@ -68,42 +79,72 @@ final class QuotaEnforcer {
         this.clock = clock;
     }
 
-    Quota quota() {
-        return quota;
+    boolean isLimited() {
+        return limitBytes > 0;
     }
 
-    /// Reserves quota for a value while it is written; null when it does not fit. [#onReceived] ends it.
-    Quota.@Nullable QuotaReservation reserve(ObjectKey key, long bytes) {
-        if (!incoming.tryAcquire(bytes)) {
-            return null;
+    private long usedBytes() {
+        // A sum over what threads add may have seen a value leave and not enter.
+        return isLimited() ? usedBytes.get() : Math.max(0, unlimitedBytes.sum());
+    }
+
+    /// Something is stored, room or not.
+    private void addUsage(long bytes) {
+        if (isLimited()) {
+            usedBytes.addAndGet(bytes);
+        } else {
+            unlimitedBytes.add(bytes);
         }
-        Quota.QuotaReservation reservation = reserveQuota(key, bytes);
-        if (reservation == null) {
+    }
+
+    /// Takes room for a value while it is written; returns false when it does not fit. [#onReceived] gives it
+    /// back.
+    boolean reserve(ObjectKey key, long bytes) {
+        if (!incoming.tryAcquire(bytes)) {
+            return false;
+        }
+        boolean fits = reserveQuota(key, bytes);
+        if (!fits) {
             incoming.release(bytes);
         }
-        return reservation;
+        return fits;
     }
 
     /// The bytes of a value are there, or will not come: the value itself counts from here on, if there is one.
-    void onReceived(Quota.QuotaReservation reservation, long bytes) {
-        reservation.close();
+    void onReceived(ObjectKey key, long bytes) {
+        addUsage(-chargedBytes(key, bytes));
         incoming.release(bytes);
     }
 
-    /// Room for a value, made by evicting what the tenant did not use for longest; null when it cannot be made.
-    private Quota.@Nullable QuotaReservation reserveQuota(ObjectKey key, long valueBytes) {
+    /// Takes room for a value, made by evicting what the tenant did not use for longest.
+    private boolean reserveQuota(ObjectKey key, long valueBytes) {
         long bytes = chargedBytes(key, valueBytes);
-        if (!quota.canFit(bytes)) {
-            return null;
+        if (isLimited() && bytes > limitBytes) {
+            return false;
         }
-        Quota.QuotaReservation reservation = quota.reserve(bytes);
-        for (int i = 0; reservation == null && i < MAX_EVICTIONS_PER_PUT; i++) {
+        boolean reserved = tryReserve(bytes);
+        for (int i = 0; !reserved && i < MAX_EVICTIONS_PER_PUT; i++) {
             if (!evictOne(key)) {
-                return null; // The rest is being written.
+                return false; // The rest is being written.
             }
-            reservation = quota.reserve(bytes);
+            reserved = tryReserve(bytes);
         }
-        return reservation;
+        return reserved;
+    }
+
+    private boolean tryReserve(long bytes) {
+        if (!isLimited()) {
+            addUsage(bytes);
+            return true;
+        }
+        long used = usedBytes.get();
+        while (used + bytes <= limitBytes) {
+            if (usedBytes.compareAndSet(used, used + bytes)) {
+                return true;
+            }
+            used = usedBytes.get();
+        }
+        return false;
     }
 
     /// Evicts what was unused for longest; answers whether there was anything.
@@ -153,19 +194,19 @@ final class QuotaEnforcer {
     }
 
     KeyspaceStats.Usage usage() {
-        return new KeyspaceStats.Usage(quota.usedBytes(), quota.limitBytes(), evicted.sum());
+        return new KeyspaceStats.Usage(usedBytes(), limitBytes, evicted.sum());
     }
 
     /// A value is used.
     void touch(KeyEntry entry) {
-        entry.lastUse(quota.nextUse());
+        entry.lastUse(useCounter.incrementAndGet());
     }
 
     /// A value is stored.
     void add(KeyEntry entry) {
         removeUnindexed(entry.hash());
-        quota.addUsage(chargedBytes(entry));
-        if (quota.isLimited()) {
+        addUsage(chargedBytes(entry));
+        if (isLimited()) {
             synchronized (byUse) {
                 reposition(entry);
             }
@@ -174,8 +215,8 @@ final class QuotaEnforcer {
 
     /// A stored value is gone.
     void remove(KeyEntry entry) {
-        quota.removeUsage(chargedBytes(entry));
-        if (quota.isLimited()) {
+        addUsage(-chargedBytes(entry));
+        if (isLimited()) {
             synchronized (byUse) {
                 byUse.remove(entry.orderedBy(), entry);
             }
@@ -186,9 +227,9 @@ final class QuotaEnforcer {
     void replace(KeyEntry older, KeyEntry entry) {
         long more = chargedBytes(entry) - chargedBytes(older);
         if (more != 0) { // mostly it is as large, and what loops share is dear to touch
-            quota.addUsage(more);
+            addUsage(more);
         }
-        if (quota.isLimited()) {
+        if (isLimited()) {
             synchronized (byUse) {
                 byUse.remove(older.orderedBy(), older);
                 reposition(entry);
@@ -197,7 +238,7 @@ final class QuotaEnforcer {
     }
 
     private void reposition(KeyEntry entry) {
-        long now = quota.nextUse();
+        long now = useCounter.incrementAndGet();
         entry.lastUse(now);
         entry.orderedBy(now);
         byUse.put(now, entry);
@@ -214,7 +255,7 @@ final class QuotaEnforcer {
 
     /// Looks for all values that the store has and the index has not heard of.
     void scanUnindexed() {
-        if (quota.isLimited()) {
+        if (isLimited()) {
             catalog.list().forEach(this::onFound);
         }
     }
@@ -224,7 +265,7 @@ final class QuotaEnforcer {
         lock.lock();
         try {
             if (index.find(found.digest()) == null && catalog.contains(found.digest())) {
-                addUnindexed(found.digest(), Quota.chargedBytes(found.bytes()));
+                addUnindexed(found.digest(), (found.bytes() + PAGE - 1) / PAGE * PAGE);
             }
         } finally {
             lock.unlock();
@@ -234,19 +275,19 @@ final class QuotaEnforcer {
     private void addUnindexed(BlockKey digest, long charged) {
         synchronized (byUse) {
             if (unindexed.putIfAbsent(digest, charged) == null) {
-                quota.addUsage(charged);
+                addUsage(charged);
             }
         }
     }
 
     /// Forgets an unindexed value: it is gone, or its key is known by now. Returns whether there was one.
     private boolean removeUnindexed(BlockKey digest) {
-        if (!quota.isLimited()) {
+        if (!isLimited()) {
             return false; // there are none then
         }
         synchronized (byUse) {
             Long charged = unindexed.remove(digest);
-            quota.removeUsage(charged == null ? 0 : charged);
+            addUsage(charged == null ? 0 : -charged);
             return charged != null;
         }
     }

@@ -1,9 +1,16 @@
 package io.kvcache.server.miss;
 
+import io.kvcache.core.event.CacheEvent;
+import io.kvcache.core.event.EventBatch;
+import io.kvcache.core.event.EventKind;
+import io.kvcache.core.event.EventStream;
 import io.kvcache.core.identity.BlockKey;
+import io.kvcache.core.identity.Namespace;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicLongArray;
+import java.util.function.IntFunction;
 import java.util.function.LongSupplier;
+import java.util.function.Predicate;
 
 /// Why and when the keys that left last did, so that a miss can say more than that there is nothing.
 ///
@@ -42,6 +49,15 @@ public final class MissCauses {
 
         private static Cause of(long code) {
             return code < ALL.length ? ALL[(int) code] : NEVER_SEEN;
+        }
+
+        /// The cause of a removal from the store.
+        public static Cause of(EventKind kind) {
+            return switch (kind) {
+                case DROPPED -> DELETED;
+                case QUOTA -> QUOTA;
+                case STORED, EVICTED, REPLACED -> EVICTED;
+            };
         }
     }
 
@@ -101,5 +117,52 @@ public final class MissCauses {
 
     private static int slotOf(BlockKey key) {
         return (int) key.hi() & (SLOTS - 1);
+    }
+
+    /// Follows the store's events to record why blocks, and objects of other JVMs, have left.
+    ///
+    /// **Threads.** [#tick] one at a time.
+    public static final class RemovalFollower {
+
+        /// Events looked at in one go.
+        private static final int EVENT_BATCH = 4096;
+
+        /// Goes of one tick; what is left waits for the next one.
+        private static final int MAX_BATCHES_PER_TICK = 64;
+
+        private final EventStream events;
+        private final IntFunction<Namespace> namespaceById;
+        private final Predicate<Namespace> keyspaces;
+        private final MissCauses causes;
+        private long next;
+
+        /// @param events of the store
+        /// @param names the namespaces that events name by number
+        /// @param keyspaces namespaces whose objects keyspaces follow by themselves
+        public RemovalFollower(
+                EventStream events, IntFunction<Namespace> names, Predicate<Namespace> keyspaces, MissCauses causes) {
+            this.events = events;
+            this.keyspaces = keyspaces;
+            this.causes = causes;
+            namespaceById = names;
+            next = events.nextSequence();
+        }
+
+        /// Hears what was removed since the last time.
+        public void tick() {
+            int heard = EVENT_BATCH;
+            for (int go = 0; heard == EVENT_BATCH && go < MAX_BATCHES_PER_TICK; go++) {
+                EventBatch batch = events.since(next, EVENT_BATCH);
+                next = batch.nextSequence();
+                batch.events().forEach(this::onEvent);
+                heard = batch.events().size();
+            }
+        }
+
+        private void onEvent(CacheEvent event) {
+            if (event.kind() != EventKind.STORED && !keyspaces.test(namespaceById.apply(event.namespaceId()))) {
+                causes.record(new BlockKey(event.keyHi(), event.keyLo()), MissCauses.Cause.of(event.kind()));
+            }
+        }
     }
 }

@@ -1,7 +1,7 @@
 /// The share of the store that a tenant may take for its values.
 ///
-/// [io.kvcache.server.quota.Quota] counts bytes. [io.kvcache.server.quota.ByteBudget] limits what
-/// moves at one time; [io.kvcache.server.quota.PartRead] reads parts from disk within one.
+/// [io.kvcache.server.quota.ByteBudget] limits what moves at one time; [io.kvcache.server.quota.PartRead] reads parts
+/// from disk within one.
 ///
 /// May not import anything of the server.
 @NullMarked

@@ -13,6 +13,7 @@ import io.kvcache.core.identity.Namespace;
 import io.kvcache.server.event.EventFeed;
 import io.kvcache.server.keyspace.TestKeyspace;
 import io.kvcache.server.miss.MissCauses.Cause;
+import io.kvcache.server.miss.MissCauses.RemovalFollower;
 import java.nio.charset.StandardCharsets;
 import org.junit.jupiter.api.Test;
 
