@@ -6,6 +6,7 @@ import io.kvcache.server.keyspace.Keyspace.ReadResult;
 import io.kvcache.server.keyspace.KeyspaceRouter;
 import io.kvcache.server.keyspace.PinnedValue;
 import io.kvcache.server.keyspace.SlotOwnership;
+import io.kvcache.server.resp.InfoCommands.SaveCommand;
 import io.kvcache.server.resp.ReadCommands.GetAndModifyCommands;
 import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.server.resp.Transaction.TransactionCommands;
@@ -94,8 +95,7 @@ final class CommandTable {
                         new ExpiryCommands(keyspaceRouter).commands(),
                         new ScanCommands(keyspaceRouter, stats).commands(),
                         TransactionCommands.commands(),
-                        new HintCommand(keyspaceRouter).commands(),
-                        new PrefixCommand(keyspaceRouter).commands(),
+                        new HintCommands(keyspaceRouter).commands(),
                         new SaveCommand(context, stats).commands(),
                         new InfoCommands(context, stats).commands(),
                         new CommandCommand(commands.values()).commands(),
@@ -371,8 +371,8 @@ final class CommandTable {
             }
         }
 
-        /// Name, arity, flags, places of the keys; then categories, tips, key specifications and subcommands, of
-        /// which there are none.
+        /// Name, arity, flags, places of the keys; then categories, tips, key specifications and subcommands,
+        /// of which there are none.
         private static void describe(CommandSpec spec, RespEncoder out) {
             out.beginArray(10);
             out.writeBulk(spec.lowerName());

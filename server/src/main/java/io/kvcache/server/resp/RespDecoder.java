@@ -19,6 +19,18 @@ import org.jspecify.annotations.Nullable;
 /// **Threads.** The connection's loop.
 final class RespDecoder implements AutoCloseable {
 
+    /// Arguments of one request.
+    private static final int MAX_ARGUMENTS = 1 << 16;
+
+    /// Bytes of one argument that is no value: keys have at most 4 KiB, and only ECHO and PING take more.
+    private static final int MAX_ARGUMENT_BYTES = 1 << 16;
+
+    /// Bytes of all arguments of one request together. Values do not count, as they go straight to their slots.
+    private static final int MAX_REQUEST_BYTES = 4 << 20;
+
+    /// Highest length that is believed; more ends the connection, as with Redis.
+    private static final long MAX_BULK_BYTES = 512L << 20;
+
     /// A length with its mark has no more; longer lines are not lengths.
     private static final int MAX_LENGTH_LINE = 32;
 
@@ -75,7 +87,6 @@ final class RespDecoder implements AutoCloseable {
         INLINE
     }
 
-    private final RespLimits limits;
     private final RequestMemory requestMemory;
     private final RequestSink sink;
     private State state = State.START;
@@ -93,8 +104,7 @@ final class RespDecoder implements AutoCloseable {
     private int seenAhead;
 
     /// @param requestMemory what they take of the heap, given back by [#releaseMemory]
-    RespDecoder(RespLimits limits, RequestMemory requestMemory, RequestSink sink) {
-        this.limits = limits;
+    RespDecoder(RequestMemory requestMemory, RequestSink sink) {
         this.requestMemory = requestMemory;
         this.sink = sink;
     }
@@ -140,7 +150,7 @@ final class RespDecoder implements AutoCloseable {
             }
             asked = parseNumber("invalid multibulk length");
         }
-        if (asked > limits.arguments()) {
+        if (asked > MAX_ARGUMENTS) {
             throw new RespException("invalid multibulk length");
         }
         count = (int) Math.max(0, asked);
@@ -163,7 +173,7 @@ final class RespDecoder implements AutoCloseable {
             }
             bytes = parseNumber("invalid bulk length");
         }
-        if (bytes < 0 || bytes > limits.bulkBytes()) {
+        if (bytes < 0 || bytes > MAX_BULK_BYTES) {
             throw new RespException("invalid bulk length");
         }
         ValueUpload incoming = sink.beginValue(request, count, bytes);
@@ -176,10 +186,10 @@ final class RespDecoder implements AutoCloseable {
             endBytes = 0;
             return;
         }
-        collected += (int) Math.min(bytes, limits.requestBytes());
-        if (bytes > limits.argumentBytes() || collected > limits.requestBytes()) {
-            throw new RespException("argument of " + bytes + " bytes; it takes up to " + limits.argumentBytes()
-                    + " each, " + limits.requestBytes() + " in all, where no value is expected");
+        collected += (int) Math.min(bytes, MAX_REQUEST_BYTES);
+        if (bytes > MAX_ARGUMENT_BYTES || collected > MAX_REQUEST_BYTES) {
+            throw new RespException("argument of " + bytes + " bytes; it takes up to " + MAX_ARGUMENT_BYTES + " each, "
+                    + MAX_REQUEST_BYTES + " in all, where no value is expected");
         }
         requestMemory.reserveArgument(bytes);
         argument = new byte[(int) bytes];
@@ -453,23 +463,6 @@ final class RespDecoder implements AutoCloseable {
 
         RespException(String message) {
             super(message, null, false, false);
-        }
-    }
-
-    /// Limits of the heap for one request; values do not count, as they go straight to their slots,
-    /// but where they wait for EXEC.
-    ///
-    /// @param arguments of one request
-    /// @param argumentBytes of one argument: keys have at most 4 KiB, and only ECHO and PING take more
-    /// @param requestBytes of all arguments of one request together
-    /// @param queuedCommands of one transaction
-    /// @param queuedBytes of one transaction's words and values together
-    /// @param bulkBytes highest length that is believed; more ends the connection, as with Redis
-    record RespLimits(
-            int arguments, int argumentBytes, int requestBytes, int queuedCommands, long queuedBytes, long bulkBytes) {
-
-        static RespLimits defaults() {
-            return new RespLimits(1 << 16, 1 << 16, 4 << 20, 1 << 16, 64L << 20, 512L << 20);
         }
     }
 }

@@ -10,7 +10,6 @@ import io.kvcache.server.net.ProtocolSession;
 import io.kvcache.server.net.SessionHandler;
 import io.kvcache.server.quota.PartRead;
 import io.kvcache.server.resp.RespDecoder.RespException;
-import io.kvcache.server.resp.RespDecoder.RespLimits;
 import io.kvcache.server.resp.RespProtocol.RespStats;
 import io.kvcache.server.resp.RespRequest.RequestMemory;
 import io.kvcache.server.resp.Transaction.TransactionCommands;
@@ -67,7 +66,7 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
         this.handler = handler;
         this.authenticator = authenticator;
         this.stats = stats;
-        decoder = new RespDecoder(RespLimits.defaults(), new RequestMemory(stats.argumentMemory), this);
+        decoder = new RespDecoder(new RequestMemory(stats.argumentMemory), this);
         respEncoder = new RespEncoder(context);
         commands = authenticator.initialTable();
         enterTenant(commands);
@@ -288,8 +287,7 @@ final class RespSession implements RespDecoder.RequestSink, ProtocolSession, Pro
     Transaction transaction() {
         Transaction own = transaction;
         if (own == null) {
-            own = new Transaction(
-                    RespLimits.defaults(), RequestMemory.forQueued(stats.argumentMemory, stats.queuedMemory));
+            own = new Transaction(RequestMemory.forQueued(stats.argumentMemory, stats.queuedMemory));
             transaction = own;
         }
         return own;

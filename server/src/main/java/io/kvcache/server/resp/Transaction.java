@@ -1,7 +1,6 @@
 package io.kvcache.server.resp;
 
 import io.kvcache.server.resp.RespDecoder.RespException;
-import io.kvcache.server.resp.RespDecoder.RespLimits;
 import io.kvcache.server.resp.RespRequest.RequestMemory;
 import io.netty.buffer.Unpooled;
 import java.util.ArrayDeque;
@@ -23,6 +22,11 @@ final class Transaction {
     /// Heap of a queued command beside its arguments.
     private static final int COMMAND_OVERHEAD_BYTES = 128;
 
+    static final int MAX_COMMANDS = 1 << 16;
+
+    /// Words and values together.
+    private static final long MAX_BYTES = 64L << 20;
+
     private static final String DISCARDED = "ERR the transaction is discarded because of previous errors";
 
     private enum State {
@@ -31,7 +35,6 @@ final class Transaction {
         RUNNING
     }
 
-    private final RespLimits limits;
     private final RequestMemory requestMemory;
     private final Deque<RespRequest> queue = new ArrayDeque<>();
     private State state = State.NONE;
@@ -39,8 +42,7 @@ final class Transaction {
     private long bytes;
 
     /// @param requestMemory what the words take of the heap
-    Transaction(RespLimits limits, RequestMemory requestMemory) {
-        this.limits = limits;
+    Transaction(RequestMemory requestMemory) {
         this.requestMemory = requestMemory;
     }
 
@@ -92,15 +94,15 @@ final class Transaction {
         if (failed) {
             return null; // nothing of it is kept
         }
-        return queue.size() == limits.queuedCommands()
-                ? "ERR a transaction takes up to " + limits.queuedCommands() + " commands"
+        return queue.size() == MAX_COMMANDS
+                ? "ERR a transaction takes up to " + MAX_COMMANDS + " commands"
                 : reserveMemory(request.argumentBytes() + COMMAND_OVERHEAD_BYTES);
     }
 
     /// Takes heap, or answers why it may not.
     private @Nullable String reserveMemory(long more) {
-        if (more > limits.queuedBytes() - bytes) {
-            return "ERR " + more + " more bytes; a transaction takes up to " + limits.queuedBytes()
+        if (more > MAX_BYTES - bytes) {
+            return "ERR " + more + " more bytes; a transaction takes up to " + MAX_BYTES
                     + " bytes of commands and values. Pipelines without MULTI take any number";
         }
         if (more > requestMemory.sharedBytes() - bytes) {

@@ -20,8 +20,8 @@ final class OperationPathsTest {
     private static final Map<String, Limit> LIMITS = Map.of(
             "embedded put", new Limit(25, 54),
             "embedded host hit", new Limit(11, 24),
-            "RESP SET", new Limit(44, 78),
-            "RESP GET", new Limit(27, 65));
+            "RESP SET", new Limit(43, 78),
+            "RESP GET", new Limit(27, 64));
 
     private record Limit(int collaborators, int all) {}
 

@@ -4,7 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import io.kvcache.server.net.EmbeddedConnection;
 import io.kvcache.server.quota.ByteBudget;
-import io.kvcache.server.resp.RespDecoder.RespLimits;
 import java.io.ByteArrayOutputStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
@@ -117,7 +116,7 @@ final class TransactionTest {
     @Test
     void givenMoreThanATransactionTakes_whenQueued_thenItIsToldTheLimitAndNothingIsKept() {
         assertThat(ask("MULTI")).isEqualTo("+OK\r\n");
-        for (int i = 0; i < RespLimits.defaults().queuedCommands(); i++) {
+        for (int i = 0; i < Transaction.MAX_COMMANDS; i++) {
             assertThat(ask("PING")).isEqualTo("+QUEUED\r\n");
         }
         assertThat(ask("PING")).isEqualTo("-ERR a transaction takes up to 65536 commands\r\n");

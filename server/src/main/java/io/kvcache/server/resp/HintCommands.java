@@ -4,25 +4,37 @@ import io.kvcache.core.ObjectHint;
 import io.kvcache.server.keyspace.HintLimits;
 import io.kvcache.server.keyspace.HintLimits.HintNumber;
 import io.kvcache.server.keyspace.KeyspaceRouter;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Locale;
 
-/// KV.HINT: what only a client knows of keys. Redis has no such command.
-final class HintCommand {
+/// KV.HINT: what only a client knows of keys. KV.PREFIX: counts the leading keys that are here, and pins them. Redis
+/// has
+/// no such commands.
+final class HintCommands {
 
     private static final String KINDS = "EXPECT, RETURN milliseconds, FORGET, PIN milliseconds, UNPIN,"
             + " LABEL chat|agent|batch|other first|later|last, SESSION kind session turn more|last, WEIGH weight,"
             + " EXPIRE milliseconds; keys follow";
 
+    private static final int FIRST_PREFIX_KEY = 2;
+
     private final KeyspaceRouter keyspaceRouter;
 
-    HintCommand(KeyspaceRouter keyspaceRouter) {
+    HintCommands(KeyspaceRouter keyspaceRouter) {
         this.keyspaceRouter = keyspaceRouter;
     }
 
     List<CommandSpec> commands() {
-        return List.of(CommandSpec.of("KV.HINT", -3, "fast", CommandSpec.ArgumentPositions.NONE, this::parseHint));
+        return List.of(
+                CommandSpec.of("KV.HINT", -3, "fast", CommandSpec.ArgumentPositions.NONE, this::parseHint),
+                CommandSpec.of(
+                        "KV.PREFIX",
+                        -3,
+                        "fast",
+                        new CommandSpec.ArgumentPositions(FIRST_PREFIX_KEY, -1, 1),
+                        this::pinPrefix));
     }
 
     private void parseHint(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
@@ -43,6 +55,16 @@ final class HintCommand {
             HintLimits.requireKeys(request.count() - first);
             ObjectHint hint = parseHint(request);
             keyspaceRouter.applyHint(keys(request, first), hint, session::yieldLoop, out::writeInteger);
+        } catch (IllegalArgumentException mistake) {
+            throw new CommandException("ERR " + mistake.getMessage());
+        }
+    }
+
+    private void pinPrefix(RespSession session, RespRequest request, RespEncoder out) throws CommandException {
+        try {
+            HintLimits.requirePrefixKeys(request.count() - FIRST_PREFIX_KEY);
+            Duration pinTime = HintLimits.prefixPin(request.argumentLong(1, HintNumber.PREFIX_MILLIS));
+            keyspaceRouter.pinPrefix(keys(request, FIRST_PREFIX_KEY), pinTime, session::yieldLoop, out::writeInteger);
         } catch (IllegalArgumentException mistake) {
             throw new CommandException("ERR " + mistake.getMessage());
         }
@@ -86,7 +108,7 @@ final class HintCommand {
     /// The keys of a request, from an argument to the last one.
     ///
     /// @throws IllegalArgumentException that names the first key that cannot be
-    static List<byte[]> keys(RespRequest request, int first) {
+    private static List<byte[]> keys(RespRequest request, int first) {
         List<byte[]> keys = new ArrayList<>(request.count() - first);
         for (int i = first; i < request.count(); i++) {
             HintLimits.requireKey(request.argument(i));
